@@ -1,0 +1,44 @@
+# The targets need only make and Python >= 3.11; the first one run creates .venv.
+#   make demo    the tour of the library
+#   make test    the whole test suite, doctests too     PYTEST_ARGS="-k affine -n0" narrows it
+#   make lint    ruff check, ruff format --check, mypy
+#   make bench   the benchmarks
+#   make clean   removes .venv, builds and caches
+
+# Each candidate is run, not only looked up: a version manager may leave commands that only fail.
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
+	"$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+	</dev/null >/dev/null 2>&1 && echo "$$python" && break; done)
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test lint bench clean
+.DEFAULT_GOAL := test
+
+demo: $(INSTALLED)
+	$(RUN) -m gridlayout demo
+
+test: $(INSTALLED)
+	$(RUN) -m pytest $(PYTEST_ARGS)
+
+lint: $(INSTALLED)
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+bench: $(INSTALLED)
+	$(RUN) -m benchmarks
+
+# An environment that an interrupted install or a removed interpreter broke is made anew.
+$(INSTALLED): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found; try: make PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@echo "installing gridlayout and its development tools into $(VENV), once"
+	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find gridlayout sharding ops tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,91 @@
+"""gridlayout: tensors on grids of cores. `import gridlayout as gl`.
+
+Three floors: `gridlayout` says what goes where (NumPy only), `gridlayout.sharding` which device
+holds it, `gridlayout.ops` moves and computes. This module is the one front door to all three; what
+needs JAX is imported when it is first asked for, so that describing a layout costs no JAX start-up.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from gridlayout import tenstorrent
+from gridlayout.affine import AffineExpr, AffineMap
+from gridlayout.affine_solve import AffineSet
+from gridlayout.errors import LayoutError
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout, Location
+from gridlayout.memory import Chip, Fit
+from gridlayout.text import parse
+
+if TYPE_CHECKING:
+    from gridlayout.ops import nn, numpy
+    from gridlayout.ops.grid_array import GridArray, from_physical, put
+    from gridlayout.ops.on_grid import OnGrid, on_grid, with_layout
+    from gridlayout.ops.packing import pack, unpack
+    from gridlayout.ops.relayout import relayout
+    from gridlayout.ops.report import Report
+    from gridlayout.sharding.device_grid import DeviceGrid
+    from gridlayout.sharding.emulate import emulate_devices
+
+__version__ = "0.1.0"
+
+# Where the names that need JAX live.
+_LAZY = {
+    "DeviceGrid": "sharding.device_grid",
+    "emulate_devices": "sharding.emulate",
+    "GridArray": "ops.grid_array",
+    "put": "ops.grid_array",
+    "from_physical": "ops.grid_array",
+    "pack": "ops.packing",
+    "unpack": "ops.packing",
+    "relayout": "ops.relayout",
+    "on_grid": "ops.on_grid",
+    "OnGrid": "ops.on_grid",
+    "with_layout": "ops.on_grid",
+    "Report": "ops.report",
+    "numpy": "ops.numpy",
+    "nn": "ops.nn",
+}
+
+__all__ = [
+    "AffineExpr",
+    "AffineMap",
+    "AffineSet",
+    "Chip",
+    "DeviceGrid",
+    "Fit",
+    "GridArray",
+    "GridLayout",
+    "Layout",
+    "LayoutError",
+    "Location",
+    "OnGrid",
+    "Report",
+    "emulate_devices",
+    "from_physical",
+    "nn",
+    "numpy",
+    "on_grid",
+    "pack",
+    "parse",
+    "put",
+    "relayout",
+    "tenstorrent",
+    "unpack",
+    "with_layout",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'gridlayout' has no attribute {name!r}")
+    module = import_module(f"gridlayout.{_LAZY[name]}")
+    value = module if name in ("numpy", "nn") else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

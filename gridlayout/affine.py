@@ -1,0 +1,271 @@
+"""Affine maps: which index goes where.
+
+An `AffineMap` is a tuple of affine expressions (`gridlayout.affine_expr`) over the same dims, as
+in MLIR: `(d0, d1) -> (d0 * 32 + d1)`. A box is a shape: all indices `0 <= d_i < shape[i]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from gridlayout.affine_expr import AffineExpr, as_expr, ceildiv, constant, dim, dims, int64
+from gridlayout.affine_expr import rebuild, walk
+from gridlayout.errors import LayoutError
+
+if TYPE_CHECKING:
+    from gridlayout.affine_solve import Inverse
+
+__all__ = ["AffineExpr", "AffineMap", "ceildiv", "constant", "dim", "dims"]
+
+
+class AffineMap:
+    """A map from indices to indices: one expression a result, all over `num_dims` dims.
+
+    LayoutError: a result reads a dim at or beyond `num_dims`.
+
+    >>> AffineMap.parse("(i, j) -> (i * 32 + j)")
+    AffineMap.parse('(d0, d1) -> (d0 * 32 + d1)')
+    >>> AffineMap(2, [dim(0) * 32 + dim(1)])(3, 4)
+    (100,)
+    """
+
+    __slots__ = ("num_dims", "results", "_hash")
+    num_dims: int
+    results: tuple[AffineExpr, ...]
+    _hash: int
+
+    def __init__(self, num_dims: int, results: Iterable[AffineExpr | int]) -> None:
+        count, exprs = int64(num_dims, "number of dims"), tuple(map(as_expr, results))
+        for expr in exprs:
+            beyond = [position for position in dims_of(expr) if position >= count]
+            if beyond:
+                raise LayoutError(f"result {expr} reads d{min(beyond)}, but the map has {count} dims")
+        object.__setattr__(self, "num_dims", count)
+        object.__setattr__(self, "results", exprs)
+        object.__setattr__(self, "_hash", hash((count, exprs)))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"AffineMap is immutable; cannot set {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"AffineMap is immutable; cannot delete {name}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (AffineMap, (self.num_dims, self.results))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AffineMap):
+            return NotImplemented
+        return self.num_dims == other.num_dims and self.results == other.results
+
+    def __str__(self) -> str:
+        return f"{dim_list(self.num_dims)} -> ({', '.join(map(str, self.results))})"
+
+    def __repr__(self) -> str:
+        return f"AffineMap.parse({str(self)!r})"
+
+    @staticmethod
+    def parse(text: str) -> AffineMap:
+        """The map that a text in MLIR's syntax means, with or without `affine_map<...>`.
+
+        LayoutError, with a column: anything that is not such a text.
+
+        >>> print(AffineMap.parse("affine_map<(n, c) -> (c, n floordiv 4, n mod 4)>"))
+        (d0, d1) -> (d1, d0 floordiv 4, d0 mod 4)
+        """
+        from gridlayout.affine_text import parse_map
+
+        return parse_map(text)
+
+    @staticmethod
+    def identity(count: int) -> AffineMap:
+        """The map of `count` dims to themselves.
+
+        >>> print(AffineMap.identity(2))
+        (d0, d1) -> (d0, d1)
+        """
+        return AffineMap(count, dims(count))
+
+    def __call__(self, *index: Any) -> tuple[Any, ...]:
+        """The results at an index: of ints, NumPy integer arrays or JAX integer arrays.
+
+        Ints give exact ints. Arrays broadcast together, and every result has their common shape:
+        int64 for NumPy; JAX arrays keep their dtype. LayoutError: a wrong number of
+        indices, values that are not integers, NumPy values for which int64 could overflow.
+
+        >>> AffineMap.parse("(d0) -> (d0 floordiv 4, d0 mod 4)")(-1)
+        (-1, 3)
+        """
+        from gridlayout.affine_eval import evaluate
+
+        return evaluate(self, index)
+
+    def compose(self, other: AffineMap) -> AffineMap:
+        """The map that applies `other` first: `m.compose(n)(x) == m(n(x))`.
+
+        >>> tiles = AffineMap.parse("(d0) -> (d0 floordiv 8, d0 mod 8)")
+        >>> print(tiles.compose(AffineMap.parse("(d0, d1) -> (d0 * 16 + d1)")))
+        (d0, d1) -> (d0 * 2 + d1 floordiv 8, d1 mod 8)
+        """
+        if len(other.results) != self.num_dims:
+            raise LayoutError(
+                f"cannot compose: the inner map has {len(other.results)} results, "
+                f"the outer map takes {self.num_dims}"
+            )
+        done: dict[AffineExpr, AffineExpr] = {}
+        return AffineMap(
+            other.num_dims,
+            [rebuild(result, lambda d: other.results[d.value], done) for result in self.results],
+        )
+
+    def used_dims(self) -> tuple[frozenset[int], ...]:
+        """For each result, the positions of the dims it reads.
+
+        >>> AffineMap.parse("(d0, d1) -> (d0 + d1, 0)").used_dims()
+        (frozenset({0, 1}), frozenset())
+        """
+        return tuple(dims_of(result) for result in self.results)
+
+    def is_linear(self) -> bool:
+        """Whether no result divides or takes a remainder.
+
+        >>> AffineMap.parse("(d0) -> (d0 * 3 + 1)").is_linear()
+        True
+        """
+        divisions = {"floordiv", "ceildiv", "mod"}
+        return not any(part.kind in divisions for part in walk(*self.results))
+
+    def coefficients(self) -> tuple[tuple[tuple[int, ...], int], ...]:
+        """For each result of a linear map, its coefficient of every dim, and its constant.
+
+        LayoutError: a result divides or takes a remainder.
+
+        >>> AffineMap.parse("(d0, d1) -> (d1 * 3 + d0 - 7)").coefficients()
+        (((1, 3), -7),)
+        """
+        if not self.is_linear():
+            raise LayoutError(f"{self} divides; only a linear map has coefficients")
+        return tuple(self._row(result) for result in self.results)
+
+    def _row(self, result: AffineExpr) -> tuple[tuple[int, ...], int]:
+        row, offset, stack = [0] * self.num_dims, 0, [(result, 1)]
+        while stack:
+            expr, scale = stack.pop()
+            if expr.kind == "dim":
+                row[expr.value] += scale
+            elif expr.kind == "constant":
+                offset += scale * expr.value
+            factor = expr.value if expr.kind == "mul" else 1
+            stack += [(part, scale * factor) for part in (expr.lhs, expr.rhs) if part is not None]
+        return tuple(row), offset
+
+    def range(self, shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
+        """For each result, its least and its greatest value over the box, both attained.
+
+        LayoutError: the box is empty; or the search for the exact bounds grew beyond its budget.
+
+        >>> AffineMap.parse("(d0) -> (d0 mod 4, -d0)").range((10,))
+        ((0, 3), (-9, 0))
+        """
+        from gridlayout.affine_search import exact_range
+
+        box = check_box(self, shape)
+        return tuple(exact_range(result, box) for result in self.results)
+
+    def simplify(self, shape: Sequence[int]) -> AffineMap:
+        """The map in a form that is equal on the box and uses the ranges of the dims there.
+
+        Maps that are equal on the box get the same form in most cases, not in all. `ceildiv`
+        becomes `floordiv`.
+
+        >>> AffineMap.parse("(d0, d1) -> ((d0 * 8 + d1) floordiv 8, d1 mod 8)").simplify((4, 8))
+        AffineMap.parse('(d0, d1) -> (d0, d1)')
+        """
+        from gridlayout.affine_form import simplified
+
+        return simplified(self, check_box(self, shape))
+
+    def is_injective(self, shape: Sequence[int]) -> bool:
+        """Whether no two indices of the box have the same image. LayoutError as `collision`.
+
+        >>> AffineMap.parse("(d0, d1) -> (d0 * 2 + d1)").is_injective((3, 2))
+        True
+        """
+        return self.collision(shape) is None
+
+    def collision(self, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Two indices of the box that have the same image, or None when the map is injective.
+
+        LayoutError: undecided, for a map that divides, has no closed inverse and a box that is too
+        large to enumerate.
+
+        >>> AffineMap.parse("(d0, d1) -> (d0 * 2 + d1)").collision((3, 3))
+        ((0, 2), (1, 0))
+        """
+        from gridlayout.affine_solve import collision
+
+        return collision(self, check_box(self, shape))
+
+    def inverse(self, shape: Sequence[int]) -> Inverse:
+        """The way back from the image of the box: a map, and the domain on which it holds.
+
+        A tuple of ints is the image of an index of the box if and only if `domain` contains it;
+        `map` then gives that index. LayoutError: two indices collide (the message names them); or
+        the map is injective but has no closed form that elimination finds.
+
+        >>> there = AffineMap.parse("(d0, d1) -> (d0 * 32 + d1)").inverse((8, 30))
+        >>> there.map, there.domain.contains(61), there.domain.contains(62)
+        (AffineMap.parse('(d0) -> (d0 floordiv 32, d0 mod 32)'), True, False)
+        """
+        from gridlayout.affine_solve import inverse
+
+        return inverse(self, check_box(self, shape))
+
+    def preimage(self, point: Sequence[int], shape: Sequence[int]) -> tuple[int, ...] | None:
+        """An index of the box whose image is the point, or None; for every map.
+
+        LayoutError: there is no closed inverse, and the search grew beyond its budget.
+
+        >>> AffineMap.parse("(d0, d1) -> (d0 * 3 + d1 * 2)").preimage((5,), (4, 4))
+        (1, 1)
+        """
+        from gridlayout.affine_solve import preimage
+
+        return preimage(self, point, check_box(self, shape))
+
+
+def dims_of(expr: AffineExpr) -> frozenset[int]:
+    """The positions of the dims that an expression reads.
+
+    >>> dims_of(dim(2) // 4)
+    frozenset({2})
+    """
+    return frozenset(part.value for part in walk(expr) if part.kind == "dim")
+
+
+def dim_list(count: int) -> str:
+    """The dims as MLIR lists them.
+
+    >>> dim_list(2)
+    '(d0, d1)'
+    """
+    return f"({', '.join(f'd{position}' for position in range(count))})"
+
+
+def check_box(m: AffineMap, shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape as a tuple of ints, one extent of 0 or more for each dim of the map.
+
+    >>> check_box(AffineMap.identity(1), (3, 4))
+    Traceback (most recent call last):
+    gridlayout.errors.LayoutError: shape (3, 4) has 2 extents, the map takes 1
+    """
+    box = tuple(int64(extent, "extent") for extent in shape)
+    if len(box) != m.num_dims:
+        raise LayoutError(f"shape {box} has {len(box)} extents, the map takes {m.num_dims}")
+    if min(box, default=0) < 0:
+        raise LayoutError(f"shape {box} has an extent below 0")
+    return box

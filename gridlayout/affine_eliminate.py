@@ -1,0 +1,208 @@
+"""Elimination: from the results of a map back to its dims, in closed form.
+
+Every result gives an equation `form of the dims = r`, and every quotient and remainder in it gives
+`x = c*(x floordiv c) + x mod c`. From these, until nothing new follows:
+
+- digits: in `s1*x1 + ... + sn*xn = v`, when the lower terms together stay within one period of
+  g = gcd of the upper factors, they are `v mod g` and the upper ones `v floordiv g`;
+- staircases: from `x mod c = v`, when x is known to lie in a window of at most c values;
+- sums: an atom with factor 1 or -1 in one equation is eliminated from the others.
+
+Each step holds for every index of the box, so the inverse found is right on every image; on other
+tuples of ints it is some function of them, which the domain of the inverse tells apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+
+from gridlayout.affine import AffineMap
+from gridlayout.affine_form import Atom, Form, Forms, make_form, number, span
+
+# Stands for "any integer": far outside int64, so that no bound on a result is taken for granted.
+ANY = (-(2**100), 2**100)
+MAX_EQUATIONS = 400
+
+
+def solve(m: AffineMap, box: Sequence[int]) -> tuple[list[Form | None], Forms]:
+    """For each dim its form in the results, or None; result k is dim `k` of these forms.
+
+    >>> from gridlayout.affine_form import to_expr
+    >>> solved, _ = solve(AffineMap.parse("(d0, d1) -> (d0 * 8 + d1)"), (4, 8))
+    >>> [str(to_expr(form)) for form in solved]
+    ['d0 floordiv 8', 'd0 mod 8']
+    """
+    elimination = Elimination(m, box)
+    elimination.run()
+    images = Forms([ANY] * len(m.results))
+    shift = {m.num_dims + k: images.dim(k) for k in range(len(m.results))}
+    solved = [elimination.solution(position) for position in range(m.num_dims)]
+    return [None if form is None else substitute(form, shift, images) for form in solved], images
+
+
+def substitute(form: Form, dims: dict[int, Form], forms: Forms) -> Form:
+    """The form with dims replaced, built anew by `forms`.
+
+    >>> substitute(Forms([(0, 9)]).dim(0), {0: number(3)}, Forms([]))
+    Form(terms=(), offset=3)
+    """
+    total = number(form.offset)
+    for atom, factor in form.terms:
+        if atom.kind == "dim":
+            part = dims[atom.value]
+        else:
+            quotient, remainder = forms.divmod(
+                substitute(atom.inner[0], dims, forms), atom.value
+            )
+            part = quotient if atom.kind == "floordiv" else remainder
+        total = total.plus(part, factor)
+    return forms.tidy(total)
+
+
+class Elimination:
+    """The equations of one map on one box, and what is known so far.
+
+    >>> elimination = Elimination(AffineMap.parse("(d0) -> (d0 + 3)"), (5,))
+    >>> elimination.run()
+    >>> elimination.solution(0)
+    Form(terms=((Atom(kind='dim', value=1, size=1, inner=()), 1),), offset=-3)
+    """
+
+    def __init__(self, m: AffineMap, box: Sequence[int]) -> None:
+        self.count = m.num_dims
+        ranges = [(0, extent - 1) for extent in box]
+        self.forms = Forms([*ranges, *([ANY] * len(m.results))])
+        self.known: dict[Atom, Form] = {}  # atoms of dims, as forms of the results
+        self.equations: dict[Form, None] = {}  # each is 0; in the order in which they were found
+        self._divided: set[tuple[Form, int]] = set()  # what has its identity among the equations
+        for k, result in enumerate(m.results):
+            image = self.forms.dim(self.count + k)
+            self.add(self.forms.of(result).plus(image, -1))
+
+    def add(self, equation: Form) -> None:
+        """Adds `equation = 0`, unless there are too many already, and its atoms' identities.
+
+        >>> Elimination(AffineMap.identity(1), (2,)).add(number(0))
+        """
+        waiting = [equation]
+        while waiting and len(self.equations) < MAX_EQUATIONS:
+            form = waiting.pop()
+            if form in self.equations:
+                continue
+            self.equations[form] = None
+            for atom, _ in form.terms:
+                if atom.kind != "dim" and (atom.inner[0], atom.value) not in self._divided:
+                    inner, divisor = atom.inner[0], atom.value
+                    self._divided.add((inner, divisor))
+                    quotient, remainder = self.forms.divmod(inner, divisor)
+                    waiting.append(inner.plus(quotient, -divisor).plus(remainder, -1))
+
+    def solution(self, position: int) -> Form | None:
+        """What is known of a dim, as a form of the results, which come after the dims.
+
+        >>> Elimination(AffineMap.identity(1), (1,)).solution(0)
+        Form(terms=(), offset=0)
+        """
+        form = self.forms.dim(position)
+        unknown, value = self.split(form)
+        return None if unknown.terms else value
+
+    def run(self) -> None:
+        """Derives what can be derived.
+
+        >>> Elimination(AffineMap.identity(1), (2,)).run()
+        """
+        while any(self.solution(d) is None for d in range(self.count)):
+            before = len(self.known), len(self.equations)
+            for equation in sorted(self.equations, key=lambda e: len(e.terms)):
+                unknown, value = self.split(equation)
+                self._digits(unknown, value.times(-1))
+            self._staircases()
+            if before == (len(self.known), len(self.equations)):
+                self._sums()
+            if before == (len(self.known), len(self.equations)):
+                return
+
+    def split(self, form: Form) -> tuple[Form, Form]:
+        """The unknown terms of a form, and the value of the rest.
+
+        >>> e = Elimination(AffineMap.identity(1), (2,))
+        >>> e.split(number(5))
+        (Form(terms=(), offset=0), Form(terms=(), offset=5))
+        """
+        unknown: dict[Atom, int] = {}
+        value = number(form.offset)
+        for atom, factor in form.terms:
+            known = self._value(atom)
+            if known is None:
+                unknown[atom] = factor
+            else:
+                value = value.plus(known, factor)
+        return make_form(unknown, 0), self.forms.tidy(value)
+
+    def _value(self, atom: Atom) -> Form | None:
+        if atom in self.known:
+            return self.known[atom]
+        if atom.kind == "dim":
+            return Form(((atom, 1),), 0) if atom.value >= self.count else None
+        unknown, inner = self.split(atom.inner[0])
+        if unknown.terms:
+            return None
+        quotient, remainder = self.forms.divmod(inner, atom.value)
+        self.known[atom] = quotient if atom.kind == "floordiv" else remainder
+        return self.known[atom]
+
+    def _digits(self, form: Form, value: Form) -> None:
+        """Takes `form = value` apart; a form of one atom makes the atom known."""
+        terms = sorted(form.terms, key=lambda term: abs(term[1]))
+        if len(terms) == 1:
+            ((atom, factor),) = terms
+            value = value.times(-1) if factor < 0 else value
+            self.known[atom] = self.forms.divmod(value, abs(factor))[0]
+            return
+        for cut in range(1, len(terms)):
+            g = gcd(*(factor for _, factor in terms[cut:]))
+            lower, upper = make_form(dict(terms[:cut]), 0), make_form(dict(terms[cut:]), 0)
+            low, high = span(lower, self.forms.ranges)
+            if high - low < g:
+                quotient, remainder = self.forms.divmod(value.plus(number(-low)), g)
+                for part, its in (
+                    (lower, remainder.plus(number(low))),
+                    (upper, quotient.times(g)),
+                ):
+                    self.add(part.plus(its, -1))
+                    self._digits(part, its)
+                return
+
+    def _staircases(self) -> None:
+        """From `x mod c = v`, what is known of the unknown part of x."""
+        for atom in [atom for atom in self.known if atom.kind == "mod"]:
+            c = atom.value
+            unknown, rest = self.split(atom.inner[0])
+            value = self.known[atom].plus(rest, -1)
+            if len(unknown.terms) == 1:
+                ((only, factor),) = unknown.terms
+                if gcd(factor, c) == 1:
+                    unknown, value = Form(((only, 1),), 0), value.times(pow(factor, -1, c))
+            low, high = span(unknown, self.forms.ranges)
+            if not unknown.terms:
+                continue
+            if high - low < c:
+                _, above = self.forms.divmod(value.plus(number(-low)), c)
+                self.add(unknown.plus(above, -1).plus(number(-low)))
+            elif rest.terms:
+                left, right = (self.forms.divmod(form, c)[1] for form in (unknown, value))
+                self.add(left.plus(right, -1))
+
+    def _sums(self) -> None:
+        """Eliminates atoms that two equations share, by one that has them with factor 1 or -1."""
+        for equation in list(self.equations):
+            unknown, _ = self.split(equation)
+            for atom, factor in unknown.terms:
+                if abs(factor) != 1:
+                    continue
+                for other in list(self.equations):
+                    times = dict(other.terms).get(atom, 0)
+                    if times and other != equation:
+                        self.add(other.plus(equation, -times * factor))

@@ -1,0 +1,254 @@
+"""Evaluation of affine maps: one straight-line program, run on ints, NumPy or JAX arrays.
+
+The program computes each common subexpression once, and `mod` from the quotient, which maps such
+as `(d0 floordiv 32, d0 mod 32)` need anyway; powers of two become shifts and masks.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.affine import AffineMap
+from gridlayout.affine_expr import INT64_MAX, INT64_MIN, AffineExpr, walk
+from gridlayout.errors import LayoutError
+
+Int64s = NDArray[np.int64]
+
+# Elements computed at a time: the temporaries of one chunk stay in the second-level cache.
+CHUNK = 8192
+
+
+class Step(NamedTuple):
+    """Value number k of a program: `op` on the earlier values `a` and `b`, or on the constant `b`.
+
+    dim and constant have their position or value in `b`, and no `a`.
+    """
+
+    op: str
+    a: int
+    b: int
+
+
+class Program(NamedTuple):
+    """The steps in order, the step of each result, and the dims that the steps read."""
+
+    steps: tuple[Step, ...]
+    results: tuple[int, ...]
+
+
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": operator.floordiv,
+    "shift": operator.rshift,
+    "mask": operator.and_,
+}
+_NUMPY: dict[str, Any] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "floordiv": np.floor_divide,
+    "shift": np.right_shift,
+    "mask": np.bitwise_and,
+}
+_BINARY = ("add", "sub")  # their `b` is a step; that of the other ops is a constant
+
+
+@lru_cache(maxsize=1024)
+def program_of(m: AffineMap) -> Program:
+    """The program of a map.
+
+    >>> program_of(AffineMap.parse("(d0) -> (d0 floordiv 3, d0 mod 3)")).results
+    (1, 3)
+    """
+    steps: dict[Step, int] = {}
+
+    def emit(op: str, a: int, b: int) -> int:
+        return steps.setdefault(Step(op, a, b), len(steps))
+
+    done: dict[AffineExpr, int] = {}
+    for expr in walk(*m.results):
+        if expr.lhs is None:
+            done[expr] = emit(expr.kind, 0, expr.value)
+        elif expr.rhs is not None:
+            done[expr] = _emit_add(emit, done, expr.lhs, expr.rhs)
+        else:
+            done[expr] = _emit_unary(emit, expr.kind, done[expr.lhs], expr.value)
+    return Program(tuple(steps), tuple(done[result] for result in m.results))
+
+
+Emit = Callable[[str, int, int], int]
+
+
+def _emit_add(emit: Emit, done: dict[AffineExpr, int], lhs: AffineExpr, rhs: AffineExpr) -> int:
+    if rhs.kind == "mul" and rhs.value == -1 and rhs.lhs is not None:
+        return emit("sub", done[lhs], done[rhs.lhs])
+    return emit("add", done[lhs], done[rhs])
+
+
+def _emit_unary(emit: Emit, kind: str, a: int, value: int) -> int:
+    power_of_two = value > 0 and value & (value - 1) == 0
+    if kind == "mul":
+        return emit("mul", a, value)
+    if kind == "ceildiv":  # ceil(a / c) is -floor(-a / c)
+        return emit("mul", _emit_unary(emit, "floordiv", emit("mul", a, -1), value), -1)
+    if kind == "floordiv":
+        if power_of_two:
+            return emit("shift", a, value.bit_length() - 1)
+        return emit("floordiv", a, value)
+    if power_of_two:
+        return emit("mask", a, value - 1)
+    return emit("sub", a, emit("mul", emit("floordiv", a, value), value))
+
+
+def evaluate(m: AffineMap, index: Sequence[Any]) -> tuple[Any, ...]:
+    """The results of a map at an index; `AffineMap.__call__` is its public name.
+
+    >>> evaluate(AffineMap.parse("(d0) -> (d0 mod 3, 7)"), (np.arange(5),))
+    (array([0, 1, 2, 0, 1]), array([7, 7, 7, 7, 7]))
+    """
+    if len(index) != m.num_dims:
+        raise LayoutError(f"the map takes {m.num_dims} indices, not {len(index)}")
+    program = program_of(m)
+    values = [_integer(value) for value in index]
+    arrays = [value for value in values if not isinstance(value, int)]
+    if not arrays:
+        return _on_ints(program, values)
+    if all(isinstance(value, np.ndarray) for value in arrays):
+        return _on_numpy(program, [_as_int64(value) for value in values])
+    return _on_duck(program, values)
+
+
+def _integer(value: Any) -> Any:
+    """An int, or an array of integers as it is."""
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or isinstance(value, np.generic):
+        if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+            raise LayoutError(f"index {value!r} is not an integer")
+        return operator.index(value)
+    kind = np.dtype(dtype).kind if isinstance(dtype, np.dtype | type) else "?"
+    if kind not in "iu" or (kind == "u" and not isinstance(value, np.ndarray)):
+        raise LayoutError(f"an index of dtype {dtype}; use a signed integer dtype")
+    return value
+
+
+def _run(steps: Sequence[Step], values: Sequence[Any]) -> list[Any]:
+    done: list[Any] = []
+    for op, a, b in steps:
+        if op == "dim":
+            done.append(values[b])
+        elif op == "constant":
+            done.append(b)
+        else:
+            done.append(_PYTHON[op](done[a], done[b] if op in _BINARY else b))
+    return done
+
+
+def _on_ints(program: Program, values: Sequence[int]) -> tuple[int, ...]:
+    done = _run(program.steps, values)
+    return tuple(done[step] for step in program.results)
+
+
+def _on_duck(program: Program, values: Sequence[Any]) -> tuple[Any, ...]:
+    """Evaluates on JAX arrays and tracers, of which only the shape and dtype are known."""
+    shape = np.broadcast_shapes(*(np.shape(value) for value in values))
+    # A tracer's dtype decides over that of a NumPy array beside it, as JAX promotes.
+    dtype = next(v.dtype for v in values if not isinstance(v, int | np.ndarray))
+    try:
+        done = _run(program.steps, values)
+    except OverflowError as error:
+        raise LayoutError(f"a constant of the map does not fit {dtype}: {error}") from None
+    results = [done[step] for step in program.results]
+    zeros = np.zeros(shape, dtype)
+    return tuple(r if np.shape(r) == shape and hasattr(r, "dtype") else zeros + r for r in results)
+
+
+def _as_int64(value: Any) -> Int64s:
+    low, high = (value, value) if isinstance(value, int) else _extremes(value)
+    if low < INT64_MIN or high > INT64_MAX:
+        raise LayoutError(f"index values {low} to {high} are outside int64")
+    return np.asarray(value, dtype=np.int64)
+
+
+def _extremes(value: NDArray[Any]) -> tuple[int, int]:
+    return (int(value.min()), int(value.max())) if value.size else (0, 0)
+
+
+def _on_numpy(program: Program, values: Sequence[Int64s]) -> tuple[Int64s, ...]:
+    try:
+        shape = np.broadcast_shapes(*(value.shape for value in values))
+    except ValueError:
+        shapes = ", ".join(str(value.shape) for value in values)
+        raise LayoutError(f"index shapes {shapes} do not broadcast together") from None
+    _refuse_overflow(program, [_extremes(value) for value in values])
+    outs = tuple(np.empty(shape, np.int64) for _ in program.results)
+    # Indices of unequal shapes, such as an open grid's, keep their small shapes on the way.
+    if all(value.shape == shape and value.flags.c_contiguous for value in values):
+        _in_chunks(program, [value.reshape(-1) for value in values], [o.reshape(-1) for o in outs])
+    else:
+        done = _run(program.steps, values)
+        for out, step in zip(outs, program.results, strict=True):
+            out[...] = done[step]
+    return outs
+
+
+def _refuse_overflow(program: Program, bounds: Sequence[tuple[int, int]]) -> None:
+    """LayoutError when a step could leave int64 for indices within the bounds, ends included."""
+    done: list[tuple[int, int]] = []
+    for op, a, b in program.steps:
+        if op == "dim":
+            low, high = bounds[b]
+        elif op == "constant":
+            low = high = b
+        elif op == "mask":
+            low, high = 0, b
+        elif op == "sub" and program.steps[b].op == "mul" and _is_remainder(program, a, b):
+            low, high = 0, program.steps[b].b - 1
+        elif op in _BINARY:
+            (low, high), (least, most) = done[a], done[b]
+            low, high = (low + least, high + most) if op == "add" else (low - most, high - least)
+        else:
+            ends = [_PYTHON[op](end, b) for end in done[a]]
+            low, high = min(ends), max(ends)
+        if low < INT64_MIN or high > INT64_MAX:
+            raise LayoutError(f"a value from {low} to {high} could leave int64; use smaller indices")
+        done.append((low, high))
+
+
+def _is_remainder(program: Program, a: int, b: int) -> bool:
+    product = program.steps[b]
+    return program.steps[product.a] == Step("floordiv", a, product.b)
+
+
+def _in_chunks(program: Program, values: Sequence[Int64s], outs: Sequence[Int64s]) -> None:
+    """Runs the steps a chunk at a time, each into its own reused buffer or straight to its result."""
+    steps, count = program.steps, outs[0].size if outs else 0
+    results: dict[int, int] = {}
+    for k, step in enumerate(program.results):
+        results.setdefault(step, k)
+    buffers = {
+        k: np.empty(min(CHUNK, count), np.int64)
+        for k, (op, _, _) in enumerate(steps)
+        if k not in results and op not in ("dim", "constant")
+    }
+    for start in range(0, count, CHUNK):
+        part = slice(start, min(start + CHUNK, count))
+        done: list[Any] = []
+        for k, (op, a, b) in enumerate(steps):
+            if op == "dim":
+                done.append(values[b][part])
+            elif op == "constant":
+                done.append(b)
+            else:
+                out = outs[results[k]][part] if k in results else buffers[k][: part.stop - start]
+                done.append(_NUMPY[op](done[a], done[b] if op in _BINARY else b, out=out))
+        for out, step in zip(outs, program.results, strict=True):
+            if steps[step].op in ("dim", "constant") or out is not outs[results[step]]:
+                out[part] = done[step]

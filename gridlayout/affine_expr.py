@@ -1,0 +1,411 @@
+"""Affine expressions: dims, constants, `+`, `* constant`, `floordiv`, `ceildiv` and `mod`.
+
+They are MLIR's: building one applies MLIR's own simplifications (LLVM,
+mlir/lib/IR/AffineExpr.cpp), so that a text prints as MLIR prints it. `floordiv` rounds towards
+minus infinity and `mod` is what it leaves, at or above 0. Constants fit int64.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from math import gcd
+from typing import Any, Literal, NoReturn
+
+from gridlayout.errors import LayoutError
+
+Kind = Literal["dim", "constant", "add", "mul", "floordiv", "ceildiv", "mod"]
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+# Bounds on one expression: recursion over it stays far from Python's limit, and a chain of
+# compositions that doubles at every step stops early instead of eating the memory.
+MAX_DEPTH = 128
+MAX_NODES = 4096
+
+
+class AffineExpr:
+    """An affine expression: an immutable tree, compared and hashed by structure.
+
+    `kind` says what it is; `value` is the dim's position, the constant, or the constant right
+    operand of mul, floordiv, ceildiv and mod; `lhs` and `rhs` are the operands that are
+    expressions (`rhs` of add only). Operators `+ - * // %` take expressions and ints.
+    LayoutError: a product of two dims, a divisor that is not a positive constant, a constant
+    outside int64, more than MAX_NODES nodes or MAX_DEPTH levels.
+
+    >>> d0, d1 = dims(2)
+    >>> (d0 * 128 + d1) // 64, 5 - d0 * 3, d0 - d0 // 8 * 8
+    (AffineExpr(d0 * 2 + d1 floordiv 64), AffineExpr(d0 * -3 + 5), AffineExpr(d0 mod 8))
+    """
+
+    __slots__ = ("kind", "value", "lhs", "rhs", "nodes", "depth", "divisor", "_hash")
+    kind: Kind
+    value: int
+    lhs: AffineExpr | None
+    rhs: AffineExpr | None
+    nodes: int  # of the tree, shared parts counted each time
+    depth: int
+    divisor: int  # MLIR's largest known divisor; 0 for the constant 0, which all numbers divide
+    _hash: int
+
+    def __init__(
+        self,
+        kind: Kind,
+        value: int,
+        lhs: AffineExpr | None = None,
+        rhs: AffineExpr | None = None,
+    ) -> None:
+        operands = [operand for operand in (lhs, rhs) if operand is not None]
+        nodes = 1 + sum(operand.nodes for operand in operands)
+        depth = 1 + max((operand.depth for operand in operands), default=0)
+        if nodes > MAX_NODES or depth > MAX_DEPTH:
+            raise LayoutError(
+                f"expression of {nodes} nodes and {depth} levels is too large; "
+                f"keep to {MAX_NODES} nodes and {MAX_DEPTH} levels"
+            )
+        fields = {"kind": kind, "value": value, "lhs": lhs, "rhs": rhs, "nodes": nodes}
+        fields |= {"depth": depth, "divisor": _known_divisor(kind, value, lhs, rhs)}
+        fields["_hash"] = hash((kind, value, lhs, rhs))
+        for name, field in fields.items():
+            object.__setattr__(self, name, field)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"AffineExpr is immutable; cannot set {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"AffineExpr is immutable; cannot delete {name}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (AffineExpr, (self.kind, self.value, self.lhs, self.rhs))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, AffineExpr):
+            return NotImplemented
+        return (
+            self._hash == other._hash
+            and self.kind == other.kind
+            and self.value == other.value
+            and self.lhs == other.lhs
+            and self.rhs == other.rhs
+        )
+
+    def __add__(self, other: AffineExpr | int) -> AffineExpr:
+        operand = _operand(other)
+        return NotImplemented if operand is None else _add(self, operand)
+
+    def __radd__(self, other: int) -> AffineExpr:
+        operand = _operand(other)
+        return NotImplemented if operand is None else _add(operand, self)
+
+    def __sub__(self, other: AffineExpr | int) -> AffineExpr:
+        operand = _operand(other)
+        return NotImplemented if operand is None else _add(self, _mul(operand, -1))
+
+    def __rsub__(self, other: int) -> AffineExpr:
+        operand = _operand(other)
+        return NotImplemented if operand is None else _add(operand, _mul(self, -1))
+
+    def __neg__(self) -> AffineExpr:
+        return _mul(self, -1)
+
+    def __mul__(self, other: AffineExpr | int) -> AffineExpr:
+        operand = _operand(other)
+        if operand is None:
+            return NotImplemented
+        if operand.kind == "constant":
+            return _mul(self, operand.value)
+        if self.kind == "constant":
+            return _mul(operand, self.value)
+        raise LayoutError(f"({self}) * ({operand}) is not affine; one factor must be a constant")
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: AffineExpr | int) -> AffineExpr:
+        operand = _operand(other)
+        return NotImplemented if operand is None else _floordiv(self, _divisor(self, operand))
+
+    def __mod__(self, other: AffineExpr | int) -> AffineExpr:
+        operand = _operand(other)
+        return NotImplemented if operand is None else _mod(self, _divisor(self, operand))
+
+    def __str__(self) -> str:
+        return _print(self, strong=False)
+
+    def __repr__(self) -> str:
+        return f"AffineExpr({self})"
+
+
+def dim(position: int) -> AffineExpr:
+    """The dim at a position, counted from 0.
+
+    >>> str(dim(2))
+    'd2'
+    """
+    checked = int64(position, "dim")
+    if checked < 0:
+        raise LayoutError(f"dim {checked} is below 0; dims are counted from 0")
+    return AffineExpr("dim", checked)
+
+
+def constant(value: int) -> AffineExpr:
+    """The constant expression of an int that fits int64.
+
+    >>> str(constant(-3) + dim(0))
+    'd0 - 3'
+    """
+    return AffineExpr("constant", int64(value, "constant"))
+
+
+def dims(count: int) -> tuple[AffineExpr, ...]:
+    """The first dims.
+
+    >>> i, j = dims(2)
+    >>> str(i * 32 + j)
+    'd0 * 32 + d1'
+    """
+    return tuple(dim(position) for position in range(count))
+
+
+def ceildiv(numerator: AffineExpr | int, divisor: AffineExpr | int) -> AffineExpr:
+    """The quotient rounded towards plus infinity, by a positive constant.
+
+    >>> str(ceildiv(dim(0) + 1, 4))
+    '(d0 + 1) ceildiv 4'
+    """
+    lhs = as_expr(numerator)
+    return _ceildiv(lhs, _divisor(lhs, as_expr(divisor)))
+
+
+
+def as_expr(value: AffineExpr | int) -> AffineExpr:
+    """The expression of an expression or an int.
+
+    >>> str(as_expr(3))
+    '3'
+    """
+    operand = _operand(value)
+    if operand is None:
+        raise LayoutError(f"{value!r} is neither an affine expression nor an int")
+    return operand
+
+
+def int64(value: object, what: str) -> int:
+    """The int that a value is; `what` names the value in the LayoutError otherwise.
+
+    >>> int64(2**63, "stride")
+    Traceback (most recent call last):
+    gridlayout.errors.LayoutError: stride 9223372036854775808 is outside int64
+    """
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise LayoutError(f"{what} {value!r} is not an integer")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise LayoutError(f"{what} {value!r} is not an integer") from None
+    if not INT64_MIN <= number <= INT64_MAX:
+        # The digits of a huge int are slow to make, and Python refuses to beyond 4300.
+        shown = str(number) if number.bit_length() < 128 else f"of {number.bit_length()} bits"
+        raise LayoutError(f"{what} {shown} is outside int64")
+    return number
+
+
+def walk(*roots: AffineExpr) -> Iterator[AffineExpr]:
+    """Each distinct expression inside the roots once, operands before what uses them.
+
+    >>> [str(e) for e in walk(dim(0) // 4 * 8)]
+    ['d0', 'd0 floordiv 4', '(d0 floordiv 4) * 8']
+    """
+    seen: set[AffineExpr] = set()
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        expr, operands_done = stack.pop()
+        if expr in seen:
+            continue
+        if operands_done:
+            seen.add(expr)
+            yield expr
+            continue
+        stack.append((expr, True))
+        stack += [(part, False) for part in (expr.rhs, expr.lhs) if part is not None]
+
+
+def rebuild(
+    expr: AffineExpr, leaf: Callable[[AffineExpr], AffineExpr], done: dict[AffineExpr, AffineExpr]
+) -> AffineExpr:
+    """The expression with each dim replaced by `leaf(dim)`; `done` keeps what is built already.
+
+    >>> str(rebuild(dim(0) // 4, lambda d: d * 8, {}))
+    'd0 * 2'
+    """
+    for part in walk(expr):
+        if part not in done:
+            done[part] = _rebuilt(part, leaf, done)
+    return done[expr]
+
+
+def _rebuilt(
+    part: AffineExpr, leaf: Callable[[AffineExpr], AffineExpr], done: dict[AffineExpr, AffineExpr]
+) -> AffineExpr:
+    if part.lhs is None:
+        return leaf(part) if part.kind == "dim" else part
+    lhs = done[part.lhs]
+    if part.rhs is not None:
+        return _add(lhs, done[part.rhs])
+    return _BUILD[part.kind](lhs, part.value)
+
+
+def _operand(value: object) -> AffineExpr | None:
+    if isinstance(value, AffineExpr):
+        return value
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        return None
+    return constant(value)
+
+
+def _divisor(numerator: AffineExpr, divisor: AffineExpr) -> int:
+    if divisor.kind != "constant" or divisor.value < 1:
+        raise LayoutError(
+            f"({numerator}) cannot be divided by ({divisor}); a divisor is a positive constant"
+        )
+    return divisor.value
+
+
+def _known_divisor(
+    kind: Kind, value: int, lhs: AffineExpr | None, rhs: AffineExpr | None
+) -> int:
+    """MLIR's getLargestKnownDivisor: a number that divides the expression, whatever the dims."""
+    if lhs is None:
+        return abs(value) if kind == "constant" else 1
+    if kind == "add":
+        assert rhs is not None
+        return gcd(lhs.divisor, rhs.divisor)
+    if kind == "mul":
+        return lhs.divisor * abs(value)
+    if kind == "mod":
+        return gcd(lhs.divisor, value)
+    return lhs.divisor // value if lhs.divisor % value == 0 else 1
+
+
+def _add(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr:
+    swap = lhs.kind == "constant" or (lhs.kind == rhs.kind == "dim" and lhs.value > rhs.value)
+    if swap and rhs.kind != "constant":
+        lhs, rhs = rhs, lhs
+    return _simplified_sum(lhs, rhs) or AffineExpr("add", 0, lhs, rhs)
+
+
+def _simplified_sum(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr | None:
+    """The sum as MLIR's simplifyAdd has it, or None where that leaves it as it is."""
+    if lhs.kind == "constant":
+        return constant(lhs.value + rhs.value)
+    if rhs.kind == "constant" and rhs.value == 0:
+        return lhs
+    base, tail = (lhs.lhs, lhs.rhs) if lhs.kind == "add" else (None, None)
+    constant_tail = tail is not None and tail.kind == "constant"
+    if rhs.kind == "constant":
+        return _add(base, constant(tail.value + rhs.value)) if constant_tail else None
+    (left, left_scale), (right, right_scale) = _scaled(lhs), _scaled(rhs)
+    if left == right:
+        return _mul(left, left_scale + right_scale)
+    if constant_tail:
+        return _add(_add(base, rhs), tail)
+    if right.kind == "floordiv" and rhs.kind == "mul":
+        if right.lhs == lhs and right_scale == -right.value:
+            return _mod(lhs, right.value)
+        # The last addend may be what the quotient is of: (a + e) - (e floordiv c) * c.
+        closed = None if tail is None else _simplified_sum(tail, rhs)
+        return None if closed is None else _add(base, closed)
+    return None
+
+
+def _scaled(expr: AffineExpr) -> tuple[AffineExpr, int]:
+    if expr.kind == "mul" and expr.lhs is not None:
+        return expr.lhs, expr.value
+    return expr, 1
+
+
+def _mul(lhs: AffineExpr, factor: int) -> AffineExpr:
+    if lhs.kind == "constant":
+        return constant(lhs.value * factor)
+    if factor == 0:
+        return constant(0)
+    base, scale = _scaled(lhs)
+    if scale * factor == 1:
+        return base
+    return AffineExpr("mul", int64(scale * factor, "factor"), base)
+
+
+def _floordiv(lhs: AffineExpr, divisor: int) -> AffineExpr:
+    if lhs.kind == "constant":
+        return constant(lhs.value // divisor)
+    if divisor == 1:
+        return lhs
+    base, scale = _scaled(lhs)
+    if scale % divisor == 0:
+        return _mul(base, scale // divisor)
+    if lhs.kind == "add" and lhs.lhs is not None and lhs.rhs is not None:
+        # One part a multiple of the divisor leaves nothing behind, so each divides alone.
+        if lhs.lhs.divisor % divisor == 0 or lhs.rhs.divisor % divisor == 0:
+            return _add(_floordiv(lhs.lhs, divisor), _floordiv(lhs.rhs, divisor))
+    return AffineExpr("floordiv", divisor, lhs)
+
+
+def _ceildiv(lhs: AffineExpr, divisor: int) -> AffineExpr:
+    if lhs.kind == "constant":
+        return constant(-(-lhs.value // divisor))
+    if divisor == 1:
+        return lhs
+    base, scale = _scaled(lhs)
+    if scale % divisor == 0:
+        return _mul(base, scale // divisor)
+    return AffineExpr("ceildiv", divisor, lhs)
+
+
+def _mod(lhs: AffineExpr, divisor: int) -> AffineExpr:
+    if lhs.kind == "constant":
+        return constant(lhs.value % divisor)
+    if lhs.divisor % divisor == 0:
+        return constant(0)
+    if lhs.kind == "add" and lhs.lhs is not None and lhs.rhs is not None:
+        if lhs.lhs.divisor % divisor == 0:
+            return _mod(lhs.rhs, divisor)
+        if lhs.rhs.divisor % divisor == 0:
+            return _mod(lhs.lhs, divisor)
+    if lhs.kind == "mod" and lhs.lhs is not None and lhs.value % divisor == 0:
+        return _mod(lhs.lhs, divisor)
+    return AffineExpr("mod", divisor, lhs)
+
+
+_BUILD: dict[str, Callable[[AffineExpr, int], AffineExpr]] = {
+    "mul": _mul,
+    "floordiv": _floordiv,
+    "ceildiv": _ceildiv,
+    "mod": _mod,
+}
+
+
+def _print(expr: AffineExpr, strong: bool) -> str:
+    """MLIR's text; `strong` puts parentheses round everything that has an operator."""
+    if expr.lhs is None:
+        return f"d{expr.value}" if expr.kind == "dim" else str(expr.value)
+    if expr.rhs is not None:
+        text = f"{_print(expr.lhs, strong=False)}{_print_addend(expr.rhs)}"
+    elif expr.kind == "mul" and expr.value == -1:
+        text = f"-{_print(expr.lhs, strong=True)}"
+    else:
+        spelling = "*" if expr.kind == "mul" else expr.kind
+        text = f"{_print(expr.lhs, strong=True)} {spelling} {expr.value}"
+    return f"({text})" if strong else text
+
+
+def _print_addend(expr: AffineExpr) -> str:
+    if expr.kind == "constant" and expr.value < 0:
+        return f" - {-expr.value}"
+    if expr.kind == "mul" and expr.lhs is not None and expr.value < 0:
+        if expr.value == -1:
+            return f" - {_print(expr.lhs, strong=expr.lhs.kind == 'add')}"
+        return f" - {_print(expr.lhs, strong=True)} * {-expr.value}"
+    return f" + {_print(expr, strong=False)}"

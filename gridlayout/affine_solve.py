@@ -1,0 +1,323 @@
+"""The way back through an affine map: inverses, collisions, and the index of a point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from math import gcd, prod
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from gridlayout.affine import AffineMap, dim_list
+from gridlayout.affine_eliminate import ANY, solve, substitute
+from gridlayout.affine_expr import AffineExpr, as_expr, dim, int64
+from gridlayout.affine_form import Form, Forms, Range, dims_in, number, size_of, span, to_expr
+from gridlayout.affine_search import ENUMERABLE, components, find_point, values_on_box
+from gridlayout.errors import LayoutError
+
+Index = tuple[int, ...]
+Constraint = tuple[Form, bool]  # the form is 0, or else it is at least 0
+
+
+class AffineSet:
+    """The indices that meet all constraints: `(expr, True)` is expr == 0, else expr >= 0.
+
+    Immutable; prints as MLIR's integer sets. No constraints at all print as `0 == 0`.
+
+    >>> from gridlayout.affine import dim
+    >>> print(AffineSet(1, [(dim(0), False), (5 - dim(0), False)]))
+    (d0) : (d0 >= 0, -d0 + 5 >= 0)
+    """
+
+    __slots__ = ("constraints", "num_dims")
+    num_dims: int
+    constraints: tuple[tuple[AffineExpr, bool], ...]
+
+    def __init__(
+        self, num_dims: int, constraints: Iterable[tuple[AffineExpr | int, bool]]
+    ) -> None:
+        pairs = tuple((as_expr(expr), bool(equal)) for expr, equal in constraints)
+        exprs = AffineMap(num_dims, [expr for expr, _ in pairs]).results  # checks the dims
+        equalities = [equal for _, equal in pairs]
+        object.__setattr__(self, "num_dims", num_dims)
+        object.__setattr__(
+            self, "constraints", tuple(zip(exprs, equalities, strict=True)) or ((as_expr(0), True),)
+        )
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"AffineSet is immutable; cannot set {name}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"AffineSet is immutable; cannot delete {name}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (AffineSet, (self.num_dims, self.constraints))
+
+    def __hash__(self) -> int:
+        return hash((self.num_dims, self.constraints))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AffineSet):
+            return NotImplemented
+        return (self.num_dims, self.constraints) == (other.num_dims, other.constraints)
+
+    def __str__(self) -> str:
+        parts = (f"{expr} {'==' if equal else '>='} 0" for expr, equal in self.constraints)
+        return f"{dim_list(self.num_dims)} : ({', '.join(parts)})"
+
+    def __repr__(self) -> str:
+        return f"AffineSet({self})"
+
+    def contains(self, *index: Any) -> Any:
+        """Whether an index meets all constraints: a bool, or for arrays an array of bools.
+
+        LayoutError as `AffineMap.__call__`.
+
+        >>> from gridlayout.affine import dim
+        >>> AffineSet(1, [(dim(0) - 2, False)]).contains(np.arange(4))
+        array([False, False,  True,  True])
+        """
+        values = AffineMap(self.num_dims, [expr for expr, _ in self.constraints])(*index)
+        inside: Any = True
+        for value, (_, equal) in zip(values, self.constraints, strict=True):
+            inside = inside & (value == 0 if equal else value >= 0)
+        return inside
+
+
+class Inverse(NamedTuple):
+    """The way back from the image of a box: `map` gives the index of each member of `domain`."""
+
+    map: AffineMap
+    domain: AffineSet
+
+
+def inverse(m: AffineMap, box: Index) -> Inverse:
+    """The inverse on the box; `AffineMap.inverse` is its public name.
+
+    >>> back = inverse(AffineMap.parse("(d0) -> (d0 floordiv 4, d0 mod 4)"), (8,))
+    >>> print(back.map, "|", back.domain)
+    (d0, d1) -> (d0 * 4 + d1) | (d0, d1) : (d0 >= 0, -d0 + 1 >= 0, d1 >= 0, -d1 + 3 >= 0)
+    """
+    rank = len(m.results)
+    if 0 in box:
+        return Inverse(AffineMap(rank, [0] * m.num_dims), AffineSet(rank, [(-1, False)]))
+    solved, forms = solve(m, box)
+    if None in solved:
+        clash = collision(m, box)
+        if clash is not None:
+            raise LayoutError(
+                f"{m} is not injective on {box}: "
+                f"{clash[0]} and {clash[1]} both go to {m(*clash[0])}"
+            )
+        missing = [d for d, form in enumerate(solved) if form is None]
+        unsolved = [
+            str(result)
+            for result, used in zip(m.results, m.used_dims(), strict=True)
+            if used & set(missing)
+        ]
+        names = ", ".join(f"d{d}" for d in missing)
+        raise LayoutError(
+            f"{m} is injective on {box}, but has no closed form for {names} from the results "
+            f"{', '.join(unsolved)}; use preimage"
+        )
+    found = [form for form in solved if form is not None]
+    there_and_back = dict(enumerate(found))
+    back = AffineMap(rank, [to_expr(form) for form in found])
+    images = [forms.of(result, found) for result in m.results]
+    exact = [(image.plus(forms.dim(k), -1), True) for k, image in enumerate(images)]
+    above = [(form, False) for form in found]
+    below = [(number(n - 1).plus(form, -1), False) for form, n in zip(found, box, strict=True)]
+    return Inverse(back, _conjunction(rank, [*exact, *above, *below]))
+
+
+def _conjunction(rank: int, constraints: Sequence[Constraint]) -> AffineSet:
+    """The set of the constraints, of which those on one dim alone serve to shorten the others."""
+    ranges, before = [ANY] * rank, [(0, 0)] * rank
+    while ranges != before:
+        before, forms = ranges.copy(), Forms(ranges)
+        dims = {k: forms.dim(k) for k in range(rank)}
+        shortened: dict[Constraint, None] = {}
+        for form, equal in constraints:
+            shortened |= dict.fromkeys(_shortened(substitute(form, dims, forms), equal, forms))
+        constraints = [c for c in shortened if not _bounds_a_dim(c, ranges)]
+        if (number(-1), False) in constraints or any(low > high for low, high in ranges):
+            return AffineSet(rank, [(-1, False)])
+    bounds: list[tuple[AffineExpr, bool]] = []
+    for k, (low, high) in enumerate(ranges):
+        if low == high:
+            bounds.append((dim(k) - low, True))
+        else:
+            bounds += [(dim(k) - low, False)] if low > ANY[0] else []
+            bounds += [(high - dim(k), False)] if high < ANY[1] else []
+    return AffineSet(rank, [*bounds, *((to_expr(form), equal) for form, equal in constraints)])
+
+
+def _bounds_a_dim(constraint: Constraint, ranges: list[Range]) -> bool:
+    """Whether the constraint is on one dim alone; it then goes into the ranges."""
+    form, equal = constraint
+    if len(form.terms) != 1 or form.terms[0][0].kind != "dim":
+        return False
+    ((atom, factor),) = form.terms  # the factor is 1 or -1, as _shortened leaves it
+    low, high = ranges[atom.value]
+    if factor > 0 or equal:
+        low = max(low, -form.offset * factor)
+    if factor < 0 or equal:
+        high = min(high, -form.offset * factor)
+    ranges[atom.value] = (low, high)
+    return True
+
+
+def _shortened(form: Form, equal: bool, forms: Forms) -> Iterator[Constraint]:
+    """Equal constraints: none for one that always holds, `-1 >= 0` for one that never does."""
+    divisor = gcd(*(factor for _, factor in form.terms)) or 1
+    offset, left = divmod(form.offset, divisor)
+    form = Form(tuple((a, f // divisor) for a, f in form.terms), offset)
+    low, high = span(form, forms.ranges)
+    if high < 0 or (equal and (low > 0 or left)):
+        yield number(-1), False
+        return
+    if low == high == 0 or (low >= 0 and not equal):
+        return
+    if not equal:  # x >= 0 if and only if x floordiv g >= 0
+        for g in sorted({abs(factor) for _, factor in form.terms}):
+            quotient, _ = forms.divmod(form, g)
+            if size_of(quotient) < size_of(form):
+                yield from _shortened(quotient, equal, forms)
+                return
+    ((atom, factor), *others) = form.terms
+    if atom.kind == "floordiv" and not others:  # factor is 1 or -1: bounds on what it divides
+        inner, c, least = atom.inner[0], atom.value, -form.offset * factor
+        if factor > 0 or equal:
+            yield from _shortened(inner.plus(number(-least * c)), False, forms)
+        if factor < 0 or equal:
+            yield from _shortened(number(least * c + c - 1).plus(inner, -1), False, forms)
+    else:
+        yield (form.times(-1) if equal and factor < 0 else form), equal
+
+
+def preimage(m: AffineMap, point: Sequence[int], box: Index) -> Index | None:
+    """An index of the box that goes to the point; `AffineMap.preimage` is its public name.
+
+    >>> preimage(AffineMap.parse("(d0) -> (d0 * 2)"), (3,), (8,)) is None
+    True
+    """
+    target = tuple(int64(value, "coordinate") for value in point)
+    if len(target) != len(m.results):
+        raise LayoutError(f"point {target} has {len(target)} values, the map {len(m.results)}")
+    if 0 in box:
+        return None
+    solved, _ = solve(m, box)
+    found = [form for form in solved if form is not None]
+    if len(found) == len(solved):
+        index = tuple(int(v) for v in AffineMap(len(target), map(to_expr, found))(*target))
+        inside = all(0 <= i < extent for i, extent in zip(index, box, strict=True))
+        return index if inside and m(*index) == target else None
+    ranges = [(0, extent - 1) for extent in box]
+    forms = Forms(ranges)
+    equations = [
+        forms.of(result).plus(number(-value))
+        for result, value in zip(m.results, target, strict=True)
+    ]
+    return find_point(equations, ranges)
+
+
+def collision(m: AffineMap, box: Index) -> tuple[Index, Index] | None:
+    """Two indices with one image, or None; `AffineMap.collision` is its public name.
+
+    >>> collision(AffineMap.parse("(d0) -> (d0 mod 4)"), (6,))
+    ((0,), (4,))
+    """
+    if 0 in box:
+        return None
+    ranges = [(0, extent - 1) for extent in box]
+    forms = Forms(ranges)
+    results = [form for form in map(forms.of, m.results) if form.terms]
+    parts = components(dims_in(form) for form in results)
+    for d, extent in enumerate(box):
+        if extent > 1 and not any(d in dims for dims, _ in parts):
+            return _indices(box, {d: 0}, {d: 1})
+    for dims, members in parts:
+        clash = _part_collision([results[k] for k in members], sorted(dims), ranges)
+        if clash is not None:
+            return _indices(box, *clash)
+    return None
+
+
+Clash = tuple[dict[int, int], dict[int, int]]
+
+
+def _indices(box: Index, first: dict[int, int], second: dict[int, int]) -> tuple[Index, Index]:
+    a, b = (tuple(part.get(d, 0) for d in range(len(box))) for part in (first, second))
+    return min(a, b), max(a, b)
+
+
+def _part_collision(
+    results: Sequence[Form], dims: Sequence[int], ranges: Sequence[Range]
+) -> Clash | None:
+    """A collision among the results, which read the dims and nothing else."""
+    here = AffineMap(len(ranges), map(to_expr, results))
+    box = [ranges[d][1] + 1 if d in dims else 1 for d in range(len(ranges))]
+    solved, _ = solve(here, box)
+    if None not in solved:
+        return None
+    if all(atom.kind == "dim" for form in results for atom, _ in form.terms):
+        try:
+            return _linear_collision(results, dims, ranges)
+        except LayoutError:
+            pass  # too many boxes; the indices may still be few enough to list
+    return _listed_collision(results, dims, ranges)
+
+
+def _linear_collision(
+    results: Sequence[Form], dims: Sequence[int], ranges: Sequence[Range]
+) -> Clash | None:
+    """Two indices collide where their difference, of positive first part, maps to 0."""
+    homogeneous = [Form(form.terms, 0) for form in results]
+    differences: list[Range] = [(0, 0)] * len(ranges)
+    for d in dims:
+        differences[d] = (-ranges[d][1], ranges[d][1])
+    for first in dims:
+        differences[first] = (1, ranges[first][1])
+        step = find_point(homogeneous, differences)
+        if step is not None:
+            return {d: max(0, -step[d]) for d in dims}, {d: max(0, step[d]) for d in dims}
+        differences[first] = (0, 0)
+    return None
+
+
+def _listed_collision(
+    results: Sequence[Form], dims: Sequence[int], ranges: Sequence[Range]
+) -> Clash | None:
+    """Lists the images of all indices, or of a part of a box that is too large to list."""
+    extents = [ranges[d][1] + 1 for d in dims]
+    while prod(extents) > ENUMERABLE:
+        largest = max(range(len(extents)), key=lambda k: extents[k])
+        extents[largest] = -(-extents[largest] // 2)
+    listed = list(ranges)
+    for d, extent in zip(dims, extents, strict=True):
+        listed[d] = (0, extent - 1)
+    keys = _keys(values_on_box(results, listed, dims))
+    order = np.argsort(keys, kind="stable")
+    same = np.flatnonzero(keys[order][1:] == keys[order][:-1])
+    if same.size:
+        pair = [np.unravel_index(order[same[0] + k], extents) for k in (0, 1)]
+        first, second = (dict(zip(dims, map(int, index), strict=True)) for index in pair)
+        return first, second
+    if extents != [ranges[d][1] + 1 for d in dims]:
+        raise LayoutError(
+            f"undecided: injectivity on more than {ENUMERABLE} indices of dims {list(dims)}; "
+            "give a smaller shape or a map with a closed inverse"
+        )
+    return None
+
+
+def _keys(columns: Sequence[np.ndarray[Any, np.dtype[np.int64]]]) -> np.ndarray[Any, Any]:
+    """One number for each row of the columns, equal for equal rows only."""
+    keys = np.zeros(columns[0].size, np.int64)
+    for column in columns:
+        offset = column - column.min()
+        if int(keys.max() + 1) * int(offset.max() + 1) > 2**62:
+            _, keys = np.unique(keys, return_inverse=True)
+            _, offset = np.unique(offset, return_inverse=True)
+        keys = keys * int(offset.max() + 1) + offset
+    return keys

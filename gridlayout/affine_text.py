@@ -1,0 +1,213 @@
+"""The parser of affine maps' text: MLIR's syntax, without symbols.
+
+    map    = ids "->" "(" [sum ("," sum)*] ")"          ids = "(" [name ("," name)*] ")"
+    sum    = term (("+" | "-") term)*
+    term   = factor (("*" | "floordiv" | "ceildiv" | "mod") factor)*
+    factor = name | integer | "-" factor | "(" sum ")"
+
+The text is not trusted. Expressions are read with explicit stacks, never by recursion, and the
+stacks, the text and the built expression are all bounded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn
+
+from gridlayout.affine_expr import INT64_MAX, AffineExpr, ceildiv, constant, dim
+from gridlayout.affine import AffineMap
+from gridlayout.errors import LayoutError
+
+MAX_TEXT = 2**16  # characters
+MAX_OPEN = 128  # parentheses and operators that wait for their right operand
+
+_TOKEN = re.compile(
+    r"[ \t\r\n]*(?:(?P<number>0x[0-9a-fA-F]+|[0-9]+)|(?P<name>[A-Za-z_][A-Za-z0-9_$.]*)"
+    r"|(?P<mark>->|[-+*(),\[\]<>]))"
+)
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+# Operators by spelling: how tightly each binds, and what it builds. "neg" is the unary minus.
+_OPERATORS: dict[str, tuple[int, Callable[[AffineExpr, AffineExpr], AffineExpr]]] = {
+    "+": (1, lambda a, b: a + b),
+    "-": (1, lambda a, b: a - b),
+    "*": (2, lambda a, b: a * b),
+    "floordiv": (2, lambda a, b: a // b),
+    "ceildiv": (2, ceildiv),
+    "mod": (2, lambda a, b: a % b),
+}
+_UNARY_BINDS = 3
+
+
+class Token(NamedTuple):
+    """A piece of the text; `kind` is number, name, mark or end; columns are counted from 1."""
+
+    kind: str
+    text: str
+    column: int
+
+
+def parse_map(text: str) -> AffineMap:
+    """The map that a text means; `AffineMap.parse` is its public name.
+
+    LayoutError: the text is not a map; the message says what is wrong at which column.
+
+    >>> parse_map("(d0) -> (d0 floordiv 0)")
+    Traceback (most recent call last):
+    gridlayout.errors.LayoutError: (d0) cannot be divided by (0); a divisor is a positive constant, \
+at column 13
+    """
+    if not isinstance(text, str):
+        raise LayoutError(f"an affine map's text is a str, not {type(text).__name__}, at column 1")
+    if len(text) > MAX_TEXT:
+        raise LayoutError(
+            f"a text of {len(text)} characters is too long; keep to {MAX_TEXT}, "
+            f"at column {MAX_TEXT + 1}"
+        )
+    return _Reader(_tokens(text)).map()
+
+
+def _tokens(text: str) -> list[Token]:
+    tokens, at = [], 0
+    while match := _TOKEN.match(text, at):
+        kind = match.lastgroup or ""
+        tokens.append(Token(kind, match[kind], match.start(kind) + 1))
+        at = match.end()
+    space = _SPACE.match(text, at)
+    at = space.end() if space else at
+    if at < len(text):
+        hint = {"/": "; write floordiv", "%": "; write mod"}.get(text[at], "")
+        raise LayoutError(f"unexpected character {text[at]!a}{hint}, at column {at + 1}")
+    return [*tokens, Token("end", "", len(text) + 1)]
+
+
+class _Reader:
+    """Reads one map from its tokens, left to right."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
+        self.at = 0
+        self.dims: dict[str, int] = {}
+
+    def map(self) -> AffineMap:
+        wrapped = self.next.text == "affine_map"
+        if wrapped:
+            self.take("affine_map")
+            self.take("<")
+        self.names()
+        if self.next.text == "[":
+            self.fail("symbols are not supported; make them dims or constants")
+        self.take("->")
+        results = self.results()
+        if wrapped:
+            self.take(">")
+        if self.next.kind != "end":
+            self.fail("the map ends before this")
+        return AffineMap(len(self.dims), results)
+
+    @property
+    def next(self) -> Token:
+        return self.tokens[self.at]
+
+    def take(self, text: str) -> None:
+        if self.next.text != text:
+            self.fail(f"expected {text!r}")
+        self.at += 1
+
+    def fail(self, problem: str, token: Token | None = None) -> NoReturn:
+        token = token or self.next
+        found = repr(token.text[:40]) if token.kind != "end" else "the end of the text"
+        raise LayoutError(f"{problem}, found {found} at column {token.column}")
+
+    def names(self) -> None:
+        self.take("(")
+        while self.next.text != ")" or self.dims:
+            if self.dims:
+                self.take(",")
+            if self.next.kind != "name":
+                self.fail("expected the name of a dim")
+            if self.next.text in self.dims:
+                self.fail("each dim needs its own name")
+            self.dims[self.next.text] = len(self.dims)
+            self.at += 1
+            if self.next.text == ")":
+                break
+        self.take(")")
+
+    def results(self) -> list[AffineExpr]:
+        self.take("(")
+        results: list[AffineExpr] = []
+        while self.next.text != ")" or results:
+            if results:
+                self.take(",")
+            results.append(self.sum())
+            if self.next.text == ")":
+                break
+        self.take(")")
+        return results
+
+    def sum(self) -> AffineExpr:
+        """Reads up to the comma or parenthesis that ends the expression, by operator precedence.
+
+        `waiting` holds the operators and open parentheses whose right side is still to come.
+        """
+        operands: list[AffineExpr] = []
+        waiting: list[tuple[int, Token]] = []  # a parenthesis binds 0
+        while True:
+            self.operand(operands, waiting)
+            while self.next.text == ")" and any(binds == 0 for binds, _ in waiting):
+                self.fold(operands, waiting, 1)
+                waiting.pop()
+                self.at += 1
+            binds = _OPERATORS.get(self.next.text, (0, None))[0]
+            self.fold(operands, waiting, max(binds, 1))
+            if not binds:
+                if waiting:
+                    self.fail("expected ')' or an operator")
+                if self.next.text not in (",", ")"):
+                    self.fail("expected ',', ')' or an operator")
+                return operands.pop()
+            waiting.append((binds, self.next))
+            self.at += 1
+
+    def operand(self, operands: list[AffineExpr], waiting: list[tuple[int, Token]]) -> None:
+        while self.next.text in ("-", "("):
+            waiting.append((_UNARY_BINDS if self.next.text == "-" else 0, self.next))
+            if len(waiting) > MAX_OPEN:
+                self.fail(f"nested too deeply; keep to {MAX_OPEN} levels")
+            self.at += 1
+        token = self.next
+        if token.kind == "number":
+            operands.append(self.number(token))
+        elif token.kind == "name" and token.text in self.dims:
+            operands.append(dim(self.dims[token.text]))
+        elif token.kind == "name":
+            self.fail("no such dim" if token.text not in _OPERATORS else "expected an expression")
+        else:
+            self.fail("expected an expression")
+        self.at += 1
+
+    def number(self, token: Token) -> AffineExpr:
+        base = 16 if token.text.startswith("0x") else 10
+        # Python takes quadratic time over long decimals; int64 has at most 19 digits.
+        digits = token.text.removeprefix("0x").lstrip("0")
+        value = int(digits or "0", base) if len(digits) < 20 else INT64_MAX + 1
+        if value > INT64_MAX:
+            self.fail("the constant is outside int64", token)
+        return constant(value)
+
+    def fold(
+        self, operands: list[AffineExpr], waiting: list[tuple[int, Token]], binds: int
+    ) -> None:
+        """Applies the waiting operators that bind at least as tightly, up to a parenthesis."""
+        while waiting and waiting[-1][0] >= binds:
+            tightness, token = waiting.pop()
+            right = operands.pop()
+            try:
+                if tightness == _UNARY_BINDS:
+                    operands.append(-right)
+                else:
+                    operands.append(_OPERATORS[token.text][1](operands.pop(), right))
+            except LayoutError as error:
+                raise LayoutError(f"{error}, at column {token.column}") from None

@@ -1,0 +1,177 @@
+"""Collapse: joining logical dims into the fewer dims that a grid divides (seed 004).
+
+From collapse intervals to the affine map `linear`, from the map to the collapsed shape, and from
+the map to the steps that carry it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gridlayout.affine import AffineExpr, AffineMap, constant, dim
+from gridlayout.errors import LayoutError
+from gridlayout.steps import Walk
+
+Shape = tuple[int, ...]
+
+def _intervals(collapse: Any, rank: int) -> list[tuple[int, int]]:
+    """Half-open intervals with ends counted from 0, in order, without the empty ones."""
+    found = []
+    try:
+        pairs = [(int(start), int(end)) for start, end in collapse]
+    except (TypeError, ValueError):
+        raise LayoutError(f"collapse {collapse!r} must be a list of pairs (start, end)") from None
+    for start, end in pairs:
+        low, high = (start + rank if start < 0 else start), (end + rank if end < 0 else end)
+        if rank == 0 and (start, end) == (0, -1):
+            continue
+        if not 0 <= low <= high <= rank:
+            raise LayoutError(
+                f"collapse interval ({start}, {end}) is not inside the rank {rank}: "
+                "0 <= start <= end <= rank, where negative ends count from the rank"
+            )
+        if low < high:
+            found.append((low, high))
+    found.sort()
+    for (_, before), (after, _) in zip(found, found[1:], strict=False):
+        if after < before:
+            raise LayoutError(f"collapse intervals {pairs} overlap at dim {after}")
+    return found
+
+
+def _joined(shape: Shape, dims: Sequence[int]) -> AffineExpr:
+    expr, stride = constant(0), 1
+    for d in reversed(dims):
+        expr = dim(d) * stride + expr
+        stride *= shape[d]
+    return expr
+
+
+def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
+    """The linear map of collapse intervals (seed 004, "Dimension Collapsing").
+
+    With fewer collapsed dims than grid dims the document keeps the last logical dims as they are
+    and joins on top of them, (d0 * 96 + d1, d1, d2); a tensor of smaller rank than the grid gets
+    zeros in front, (0, d0).
+    """
+    rank = len(shape)
+    intervals = _intervals([(0, -1)] if collapse is None else collapse, rank)
+    groups: list[tuple[int, ...]] = []
+    at = 0
+    for start, end in intervals:
+        groups += [(d,) for d in range(at, start)] + [tuple(range(start, end))]
+        at = end
+    groups += [(d,) for d in range(at, rank)]
+    if len(groups) > grid_rank:
+        raise LayoutError(
+            f"collapse {collapse or [(0, -1)]} leaves {len(groups)} dims of a rank-{rank} tensor, "
+            f"but the grid has rank {grid_rank}: join more dims, or give a grid of rank {len(groups)}"
+        )
+    if len(groups) == grid_rank or rank < grid_rank:
+        zeros = [constant(0)] * (grid_rank - len(groups))
+        return AffineMap(rank, (*zeros, *(_joined(shape, dims) for dims in groups)))
+    results = [dim(d) for d in range(rank - grid_rank, rank)]
+    for start, end in intervals:
+        results[max(start - (rank - grid_rank), 0)] = _joined(shape, range(start, end))
+    return AffineMap(rank, tuple(results))
+
+
+def default_map(shape: Shape, grid_rank: int) -> AffineMap | None:
+    try:
+        return collapse_map(shape, None, grid_rank)
+    except LayoutError:
+        return None
+
+
+def collapsed_shape(linear: AffineMap, shape: Shape, grid: Shape) -> Shape:
+    """One more than the largest value of each result (seed 004, "Multi-Core")."""
+    if linear.num_dims != len(shape):
+        raise LayoutError(
+            f"linear {linear} takes {linear.num_dims} dims, but the shape {shape} has rank {len(shape)}"
+        )
+    if len(linear.results) != len(grid):
+        raise LayoutError(
+            f"linear {linear} has {len(linear.results)} results, but the grid {grid} has rank {len(grid)}"
+        )
+    ranges = linear.range(tuple(max(n, 1) for n in shape))
+    for result, (low, high) in zip(linear.results, ranges, strict=True):
+        if low < 0:
+            raise LayoutError(
+                f"linear {linear}: {result} reaches {low} on the shape {shape}; a collapsed index "
+                f"must be >= 0, so add {-low}"
+            )
+        if high >= 2**62:
+            raise LayoutError(f"linear {linear}: {result} reaches {high}, over 2**62")
+    used = linear.used_dims()
+    return tuple(
+        0 if any(shape[d] == 0 for d in dims) else high + 1
+        for dims, (_, high) in zip(used, ranges, strict=True)
+    )
+
+
+def collapse_steps(walk: Walk, linear: AffineMap, shape: Shape, collapsed: Shape) -> list[int]:
+    """The steps from logical dims to collapsed dims: joins where the strides nest, else a scatter."""
+    plan = _join_plan(linear, shape)
+    if plan is None:
+        return list(walk.scatter(linear, collapsed))
+    axes = []
+    for (terms, offset), extent in zip(plan, collapsed, strict=True):
+        current: int | None = None
+        for stride, d in terms:
+            axis = walk.flip(d) if stride < 0 else d
+            if current is None and abs(stride) == 1:
+                current = axis
+                continue
+            current = walk.unit() if current is None else current
+            current = walk.join((axis, walk.resize(current, abs(stride))))
+        current = walk.unit() if current is None else current
+        current = walk.pad(current, offset, 0)
+        axes.append(walk.resize(current, extent))
+    return axes
+
+
+_Terms = tuple[list[tuple[int, int]], int]
+
+
+def _join_plan(linear: AffineMap, shape: Shape) -> list[_Terms] | None:
+    """For each result its (stride, dim) from the minor to the major and its offset, if they nest.
+
+    Strides nest when each is at least as large as all that lies below it spans: `d0 * 32 + d1` with
+    8 columns. A dim used twice, or not at all, or through floordiv and mod, has no such plan.
+    """
+    if not linear.is_linear():
+        return None
+    plan, seen = [], set()
+    for coefficients, offset in linear.coefficients():
+        terms = []
+        for d in range(len(shape)):
+            # A dim of extent 1 adds nothing, whatever its stride; it joins as it stands.
+            if coefficients[d] and (shape[d] > 1 or d not in seen):
+                if d in seen:
+                    return None
+                seen.add(d)
+                terms.append((coefficients[d], d))
+        low = sum(c * (shape[d] - 1) for c, d in terms if c < 0)
+        terms = [(c, d) for c, d in terms if shape[d] != 1] + [
+            (1, d) for _, d in terms if shape[d] == 1
+        ]
+        terms.sort(key=lambda term: abs(term[0]))
+        if not _nested(terms, shape):
+            return None
+        plan.append((terms, offset + low))
+    missing = [d for d in range(len(shape)) if d not in seen]
+    if any(shape[d] != 1 for d in missing):
+        return None
+    for d in missing:
+        plan[0][0].insert(0, (1, d))
+    return plan
+
+
+def _nested(terms: list[tuple[int, int]], shape: Shape) -> bool:
+    span = 1
+    for stride, d in terms:
+        if span > abs(stride):
+            return False
+        span += abs(stride) * (shape[d] - 1)
+    return True

@@ -1,0 +1,154 @@
+"""Element types: NumPy dtypes, their names in MLIR text, their size in bits, values they can hold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes  # comes with every JAX: it gives NumPy the types bfloat16, int4, float8_...
+import numpy as np
+
+from gridlayout.errors import LayoutError
+
+MLIR_NAMES: dict[str, str] = {
+    "bool": "i1",
+    "int4": "i4",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint4": "ui4",
+    "uint8": "ui8",
+    "uint16": "ui16",
+    "uint32": "ui32",
+    "uint64": "ui64",
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e5m2": "f8E5M2",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+}
+FROM_MLIR = {name: dtype for dtype, name in MLIR_NAMES.items()}
+
+# Bytes of a 32x32 tile whose elements share exponents in groups of 16: 64 bytes of exponents more
+# per 1024 elements (Tenstorrent tile formats).
+BLOCK_FORMATS: dict[str, int] = {"bfp_bf8": 1088, "bfp_bf4": 576, "bfp_bf2": 320}
+
+Scalar = bool | int | float | complex
+# One object for NaN, so that facts about padding compare equal by identity inside tuples.
+NAN = float("nan")
+OOB_NAMES: dict[str, Scalar | None] = {
+    "undef": None,
+    "zero": 0,
+    "one": 1,
+    "inf": math.inf,
+    "neginf": -math.inf,
+}
+
+
+def as_dtype(dtype: Any) -> np.dtype[Any]:
+    """The NumPy dtype of a name, a type or a dtype; refuses what no layout can hold.
+
+    >>> as_dtype("bfloat16")
+    dtype(bfloat16)
+    """
+    try:
+        found = np.dtype(dtype)
+    except TypeError as error:
+        raise LayoutError(f"dtype {dtype!r} is not known; use one of {', '.join(MLIR_NAMES)}") from error
+    if found.name not in MLIR_NAMES:
+        raise LayoutError(
+            f"dtype {found.name!r} is not supported; use one of {', '.join(MLIR_NAMES)}"
+        )
+    return found.newbyteorder("=") if found.byteorder == ">" else found
+
+
+def bits(dtype: np.dtype[Any]) -> int:
+    """Bits one element takes in a core's memory: 4 for int4, 8 for bool.
+
+    >>> bits(as_dtype("int4")), bits(as_dtype("bool")), bits(as_dtype("complex64"))
+    (4, 8, 64)
+    """
+    return 4 if dtype.name in ("int4", "uint4") else dtype.itemsize * 8
+
+
+def oob_value(oob: Any, dtype: np.dtype[Any]) -> Scalar | None:
+    """What is known of the padding, as a value of `dtype`: None is undef.
+
+    Names are `undef zero one inf neginf`. Integers saturate, and so do floats without an infinity.
+
+    >>> oob_value("neginf", as_dtype("int8")), oob_value(300, as_dtype("uint8"))
+    (-128, 255)
+    """
+    if isinstance(oob, str):
+        if oob not in OOB_NAMES:
+            raise LayoutError(f"oob {oob!r} is not one of {', '.join(OOB_NAMES)}, nor a number")
+        oob = OOB_NAMES[oob]
+    if oob is None:
+        return None
+    if isinstance(oob, np.generic) or (isinstance(oob, np.ndarray) and oob.ndim == 0):
+        oob = oob.item()
+    if not isinstance(oob, (bool, int, float, complex)):
+        raise LayoutError(f"oob {oob!r} is neither a name ({', '.join(OOB_NAMES)}) nor a number")
+    kind = _kind(dtype)
+    if kind == "complex":
+        return _plain(dtype.type(complex(oob)).item())
+    if isinstance(oob, complex):
+        raise LayoutError(f"oob {oob!r} is complex, but the dtype is {dtype.name}")
+    if kind == "float":
+        return _float_value(float(oob), dtype)
+    return _integer_value(oob, dtype, kind)
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    if dtype.kind in "biuc":
+        return {"b": "bool", "i": "int", "u": "int", "c": "complex"}[dtype.kind]
+    return "int" if dtype.name in ("int4", "uint4") else "float"
+
+
+def _plain(value: Any) -> Scalar:
+    """`value` with the one NaN object in place of any other."""
+    return NAN if value != value else value
+
+
+def _float_value(value: float, dtype: np.dtype[Any]) -> Scalar:
+    info = ml_dtypes.finfo(dtype)
+    largest = float(info.max)
+    no_infinity = dtype.name == "float8_e4m3fn"
+    if no_infinity and abs(value) > largest:
+        value = math.copysign(largest, value)
+    with np.errstate(over="ignore"):
+        return _plain(float(dtype.type(value)))
+
+
+def _integer_value(value: bool | int | float, dtype: np.dtype[Any], kind: str) -> Scalar:
+    if value != value:
+        raise LayoutError(f"oob nan is not a value of {dtype.name}; use undef, zero or a number")
+    if kind == "bool":
+        low, high = 0, 1
+    else:
+        info = ml_dtypes.iinfo(dtype)
+        low, high = int(info.min), int(info.max)
+    if value in (math.inf, -math.inf):
+        value = high if value > 0 else low
+    if value != int(value):
+        raise LayoutError(f"oob {value!r} is no whole number, but the dtype is {dtype.name}")
+    value = min(max(int(value), low), high)
+    return bool(value) if kind == "bool" else value
+
+
+def oob_text(oob: Scalar | None) -> str:
+    """The word the document uses for a padding value, or the number.
+
+    >>> oob_text(None), oob_text(0.0), oob_text(-0.0), oob_text(7)
+    ('undef', 'zero', '-0.0', '7')
+    """
+    if oob is None:
+        return "undef"
+    for name, value in OOB_NAMES.items():
+        if value is not None and oob == value and repr(oob) != "-0.0":
+            return name
+    return repr(oob)

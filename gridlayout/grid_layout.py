@@ -1,0 +1,259 @@
+"""`GridLayout`: the document model (seed 004). Collapse, divide by the grid, divide by the tile.
+
+    logical index --linear--> collapsed index --floordiv, mod--> (core, index in the shard)
+                  --floordiv, mod--> (core, tile, index in the tile) [--> (face, index in the face)]
+
+The grid divides first, the tile second, both ceil-wise; the physical shape is
+`grid + shard in tiles + tile`. Every size is in elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from gridlayout import dtypes
+from gridlayout.affine import AffineMap
+from gridlayout.collapse import collapse_map, collapse_steps, collapsed_shape, default_map
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout, Shape, as_shape
+from gridlayout.memory import Chip, Fit, as_memory_space
+from gridlayout.steps import Walk
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+
+class GridLayout(Layout):
+    """A logical tensor collapsed onto a virtual grid of cores (seed 004).
+
+    shape, dtype: the logical tensor. grid: cores along each collapsed dim, any rank and size.
+    tile: the innermost block of the last `len(tile)` collapsed dims, or None for scalars.
+    collapse: half-open intervals of logical dims to join, negative ends count from the rank; dims
+    in no interval stay ("Dimension Collapsing"). linear: an affine map, or its text, instead.
+    face: splits a tile into blocks. oob: the value of the padding, None for undef: a number, or
+    undef, zero, one, inf, neginf. memory_space: system, mmio, dram or l1. tile_format: a block
+    format (bfp_bf8, bfp_bf4, bfp_bf2) in which a core stores 32x32 tiles; it changes bytes only,
+    arrays keep `dtype`.
+
+    Raises `LayoutError` for anything that does not fit together.
+
+    >>> layout = GridLayout((2, 3, 64, 128), "float32", grid=(2, 4), tile=(32, 32))
+    >>> layout.linear, layout.collapsed_shape, layout.shard_shape, layout.physical_shape[2:]
+    (AffineMap.parse('(d0, d1, d2, d3) -> (d0 * 192 + d1 * 64 + d2, d3)'), (384, 128), (192, 32), (6, 1, 32, 32))
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: DTypeLike = "float32",
+        grid: Sequence[int] = (1, 1),
+        tile: Sequence[int] | None = None,
+        collapse: Sequence[tuple[int, int]] | None = None,
+        linear: AffineMap | str | None = None,
+        oob: Any = None,
+        memory_space: str = "l1",
+        *,
+        face: Sequence[int] | None = None,
+        tile_format: str | None = None,
+    ) -> None:
+        shape = as_shape(shape, "shape")
+        self.grid: Shape = _positive(grid, "grid")
+        if collapse is not None and linear is not None:
+            raise LayoutError("give either collapse intervals or a linear map, not both")
+        if linear is None:
+            linear = collapse_map(shape, collapse, len(self.grid))
+        elif isinstance(linear, str):
+            linear = AffineMap.parse(linear)
+        self.linear: AffineMap = linear
+        self.collapsed_shape: Shape = collapsed_shape(linear, shape, self.grid)
+        self.shard_shape: Shape = tuple(
+            -(-n // g) for n, g in zip(self.collapsed_shape, self.grid, strict=True)
+        )
+        self.tile: Shape | None = None if tile is None else _positive(tile, "tile")
+        self.face: Shape | None = None if face is None else _positive(face, "face")
+        self.tile_format: str | None = tile_format
+        self.memory_space: str = as_memory_space(memory_space)
+        _check_tile(self.tile, self.face, tile_format, self.grid)
+        walk = Walk(shape)
+        axes = collapse_steps(walk, linear, shape, self.collapsed_shape)
+        order = self._divide(walk, axes)
+        super().__init__(shape, dtype, walk.steps, order, core_rank=len(self.grid), oob=oob)
+
+    def _divide(self, walk: Walk, axes: Sequence[int]) -> list[int]:
+        """Grid, then tile, then face; gives the physical order of the axes."""
+        tile = self.padded_tile
+        face = tile if self.face is None else (1,) * (len(tile) - len(self.face)) + self.face
+        cores, tiles, faces, inner = [], [], [], []
+        untiled = len(self.grid) - len(self.tile or ())
+        for k, axis in enumerate(axes):
+            whole = walk.resize(axis, self.grid[k] * self.shard_shape[k])
+            core, shard = walk.split(whole, (self.grid[k], self.shard_shape[k]))
+            cores.append(core)
+            if k < untiled:
+                tiles.append(shard)
+                continue
+            shard = walk.resize(shard, self.tile_counts[k] * tile[k])
+            count, rest = walk.split(shard, (self.tile_counts[k], tile[k]))
+            tiles.append(count)
+            if self.face is not None and k >= len(self.grid) - len(self.face):
+                block, rest = walk.split(rest, (tile[k] // face[k], face[k]))
+                faces.append(block)
+            inner.append(rest)
+        return cores + tiles + faces + inner
+
+    # -- identity ------------------------------------------------------------------------------
+
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            *(self.shape, self.dtype, self.grid, self.tile, self.face, self.tile_format),
+            *(self.linear, self.memory_space, repr(self.oob)),
+        )
+
+    def replace(self, **changes: Any) -> GridLayout:
+        """The same layout with some constructor arguments changed.
+
+        >>> GridLayout((53, 63), grid=(3, 2)).replace(tile=(32, 32), oob=0).physical_shape
+        (3, 2, 1, 1, 32, 32)
+        """
+        now = {name: getattr(self, name) for name in _ARGUMENTS}
+        if "collapse" in changes:
+            now.pop("linear")
+        return GridLayout(**{**now, **changes})
+
+    def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
+        """The same layout of another element type; nothing is known of its padding but `oob`."""
+        return super().with_dtype(dtype, oob)._changed(tile_format=None)
+
+    def __repr__(self) -> str:
+        extras = [f"tile={self.tile}"] if self.tile else []
+        if self.linear != default_map(self.shape, len(self.grid)):
+            extras.append(f"linear={str(self.linear)!r}")
+        extras += [f"face={self.face}"] if self.face else []
+        extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
+        extras += [f"oob={dtypes.oob_text(self.oob)!r}"] if self.oob is not None else []
+        if self.memory_space != "l1":
+            extras.append(f"memory_space={self.memory_space!r}")
+        return f"GridLayout({', '.join([str(self.shape), repr(self.dtype.name), f'grid={self.grid}', *extras])})"
+
+    def __str__(self) -> str:
+        from gridlayout.text import print_grid_layout
+
+        return print_grid_layout(self)
+
+    # -- sizes ---------------------------------------------------------------------------------
+
+    @property
+    def padded_tile(self) -> Shape:
+        """The tile with 1 for every collapsed dim that it does not cover."""
+        tile = self.tile or ()
+        return (1,) * (len(self.grid) - len(tile)) + tile
+
+    @property
+    def tile_counts(self) -> Shape:
+        """The shard in tiles: the document's memref shape."""
+        return tuple(-(-n // t) for n, t in zip(self.shard_shape, self.padded_tile, strict=True))
+
+    @property
+    def bytes_per_core(self) -> int:
+        """Bytes of one core's buffer, padding included; tiles count in their own format."""
+        if self.tile_format is not None:
+            return prod(self.tile_counts) * dtypes.BLOCK_FORMATS[self.tile_format]
+        return super().bytes_per_core
+
+    def _byte(self, offset: int) -> int | None:
+        return None if self.tile_format is not None else super()._byte(offset)
+
+    def fits(self, chip: Chip) -> Fit:
+        """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.
+
+        >>> from gridlayout import tenstorrent
+        >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits(tenstorrent.WORMHOLE))
+        does not fit: 16777216 B of 1498112 B l1 on each core, -15279104 B free
+        """
+        space = self.memory_space
+        needed = self.bytes_per_core if space == "l1" else self.nbytes
+        return Fit(space, self.bytes_per_core, needed, chip.capacity.get(space))
+
+    def padding_along(self, axis: int) -> NDArray[np.int64]:
+        """Padding positions along collapsed dim `axis` in each core's shard, one number a core.
+
+        >>> GridLayout((53, 63), grid=(3, 2), tile=(32, 32)).padding_along(0).tolist()
+        [14, 14, 15]
+        """
+        rank = len(self.grid)
+        if not -rank <= axis < rank:
+            raise LayoutError(f"axis {axis} is outside the {rank} collapsed dims")
+        axis %= rank
+        filled = np.zeros(self.collapsed_shape[axis], bool)
+        if self.size:
+            row = AffineMap(self.ndim, (self.linear.results[axis],))
+            used = sorted(row.used_dims()[0])
+            index: list[Any] = [0] * self.ndim
+            if used:
+                grids = np.indices([self.shape[d] for d in used]).reshape(len(used), -1)
+                for d, values in zip(used, grids, strict=True):
+                    index[d] = values
+            filled[np.asarray(row(*index)[0])] = True
+        grid, shard = self.grid[axis], self.shard_shape[axis]
+        per_core = np.zeros(grid * shard, np.int64)
+        per_core[: len(filled)] = filled
+        held = per_core.reshape(grid, shard).sum(axis=1)
+        return np.asarray(self.tile_counts[axis] * self.padded_tile[axis] - held)
+
+    # -- structure -----------------------------------------------------------------------------
+
+    def axis_dims(self, k: int) -> Shape:
+        """The physical dims of collapsed dim `k`, the major first: grid, tiles, (faces,) tile.
+
+        >>> GridLayout((53, 63), grid=(3, 2), tile=(32, 32)).axis_dims(1)
+        (1, 3, 5)
+        """
+        rank, tiled = len(self.grid), len(self.tile or ())
+        inner = k - (rank - tiled)
+        if inner < 0:
+            return (k, rank + k)
+        faces = (2 * rank + inner,) if self.face else ()
+        return (k, rank + k, *faces, 2 * rank + (tiled if self.face else 0) + inner)
+
+    @cached_property
+    def groups(self) -> tuple[Shape, ...] | None:
+        """The logical dims joined in each collapsed dim, the major first; None for other maps.
+
+        None too when a dim is in two results, or strides overlap: then nothing but the index map
+        describes the layout. Dims of extent 1 belong to the group whose result names them.
+        """
+        if self.is_scatter:
+            return None
+        found = []
+        for coefficients, _ in self.linear.coefficients():
+            dims = [d for d, c in enumerate(coefficients) if c]
+            found.append(tuple(sorted(dims, key=lambda d, c=coefficients: (-abs(c[d]), d))))  # type: ignore[misc]
+        return tuple(found)
+
+
+_ARGUMENTS = "shape dtype grid tile linear oob memory_space face tile_format".split()
+
+
+def _positive(values: Any, what: str) -> Shape:
+    dims = as_shape(values, what)
+    if not dims or 0 in dims:
+        raise LayoutError(f"{what} {dims} must hold at least one number, all >= 1")
+    return dims
+
+
+def _check_tile(tile: Shape | None, face: Shape | None, fmt: str | None, grid: Shape) -> None:
+    if tile is not None and len(tile) > len(grid):
+        raise LayoutError(f"tile {tile} has rank {len(tile)}, more than the grid's {len(grid)}")
+    if face is not None and (
+        tile is None or len(face) != len(tile) or any(t % f for t, f in zip(tile, face, strict=True))
+    ):
+        raise LayoutError(f"face {face} must have the tile's rank and divide it; the tile is {tile}")
+    if fmt is not None and fmt not in dtypes.BLOCK_FORMATS:
+        raise LayoutError(f"tile_format {fmt!r} is not one of {', '.join(dtypes.BLOCK_FORMATS)}")
+    if fmt is not None and tile != (32, 32):
+        raise LayoutError(f"tile_format {fmt!r} needs tile=(32, 32); the tile is {tile}")

@@ -1,0 +1,312 @@
+"""`Layout`: what goes where. One affine map from a logical index to a physical index.
+
+A layout is a logical shape, a dtype, and a list of invertible steps (`gridlayout.steps`) that turn
+the logical dims into the physical ones. Everything else is derived from these: the index map, the
+inverse with its predicate, the padding, the bytes, the array program.
+
+    physical shape = (core dims ..., dims inside one core's buffer ...)
+
+`core_rank` says how many leading physical dims count cores; a core's buffer is row-major over the
+rest. `oob` is what is known of the padding's value: a number, or None (undef). It is a fact about
+the data and no part of what makes two layouts hold it alike: see `Layout.same_physical`.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from gridlayout import dtypes
+from gridlayout.affine import AffineMap
+from gridlayout.affine_solve import AffineSet, Inverse
+from gridlayout.errors import LayoutError
+from gridlayout.steps import Scatter, Step, Walk, walk_back
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+Shape = tuple[int, ...]
+Box = tuple[slice, ...]
+# XLA counts elements in int64, and NumPy arrays have at most 64 dims.
+MAX_ELEMENTS, MAX_RANK = 2**62, 64
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where one element lives: `offset` in elements and `byte` in bytes, inside the core's buffer.
+
+    `byte` is None for elements of a block format (bfp_bf8 ...), which share their exponents.
+    """
+
+    core: Shape
+    local: Shape
+    offset: int
+    byte: int | None
+
+
+class Layout:
+    """A logical tensor of `shape` and `dtype`, laid out by `steps`; physical dims are `order`.
+
+    Frozen and hashable; usable as static pytree metadata. Users call a system's constructor, such
+    as `gl.GridLayout`; rules and new systems build layouts here.
+
+    >>> from gridlayout.steps import Walk
+    >>> walk = Walk((5,)); tiles = walk.split(walk.resize(0, 6), (3, 2))
+    >>> layout = Layout((5,), "float32", walk.steps, tiles)
+    >>> print(layout.index_map, layout.physical_shape)
+    (d0) -> (d0 floordiv 2, d0 mod 2) (3, 2)
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: DTypeLike,
+        steps: Sequence[Step],
+        order: Sequence[int],
+        *,
+        core_rank: int = 0,
+        oob: Any = None,
+    ) -> None:
+        self.shape: Shape = as_shape(shape, "shape")
+        self.dtype: np.dtype[Any] = dtypes.as_dtype(dtype)
+        self.steps: tuple[Step, ...] = tuple(steps)
+        self.order: Shape = tuple(order)
+        self.oob: dtypes.Scalar | None = dtypes.oob_value(oob, self.dtype)
+        walk = Walk(self.shape).run(self.steps)
+        if sorted(self.order) != sorted(walk.extent):
+            raise LayoutError(f"order {self.order} must name the axes left, {sorted(walk.extent)}")
+        self.physical_shape: Shape = tuple(walk.extent[axis] for axis in self.order)
+        if not 0 <= core_rank <= len(self.order):
+            raise LayoutError(f"core_rank {core_rank} must lie in [0, {len(self.order)}]")
+        self.core_rank: int = core_rank
+        _check_size(self.shape, self.physical_shape)
+        self._exprs = tuple(walk.expr[axis] for axis in self.order)
+        self._hash = hash((type(self), self._key()))
+
+    # -- identity ------------------------------------------------------------------------------
+
+    def _key(self) -> tuple[Any, ...]:
+        """What makes two layouts equal."""
+        return (self.shape, self.dtype, self.steps, self.order, self.core_rank, repr(self.oob))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(self) is type(other) and self._key() == other._key()  # type: ignore[attr-defined]
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_hash" in self.__dict__:
+            raise AttributeError(f"a layout is frozen: {name} can't be set; build a new layout")
+        super().__setattr__(name, value)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}({self.shape}, {self.dtype.name!r}, {self.index_map}, "
+            f"physical_shape={self.physical_shape}, oob={dtypes.oob_text(self.oob)})"
+        )
+
+    def _changed(self, **fields: Any) -> Self:
+        """A copy with other facts about the data: the steps, and all that follows from them, stay."""
+        new = copy.copy(self)
+        new.__dict__.update(fields)
+        new.__dict__["_hash"] = hash((type(new), new._key()))
+        return new
+
+    def with_oob(self, oob: Any) -> Self:
+        """The same layout with another fact about its padding: a number, a name, or None."""
+        return self._changed(oob=dtypes.oob_value(oob, self.dtype))
+
+    def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
+        """The same layout of another element type; nothing is known of its padding but `oob`."""
+        new = dtypes.as_dtype(dtype)
+        return self._changed(dtype=new, oob=dtypes.oob_value(oob, new))
+
+    def same_physical(self, other: Layout) -> bool:
+        """Whether every element has the same physical index in both; dtype and oob may differ."""
+        if self is other:
+            return True
+        if (self.shape, self.physical_shape, self.core_rank) != (
+            *(other.shape, other.physical_shape, other.core_rank),
+        ):
+            return False
+        if (self.steps, self.order) == (other.steps, other.order):
+            return True
+        return self.index_map == other.index_map
+
+    # -- sizes ---------------------------------------------------------------------------------
+
+    @property
+    def ndim(self) -> int:
+        """The rank of the logical shape."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Logical elements."""
+        return prod(self.shape)
+
+    @property
+    def core_shape(self) -> Shape:
+        """The grid of cores: the leading physical dims."""
+        return self.physical_shape[: self.core_rank]
+
+    @property
+    def local_shape(self) -> Shape:
+        """One core's buffer, in elements: the trailing physical dims."""
+        return self.physical_shape[self.core_rank :]
+
+    @property
+    def num_cores(self) -> int:
+        """Cores in the virtual grid."""
+        return prod(self.core_shape)
+
+    @property
+    def bytes_per_core(self) -> int:
+        """Bytes of one core's buffer, padding included."""
+        return -(-prod(self.local_shape) * dtypes.bits(self.dtype) // 8)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all cores' buffers, padding included."""
+        return self.num_cores * self.bytes_per_core
+
+    @property
+    def padding_share(self) -> float:
+        """The share of physical elements that are padding, 0 to 1."""
+        total = prod(self.physical_shape)
+        return (total - self.size) / total if total else 0.0
+
+    # -- the map and its inverse ---------------------------------------------------------------
+
+    @cached_property
+    def index_map(self) -> AffineMap:
+        """Logical index -> physical index."""
+        exact = AffineMap(self.ndim, self._exprs)
+        return exact if 0 in self.shape else exact.simplify(self.shape)
+
+    @cached_property
+    def inverse(self) -> Inverse:
+        """Physical index -> logical index, and the set of physical indices where that holds.
+
+        `LayoutError` where the map is a `Scatter` without a closed inverse.
+        """
+        back = walk_back(self.shape, self.steps, self.order)
+        rank = len(self.order)
+        constraints = [(e, True) for e in back.equal]
+        for expr, bound in back.bounds:
+            constraints += [(expr, False), (-expr + (bound - 1), False)]
+        map = AffineMap(rank, back.logical)
+        if 0 not in self.physical_shape:
+            map = map.simplify(self.physical_shape)
+        return Inverse(map, AffineSet(rank, tuple(constraints)))
+
+    @property
+    def is_scatter(self) -> bool:
+        """Whether the layout has no pad-reshape-transpose program and moves by gather instead."""
+        return any(isinstance(step, Scatter) for step in self.steps)
+
+    def locate(self, index: Sequence[int]) -> Location:
+        """The core, the index inside it, and the offset of a logical index.
+
+        >>> from gridlayout import GridLayout
+        >>> GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32)).locate((20, 40))
+        Location(core=(1, 1), local=(0, 0, 2, 8), offset=72, byte=144)
+        """
+        index = _as_index(index, self.shape, "index")
+        physical = self.index_map(*index)
+        core, local = physical[: self.core_rank], physical[self.core_rank :]
+        offset = 0
+        for i, n in zip(local, self.local_shape, strict=True):
+            offset = offset * n + i
+        return Location(core, local, offset, self._byte(offset))
+
+    def _byte(self, offset: int) -> int | None:
+        return offset * dtypes.bits(self.dtype) // 8
+
+    def logical_index(self, physical: Sequence[int]) -> Shape | None:
+        """The logical index at a physical one; None where that position is padding.
+
+        >>> from gridlayout import GridLayout
+        >>> layout = GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
+        >>> layout.logical_index((1, 1, 0, 0, 2, 8)), layout.logical_index((0, 0, 0, 0, 18, 0))
+        ((20, 40), None)
+        """
+        physical = _as_index(physical, self.physical_shape, "physical index")
+        if self.is_scatter:
+            return self.index_map.preimage(physical, self.shape)
+        if not self.inverse.domain.contains(*physical):
+            return None
+        return self.inverse.map(*physical)
+
+    def check_invertible(self) -> None:
+        """`LayoutError` naming two logical indices that share a physical one, if there are any."""
+        if not self.is_scatter:
+            return
+        clash = self.index_map.collision(self.shape)
+        if clash is not None:
+            raise LayoutError(
+                f"the map {self.index_map} puts {clash[0]} and {clash[1]} in one place: the layout is "
+                "a read-only view; unpack reads it, pack and put need a map that is injective"
+            )
+
+    # -- padding (gridlayout.padding) ----------------------------------------------------------
+
+    def padding_mask(self) -> NDArray[np.bool_]:
+        """A bool array of `physical_shape`: True where the position is padding."""
+        from gridlayout.padding import padding_mask
+
+        return padding_mask(self)
+
+    def padded_regions(self) -> list[Box]:
+        """The padding as a few disjoint boxes: tuples of slices into the physical array."""
+        from gridlayout.padding import padded_regions
+
+        return padded_regions(self)
+
+    def padding_per_core(self) -> NDArray[np.int64]:
+        """Padding elements in each core's buffer: an array of `core_shape`."""
+        from gridlayout.padding import padding_per_core
+
+        return padding_per_core(self)
+
+
+def as_shape(shape: Any, what: str) -> Shape:
+    """`shape` as a tuple of Python ints >= 0.
+
+    >>> as_shape([2, 3], "shape")
+    (2, 3)
+    """
+    try:
+        dims = tuple(operator.index(n) for n in shape)
+    except TypeError:
+        raise LayoutError(f"{what} {shape!r} must be a sequence of whole numbers") from None
+    if any(isinstance(n, (bool, np.bool_)) for n in shape) or any(n < 0 for n in dims):
+        raise LayoutError(f"{what} {shape!r} must hold whole numbers >= 0")
+    if len(dims) > MAX_RANK or any(n > MAX_ELEMENTS for n in dims):
+        raise LayoutError(f"{what} has rank {len(dims)}; ranks up to {MAX_RANK}, sizes to 2**62")
+    return dims
+
+
+def _as_index(index: Any, shape: Shape, what: str) -> Shape:
+    dims = as_shape(index, what)
+    if len(dims) != len(shape) or any(i >= n for i, n in zip(dims, shape, strict=True)):
+        raise LayoutError(f"{what} {tuple(index)} is outside the shape {shape}")
+    return dims
+
+
+def _check_size(shape: Shape, physical: Shape) -> None:
+    if len(physical) > MAX_RANK:
+        raise LayoutError(f"physical rank {len(physical)} of {physical} is over {MAX_RANK}")
+    for what, dims in (("shape", shape), ("physical shape", physical)):
+        if prod(dims) > MAX_ELEMENTS:
+            raise LayoutError(f"{what} {dims} has more than 2**62 elements")

@@ -1,0 +1,74 @@
+"""Memory: the four memory spaces of the document, a chip's capacities, and whether a layout fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gridlayout.errors import LayoutError
+
+# seed 004, "Memory Spaces": host memory (not device visible / device visible), DRAM local to the
+# device, SRAM on each core. The first two and DRAM are shared by all cores; L1 is per core.
+MEMORY_SPACES = ("system", "mmio", "dram", "l1")
+
+
+def as_memory_space(name: str) -> str:
+    """`name` if it is one of `system mmio dram l1`, else `LayoutError`.
+
+    >>> as_memory_space("l1")
+    'l1'
+    """
+    if name not in MEMORY_SPACES:
+        raise LayoutError(f"memory_space {name!r} is not one of {', '.join(MEMORY_SPACES)}")
+    return name
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A chip's core grid and the usable bytes of its memory spaces.
+
+    `capacity["l1"]` is bytes on one core; the others are bytes of the whole chip. A space that is
+    left out has no limit that the chip knows of.
+
+    >>> Chip("toy", (2, 2), {"l1": 1024}).capacity["l1"]
+    1024
+    """
+
+    name: str
+    grid: tuple[int, ...]
+    capacity: Mapping[str, int] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        for space in self.capacity:
+            as_memory_space(space)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Whether a layout fits a chip's memory space: true in a condition when it does.
+
+    Bytes throughout. `needed` is one core's buffer for l1 and all buffers for a shared space;
+    `free` is what is left, negative when it does not fit, None when the chip states no capacity.
+    """
+
+    space: str
+    bytes_per_core: int
+    needed: int
+    capacity: int | None
+
+    @property
+    def free(self) -> int | None:
+        """Bytes left after the layout is placed; None without a stated capacity."""
+        return None if self.capacity is None else self.capacity - self.needed
+
+    def __bool__(self) -> bool:
+        return self.free is None or self.free >= 0
+
+    def __str__(self) -> str:
+        where = "on each core" if self.space == "l1" else "in all"
+        if self.capacity is None:
+            return f"{self.needed} B of {self.space} {where}, no stated capacity"
+        verdict = "fits" if self else "does not fit"
+        return (
+            f"{verdict}: {self.needed} B of {self.capacity} B {self.space} {where}, {self.free} B free"
+        )

@@ -1,0 +1,182 @@
+"""Padding: the physical positions that hold no logical element, as a mask, as boxes, as counts.
+
+Never "the bottom-right rectangle": collapsed dims have gaps inside. The index map falls apart into
+*parts*, groups of logical dims and of physical dims that share no dim with one another. A position
+is valid where every part is, so each part's small mask is enough and the whole is never built
+unless asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gridlayout.affine import AffineMap
+from gridlayout.errors import LayoutError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gridlayout.layout import Box, Layout
+
+Mask = "NDArray[np.bool_]"
+# A mask is one byte an element; beyond this it is almost surely a slip, so say so first.
+MAX_MASK = 2**32
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Part:
+    """Logical dims and physical dims of a layout that depend on one another and on nothing else."""
+
+    logical: tuple[int, ...]
+    physical: tuple[int, ...]
+
+
+def parts(layout: Layout) -> tuple[Part, ...]:
+    """The independent parts of a layout's index map, in the order of their first physical dim.
+
+    >>> from gridlayout import GridLayout
+    >>> [part.physical for part in parts(GridLayout((53, 63), "f4", grid=(3, 2), tile=(32, 32)))]
+    [(0, 2, 4), (1, 3, 5)]
+    """
+    groups: list[tuple[set[int], set[int]]] = []
+    for k, used in enumerate(layout.index_map.used_dims()):
+        touching = [g for g in groups if g[0] & used]
+        groups = [g for g in groups if not g[0] & used]
+        logical = set(used).union(*(g[0] for g in touching))
+        groups.append((logical, {k}.union(*(g[1] for g in touching))))
+    # Dims that no result reads have extent 1 (or are broadcast); physical dims that read no dim
+    # stand alone. Those of one row of a split (grid, shard, tile) are best kept together.
+    found = [Part(tuple(sorted(a)), tuple(sorted(b))) for a, b in groups]
+    return tuple(sorted(found, key=lambda part: part.physical))
+
+
+@lru_cache(maxsize=512)
+def _valid(layout: Layout) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
+    """Each part with the mask of its valid positions, over the part's physical dims."""
+    if 0 in layout.shape:
+        everything = tuple(range(len(layout.physical_shape)))
+        return ((Part((), everything), np.zeros(_mask_shape(layout, everything), bool)),)
+    return tuple((part, _part_mask(layout, part)) for part in parts(layout))
+
+
+def _mask_shape(layout: Layout, dims: tuple[int, ...]) -> tuple[int, ...]:
+    shape = tuple(layout.physical_shape[k] for k in dims)
+    if prod(shape) > MAX_MASK:
+        raise LayoutError(
+            f"the padding mask of physical dims {shape} would take {prod(shape)} bytes, more than "
+            f"{MAX_MASK}; ask layout.logical_index(...) for single positions"
+        )
+    return shape
+
+
+def _part_mask(layout: Layout, part: Part) -> NDArray[np.bool_]:
+    mask = np.zeros(_mask_shape(layout, part.physical), bool)
+    results = tuple(layout.index_map.results[k] for k in part.physical)
+    index_map = AffineMap(layout.ndim, results)
+    extents = tuple(layout.shape[d] for d in part.logical)
+    for start in range(0, prod(extents), _CHUNK):
+        flat = np.arange(start, min(start + _CHUNK, prod(extents)))
+        index: list[NDArray[np.int64] | int] = [0] * layout.ndim
+        unraveled = np.unravel_index(flat, extents) if extents else ()
+        for d, values in zip(part.logical, unraveled, strict=True):
+            index[d] = values
+        mask[tuple(np.broadcast_to(r, flat.shape) for r in index_map(*index))] = True
+    return mask
+
+
+def padding_mask(layout: Layout) -> NDArray[np.bool_]:
+    """A bool array of the layout's physical shape: True where the position is padding.
+
+    >>> from gridlayout import GridLayout
+    >>> layout = GridLayout((5, 7), "f4", grid=(2, 4))
+    >>> padding_mask(layout).sum(), layout.physical_shape
+    (np.int64(13), (2, 4, 3, 2))
+    """
+    rank = len(layout.physical_shape)
+    _mask_shape(layout, tuple(range(rank)))
+    padding = np.zeros(layout.physical_shape, bool)
+    for part, valid in _valid(layout):
+        padding |= ~_spread(valid, part.physical, rank)
+    return padding
+
+
+def _spread(array: NDArray[np.bool_], dims: tuple[int, ...], rank: int) -> NDArray[np.bool_]:
+    shape = [1] * rank
+    for d, n in zip(dims, array.shape, strict=True):
+        shape[d] = n
+    return array.reshape(shape)
+
+
+def padding_per_core(layout: Layout) -> NDArray[np.int64]:
+    """How many elements of each core's buffer are padding: an array of the core dims' shape."""
+    rank = layout.core_rank
+    valid = np.ones(layout.core_shape, np.int64)
+    for part, mask in _valid(layout):
+        inside = tuple(i for i, d in enumerate(part.physical) if d >= rank)
+        cores = tuple(d for d in part.physical if d < rank)
+        count = mask.sum(axis=inside, dtype=np.int64)
+        shape = [1] * rank
+        for d in cores:
+            shape[d] = layout.physical_shape[d]
+        valid = valid * count.reshape(shape)
+    return np.asarray(prod(layout.local_shape) - valid)
+
+
+def padded_regions(layout: Layout) -> list[Box]:
+    """The padding as disjoint boxes, few of them: tuples of slices into the physical array.
+
+    >>> from gridlayout import GridLayout
+    >>> for box in padded_regions(GridLayout((5, 8), "f4", grid=(2, 4))):
+    ...     print(box)
+    (slice(1, 2, None), slice(0, 4, None), slice(2, 3, None), slice(0, 2, None))
+    """
+    if 0 in layout.physical_shape:
+        return []
+    split = [(part, _boxes(mask), _boxes(~mask)) for part, mask in _valid(layout)]
+    split = [entry for entry in split if entry[2]]
+    # Box k of the answer is: valid in the parts before, padding in part k, anything in the rest.
+    # Parts with few valid boxes first keep the products small.
+    split.sort(key=lambda entry: (len(entry[1]) - 1) / len(entry[2]))
+    full = [slice(0, n) for n in layout.physical_shape]
+    regions: list[Box] = []
+    for k, (part, _, padding) in enumerate(split):
+        choices = [[(p.physical, box) for box in valid] for p, valid, _ in split[:k]]
+        choices.append([(part.physical, box) for box in padding])
+        for chosen in product(*choices):
+            region = list(full)
+            for dims, box in chosen:
+                for d, side in zip(dims, box, strict=True):
+                    region[d] = side
+            regions.append(tuple(region))
+    return regions
+
+
+def _boxes(mask: NDArray[np.bool_]) -> list[Box]:
+    """Disjoint boxes that cover a mask's True positions: the better of two sweeps."""
+    forward = list(_sweep(mask))
+    backward = [box[::-1] for box in _sweep(mask.transpose())]
+    return min(forward, backward, key=len)
+
+
+def _sweep(mask: NDArray[np.bool_]) -> Iterator[Box]:
+    """Runs of equal slices along the first dim, each cut up along the others."""
+    if mask.ndim == 0:
+        if mask:
+            yield ()
+        return
+    if not mask.any():
+        return
+    rows = mask.reshape(mask.shape[0], -1)
+    changes = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
+    edges = [0, *changes.tolist(), mask.shape[0]]
+    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+        for box in _sweep(mask[start]):
+            yield (slice(start, stop), *box)

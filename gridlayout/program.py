@@ -1,0 +1,247 @@
+"""The array program of a layout: its steps as a short list of moves, "pad-reshape-transpose".
+
+`pack` runs the moves forward, `unpack` backward; NumPy runs them here, JAX in
+`gridlayout.ops.packing`. Steps that are ready at the same time become one move, so that an even
+tiling is one reshape and one transpose (seed 002, "Tiling as pad-reshape-transpose").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.affine import AffineMap
+from gridlayout.layout import Layout
+from gridlayout.steps import Flip, Join, Pad, Scatter, Split, Step, Unit, Walk
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PadMove:
+    """`low` positions before and `high` after each dim; negative numbers drop padding."""
+
+    low: Shape
+    high: Shape
+
+
+@dataclass(frozen=True)
+class ReshapeMove:
+    """From one shape to another of equal size, row-major."""
+
+    before: Shape
+    after: Shape
+
+
+@dataclass(frozen=True)
+class TransposeMove:
+    """Dims in another order: dim `k` after is dim `order[k]` before."""
+
+    order: Shape
+
+    @property
+    def inverse(self) -> Shape:
+        """The order that undoes it."""
+        return tuple(int(k) for k in np.argsort(self.order))
+
+
+@dataclass(frozen=True)
+class ReverseMove:
+    """Dims reversed."""
+
+    dims: Shape
+
+
+@dataclass(frozen=True)
+class ScatterMove:
+    """Every element to `map` of its index, into an array of shape `after`."""
+
+    map: AffineMap
+    before: Shape
+    after: Shape
+
+
+Move = PadMove | ReshapeMove | TransposeMove | ReverseMove | ScatterMove
+
+
+@lru_cache(maxsize=4096)
+def moves(layout: Layout) -> tuple[Move, ...]:
+    """The moves from a layout's logical array to its physical one.
+
+    >>> from gridlayout import GridLayout
+    >>> for move in moves(GridLayout((5, 8), "f4", grid=(2, 4))):
+    ...     print(move)
+    PadMove(low=(0, 0), high=(1, 0))
+    ReshapeMove(before=(6, 8), after=(2, 3, 4, 2))
+    TransposeMove(order=(0, 2, 1, 3))
+    """
+    state = _State(layout.shape)
+    pending = _numbered(layout.shape, layout.steps)
+    while pending:
+        for kinds in ((Scatter,), (Pad,), (Flip,), (Unit, Join, Split)):
+            ready = [p for p in pending if isinstance(p.step, kinds) and state.has(p.reads)]
+            if ready:
+                break
+        state.apply(ready)
+        pending = [p for p in pending if p not in ready]
+    state.transpose([state.axes.index(axis) for axis in layout.order])
+    return tuple(state.moves)
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    step: Step
+    reads: Shape
+    makes: Shape
+    sizes: Shape
+
+
+def _numbered(shape: Shape, steps: Sequence[Step]) -> list[_Numbered]:
+    """Each step with the axes that it reads and makes, and the extents of those it makes."""
+    walk, found = Walk(shape), []
+    for step in steps:
+        before = set(walk.extent)
+        walk.run([step])
+        match step:
+            case Join(axes):
+                reads = axes
+            case Unit():
+                reads = ()
+            case Scatter():
+                reads = tuple(sorted(before))
+            case _:
+                reads = (step.axis,)
+        makes = tuple(a for a in walk.extent if a not in before)
+        found.append(_Numbered(step, reads, makes, tuple(walk.extent[a] for a in makes)))
+    return found
+
+
+class _State:
+    """The array as the moves so far leave it: which axis each dim is, and its extent."""
+
+    def __init__(self, shape: Shape) -> None:
+        self.axes = list(range(len(shape)))
+        self.shape = list(shape)
+        self.moves: list[Move] = []
+
+    def has(self, axes: Shape) -> bool:
+        return all(axis in self.axes for axis in axes)
+
+    def apply(self, ready: list[_Numbered]) -> None:
+        """All steps of one kind at once."""
+        match ready[0].step:
+            case Scatter(map, sizes):
+                self.moves.append(ScatterMove(map, tuple(self.shape), sizes))
+                self.axes, self.shape = list(ready[0].makes), list(sizes)
+            case Pad():
+                self._pad(ready)
+            case Flip():
+                self.moves.append(ReverseMove(tuple(self.axes.index(p.reads[0]) for p in ready)))
+                for p in ready:
+                    self.axes[self.axes.index(p.reads[0])] = p.makes[0]
+            case _:
+                self._reshape(ready)
+
+    def _pad(self, ready: list[_Numbered]) -> None:
+        low, high = [0] * len(self.axes), [0] * len(self.axes)
+        for p in ready:
+            assert isinstance(p.step, Pad)
+            k = self.axes.index(p.step.axis)
+            low[k], high[k] = p.step.low, p.step.high
+            self.axes[k], self.shape[k] = p.makes[0], p.sizes[0]
+        self.moves.append(PadMove(tuple(low), tuple(high)))
+
+    def _reshape(self, ready: list[_Numbered]) -> None:
+        blocks = [[axis] for axis in self.axes]
+        for p in ready:
+            if isinstance(p.step, Join):
+                blocks = [b for b in blocks if b[0] not in p.reads[1:]]
+                blocks[[b[0] for b in blocks].index(p.reads[0])] = list(p.reads)
+        self.transpose([self.axes.index(axis) for block in blocks for axis in block])
+        by_first = {p.reads[0]: p for p in ready if p.reads}
+        axes, shape = [], []
+        for block in blocks:
+            p = by_first.get(block[0])
+            axes += list(p.makes) if p else block
+            shape += list(p.sizes) if p else [self.shape[self.axes.index(block[0])]]
+        for p in ready:
+            if isinstance(p.step, Unit):
+                axes += p.makes
+                shape += p.sizes
+        self.moves.append(ReshapeMove(tuple(self.shape), tuple(shape)))
+        self.axes, self.shape = axes, shape
+
+    def transpose(self, order: list[int]) -> None:
+        if order != sorted(order):
+            self.moves.append(TransposeMove(tuple(order)))
+            self.axes = [self.axes[k] for k in order]
+            self.shape = [self.shape[k] for k in order]
+
+
+def pack_host(array: NDArray[Any], layout: Layout) -> NDArray[Any]:
+    """The physical array of a logical NumPy array, on the host; undef padding holds 0.
+
+    array: of the layout's shape and dtype. Returns an array of `layout.physical_shape`.
+    """
+    fill = host_fill(layout)
+    for move in moves(layout):
+        match move:
+            case PadMove(low, high):
+                array = _pad_host(array, low, high, fill)
+            case ReshapeMove(_, after):
+                array = array.reshape(after)
+            case TransposeMove(order):
+                array = array.transpose(order)
+            case ReverseMove(dims):
+                array = np.flip(array, dims)
+            case ScatterMove(map, before, after):
+                out = np.full(after, fill, array.dtype)
+                out[_indices(map, before)] = array
+                array = out
+    return np.ascontiguousarray(array)
+
+
+def host_fill(layout: Layout) -> NDArray[Any]:
+    """What packing writes into the padding: the layout's oob, or 0 where it is undef."""
+    return np.asarray(0 if layout.oob is None else layout.oob).astype(layout.dtype)
+
+
+def unpack_host(physical: NDArray[Any], layout: Layout) -> NDArray[Any]:
+    """The logical array of a physical NumPy array, on the host; padding is never read."""
+    for move in reversed(moves(layout)):
+        match move:
+            case PadMove(low, high):
+                less_low, less_high = tuple(-n for n in low), tuple(-n for n in high)
+                physical = _pad_host(physical, less_low, less_high, np.zeros((), physical.dtype))
+            case ReshapeMove(before, _):
+                physical = physical.reshape(before)
+            case TransposeMove():
+                physical = physical.transpose(move.inverse)
+            case ReverseMove(dims):
+                physical = np.flip(physical, dims)
+            case ScatterMove(map, before, _):
+                physical = physical[_indices(map, before)]
+    return np.ascontiguousarray(physical)
+
+
+def _indices(map: AffineMap, shape: Shape) -> tuple[Any, ...]:
+    index = np.indices(shape, sparse=True) if shape else ()
+    return tuple(np.broadcast_to(r, shape) for r in map(*index))
+
+
+def _pad_host(
+    array: NDArray[Any], low: Shape, high: Shape, fill: NDArray[Any]
+) -> NDArray[Any]:
+    shape = tuple(n + a + b for n, a, b in zip(array.shape, low, high, strict=True))
+    kept = tuple(slice(max(-a, 0), n + min(b, 0)) for n, a, b in zip(array.shape, low, high, strict=True))
+    if all(a <= 0 for a in low) and all(b <= 0 for b in high):
+        return array[kept]
+    out = np.full(shape, fill, array.dtype)
+    place = tuple(slice(max(a, 0), n - max(b, 0)) for n, a, b in zip(shape, low, high, strict=True))
+    out[place] = array[kept]
+    return out

@@ -1,0 +1,229 @@
+"""The few invertible steps every layout is built from.
+
+A layout is a list of steps on *axes*. The logical dims are axes 0, 1, ...; a step takes some axes
+away and adds new ones, numbered in order of creation; `order` names the axes that are left, as the
+physical dims. From that one list follow, by composition, the affine map from a logical index to a
+physical one, its inverse with the predicate that says where it holds (both here), and the array
+program pad-reshape-transpose that moves the data (`gridlayout.ops.packing`).
+
+| step | index | array |
+|---|---|---|
+| `Pad(axis, low, high)` | `e + low` | pad; a negative `high` trims positions that hold padding only |
+| `Flip(axis)` | `n - 1 - e` | reverse |
+| `Split(axis, sizes)` | the digits of `e` | reshape |
+| `Join(axes)` | digits to one number | transpose, reshape |
+| `Unit()` | `0` | a new dim of extent 1 |
+| `Scatter(map, sizes)` | `map(e0, e1, ...)` | gather and scatter: for maps with no such program |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from gridlayout.affine import AffineExpr, AffineMap, constant, dim
+
+
+@dataclass(frozen=True)
+class Pad:
+    """`low` positions before and `high` after; a negative `high` drops positions that are padding."""
+
+    axis: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Reverse the axis."""
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class Split:
+    """One axis into its digits, the major first; the product of `sizes` is the axis's extent."""
+
+    axis: int
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Join:
+    """Several axes, the major first, into one."""
+
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A new axis of extent 1."""
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """All axes, in their order, through an affine map into new axes of extents `sizes`."""
+
+    map: AffineMap
+    sizes: tuple[int, ...]
+
+
+Step = Pad | Flip | Split | Join | Unit | Scatter
+
+
+class Walk:
+    """Builds steps one after another, keeping each live axis's extent and logical expression."""
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        self.steps: list[Step] = []
+        self.extent: dict[int, int] = dict(enumerate(shape))
+        self.expr: dict[int, AffineExpr] = {i: dim(i) for i in range(len(shape))}
+        self._next = len(shape)
+
+    def _add(self, extent: int, expr: AffineExpr) -> int:
+        axis, self._next = self._next, self._next + 1
+        self.extent[axis], self.expr[axis] = extent, expr
+        return axis
+
+    def _take(self, axis: int) -> tuple[int, AffineExpr]:
+        return self.extent.pop(axis), self.expr.pop(axis)
+
+    def pad(self, axis: int, low: int, high: int) -> int:
+        """The axis with `low` and `high` more positions; the same axis when both are 0."""
+        if low == high == 0:
+            return axis
+        self.steps.append(Pad(axis, low, high))
+        extent, expr = self._take(axis)
+        return self._add(extent + low + high, expr + low)
+
+    def resize(self, axis: int, extent: int) -> int:
+        """The axis padded, or trimmed, at its end to `extent`."""
+        return self.pad(axis, 0, extent - self.extent[axis])
+
+    def flip(self, axis: int) -> int:
+        """The axis reversed."""
+        self.steps.append(Flip(axis))
+        extent, expr = self._take(axis)
+        return self._add(extent, -expr + (extent - 1))
+
+    def split(self, axis: int, sizes: Sequence[int]) -> tuple[int, ...]:
+        """The digits of the axis, major first; the same axis when there is one digit."""
+        if len(sizes) == 1:
+            return (axis,)
+        self.steps.append(Split(axis, tuple(sizes)))
+        _, expr = self._take(axis)
+        return tuple(
+            self._add(size, digit)
+            for size, digit in zip(sizes, _digits(expr, sizes), strict=True)
+        )
+
+    def join(self, axes: Sequence[int]) -> int:
+        """One axis of the given ones, major first."""
+        if len(axes) == 1:
+            return axes[0]
+        self.steps.append(Join(tuple(axes)))
+        taken = [self._take(axis) for axis in axes]
+        number = _number([expr for _, expr in taken], [extent for extent, _ in taken])
+        return self._add(prod(extent for extent, _ in taken), number)
+
+    def unit(self) -> int:
+        """A new axis of extent 1."""
+        self.steps.append(Unit())
+        return self._add(1, constant(0))
+
+    def scatter(self, map: AffineMap, sizes: Sequence[int]) -> tuple[int, ...]:
+        """All live axes, in order, through `map`; only as the first step."""
+        self.steps.append(Scatter(map, tuple(sizes)))
+        exprs = AffineMap(map.num_dims, tuple(self.expr[a] for a in sorted(self.expr)))
+        self.extent.clear()
+        self.expr.clear()
+        return tuple(
+            self._add(size, result)
+            for size, result in zip(sizes, map.compose(exprs).results, strict=True)
+        )
+
+    def run(self, steps: Sequence[Step]) -> Walk:
+        """Replay `steps`; axes get the same numbers as when the steps were first built."""
+        for step in steps:
+            match step:
+                case Pad(axis, low, high):
+                    self.pad(axis, low, high)
+                case Flip(axis):
+                    self.flip(axis)
+                case Split(axis, sizes):
+                    self.split(axis, sizes)
+                case Join(axes):
+                    self.join(axes)
+                case Unit():
+                    self.unit()
+                case Scatter(map, sizes):
+                    self.scatter(map, sizes)
+        return self
+
+
+def _digits(expr: AffineExpr, sizes: Sequence[int]) -> list[AffineExpr]:
+    digits = []
+    for k, size in enumerate(sizes):
+        inner = max(prod(sizes[k + 1 :]), 1)
+        digit = expr // inner
+        digits.append(digit if k == 0 else digit % max(size, 1))
+    return digits
+
+
+def _number(exprs: Sequence[AffineExpr], extents: Sequence[int]) -> AffineExpr:
+    total = constant(0)
+    for k, expr in enumerate(exprs):
+        total = total + expr * prod(extents[k + 1 :])
+    return total
+
+
+@dataclass(frozen=True)
+class Backward:
+    """The way back: an expression for each logical dim, and `0 <= expr < bound` for validity."""
+
+    logical: tuple[AffineExpr, ...]
+    bounds: tuple[tuple[AffineExpr, int], ...]
+    equal: tuple[AffineExpr, ...]
+
+
+def walk_back(shape: Sequence[int], steps: Sequence[Step], order: Sequence[int]) -> Backward:
+    """The inverse of the steps as expressions in the physical dims, with the validity bounds.
+
+    A physical index is the image of a logical one exactly where every bound holds and every
+    expression in `equal` is 0. `LayoutError` from `Scatter` maps that have no closed inverse.
+    """
+    forward = Walk(shape)
+    expr: dict[int, AffineExpr] = {axis: dim(k) for k, axis in enumerate(order)}
+    bounds: list[tuple[AffineExpr, int]] = []
+    equal: list[AffineExpr] = []
+    made: list[tuple[Step, dict[int, int], tuple[int, ...]]] = []
+    for step in steps:
+        before = dict(forward.extent)
+        forward.run([step])
+        made.append((step, before, tuple(a for a in forward.extent if a not in before)))
+    for step, before, new in reversed(made):
+        match step:
+            case Pad(axis, low, _):
+                expr[axis] = expr.pop(new[0]) - low
+                bounds.append((expr[axis], before[axis]))
+            case Flip(axis):
+                expr[axis] = -expr.pop(new[0]) + (before[axis] - 1)
+            case Split(axis, sizes):
+                expr[axis] = _number([expr.pop(a) for a in new], sizes)
+            case Join(axes):
+                extents = [before[a] for a in axes]
+                digits = _digits(expr.pop(new[0]), extents)
+                expr.update(zip(axes, digits, strict=True))
+            case Unit():
+                expr.pop(new[0])
+            case Scatter(map, _):
+                axes = tuple(sorted(before))
+                inverse = map.inverse(tuple(before[a] for a in axes))
+                inner = AffineMap(len(order), tuple(expr.pop(a) for a in new))
+                expr.update(zip(axes, inverse.map.compose(inner).results, strict=True))
+                bounds += [(expr[a], before[a]) for a in axes]
+                again = map.compose(AffineMap(len(order), tuple(expr[a] for a in axes)))
+                equal += [a - b for a, b in zip(again.results, inner.results, strict=True)]
+    logical = tuple(expr[a] for a in range(len(shape)))
+    return Backward(logical, tuple(bounds), tuple(equal))

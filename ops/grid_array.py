@@ -1,0 +1,271 @@
+"""`GridArray`: a logical tensor that lives, laid out, on a device grid.
+
+A registered pytree of one leaf, the placed array; the layout and the device grid are static. It goes
+through jit, grad, vmap, scan and `jax.tree_util` unchanged. Under vmap the leaf has batch dims in
+front, which the layout does not speak of.
+
+A gradient comes back in the pytree of what it is the gradient of, so with the same layout; its own
+padding is 0, whatever that layout's `oob` says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout
+from gridlayout.ops import packing
+from gridlayout.program import host_fill, pack_host
+from gridlayout.sharding.device_grid import DeviceGrid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jax.sharding import Sharding
+
+
+@partial(
+    jax.tree_util.register_dataclass, data_fields=["storage"], meta_fields=["layout", "device"]
+)
+@dataclass(frozen=True, eq=False, repr=False)
+class GridArray:
+    """A logical tensor in a layout on a device grid. Made by `gl.put` and by every operation.
+
+    storage: the one placed `jax.Array`, of the layout's physical shape with the grid dims rounded
+    up by idle slots where the mesh needs it. No validation happens here, since JAX rebuilds pytrees
+    with leaves of its own.
+    """
+
+    storage: jax.Array
+    layout: Layout = field(metadata={"static": True})
+    device: DeviceGrid = field(metadata={"static": True})
+
+    __array_ufunc__ = None  # NumPy on the left hands over to our reflected operators
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The logical shape."""
+        return self.layout.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return self.layout.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The logical rank."""
+        return self.layout.ndim
+
+    @property
+    def size(self) -> int:
+        """Logical elements."""
+        return self.layout.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all cores' buffers, padding included."""
+        return self.layout.nbytes
+
+    @property
+    def sharding(self) -> Sharding:
+        """The sharding of `storage`."""
+        return self.storage.sharding
+
+    def __repr__(self) -> str:
+        dims = ",".join(map(str, self.shape))
+        grid = "x".join(map(str, self.layout.core_shape))
+        tile = getattr(self.layout, "tile", None)
+        tiles = f", tile {'x'.join(map(str, tile))}" if tile else ""
+        mesh = "x".join(map(str, self.device.shape))
+        return f"GridArray({self.dtype.name}[{dims}], grid {grid}{tiles}, on {mesh} devices)"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d GridArray")
+        return self.shape[0]
+
+    # -- out of the grid -----------------------------------------------------------------------
+
+    @property
+    def physical(self) -> jax.Array:
+        """The storage without the idle slots: exactly `layout.physical_shape` (batch dims kept)."""
+        return self.storage[(..., *(slice(n) for n in self.layout.physical_shape))]
+
+    def to_logical(self) -> jax.Array:
+        """The logical array, a `jax.Array` that every device holds whole; in multi-process too."""
+        return _to_logical(self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("a GridArray has no logical array to share: copy=False can't be met")
+        array = np.asarray(self.to_logical())
+        return array if dtype is None else array.astype(dtype)
+
+    def with_oob(self, oob: Any) -> GridArray:
+        """The same data with its padding written to `oob`, or with nothing known of it (None)."""
+        layout = self.layout.with_oob(oob)
+        if layout.oob is None:
+            return GridArray(self.storage, layout, self.device)
+        return _with_padding(self, layout)
+
+    def block_until_ready(self) -> GridArray:
+        """Wait until the data is there."""
+        self.storage.block_until_ready()
+        return self
+
+    # Operators, `.T` and the like are added by `gridlayout.ops.operators`, which lifts jnp's.
+    if TYPE_CHECKING:
+        T: GridArray
+        mT: GridArray
+        at: Any
+        __add__: Callable[..., Any]
+        __radd__: Callable[..., Any]
+        __sub__: Callable[..., Any]
+        __rsub__: Callable[..., Any]
+        __mul__: Callable[..., Any]
+        __rmul__: Callable[..., Any]
+        __truediv__: Callable[..., Any]
+        __rtruediv__: Callable[..., Any]
+        __pow__: Callable[..., Any]
+        __rpow__: Callable[..., Any]
+        __matmul__: Callable[..., Any]
+        __rmatmul__: Callable[..., Any]
+        __neg__: Callable[..., Any]
+        __abs__: Callable[..., Any]
+        __getitem__: Callable[..., Any]
+        sum: Callable[..., Any]
+        mean: Callable[..., Any]
+        max: Callable[..., Any]
+        min: Callable[..., Any]
+        argmax: Callable[..., Any]
+        reshape: Callable[..., Any]
+        transpose: Callable[..., Any]
+        astype: Callable[..., Any]
+
+
+def place(physical: jax.Array, layout: Layout, device: DeviceGrid, fill: Any = 0) -> jax.Array:
+    """A physical array as storage: idle slots added, and put on the devices that hold its cores.
+
+    Inside jit this constrains the sharding; `fill` goes into the idle slots.
+    """
+    batch = physical.ndim - len(layout.physical_shape)
+    storage_shape = device.storage_shape(layout)
+    grow = [n - p for n, p in zip(storage_shape, layout.physical_shape, strict=True)]
+    if any(grow):
+        fill = jnp.asarray(fill, physical.dtype)
+        physical = lax.pad(physical, fill, [(0, 0, 0)] * batch + [(0, n, 0) for n in grow])
+    return lax.with_sharding_constraint(physical, device.sharding(layout, batch))
+
+
+def put(array: Any, layout: Layout, device: DeviceGrid) -> GridArray:
+    """The array, laid out and placed: each device gets the shards of its cores and no others.
+
+    array: of the layout's shape and dtype, a NumPy array or a `jax.Array`; nested lists take the
+    layout's dtype. Padding holds the layout's `oob`, or 0 where that is undef. `LayoutError` for
+    another shape or dtype and for layouts that put two elements in one place.
+
+    >>> from gridlayout import DeviceGrid, GridLayout
+    >>> x = put([[1, 2, 3], [4, 5, 6]], GridLayout((2, 3), "int32", grid=(1, 2)), DeviceGrid((1,)))
+    >>> x, x.physical.shape
+    (GridArray(int32[2,3], grid 1x2, on 1 devices), (1, 2, 2, 2))
+    """
+    _check_device(device)
+    _check_layout(layout)
+    layout.check_invertible()
+    if isinstance(array, GridArray):
+        raise LayoutError("put takes a logical array; gl.relayout moves a GridArray to a layout")
+    if isinstance(array, jax.Array):
+        array = packing.as_logical(array, layout)
+        if not isinstance(array, jax.core.Tracer):
+            # Committed elsewhere, perhaps: bring it to this mesh first.
+            array = jax.device_put(array, device.replicated)
+        return GridArray(_pack_and_place(array, layout, device), layout, device)
+    return GridArray(_put_host(array, layout, device), layout, device)
+
+
+def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """Pack on the host, in NumPy: each device then receives its own part and nothing else."""
+    if not hasattr(array, "dtype"):
+        array = np.asarray(array, layout.dtype)
+    array = np.asarray(array)
+    if array.dtype != layout.dtype:
+        # NumPy defaults to 64 bits; JAX reads those as 32 where x64 is off, and so does put.
+        array = np.asarray(packing.as_array(array, layout.dtype))
+    elif layout.dtype != jax.dtypes.canonicalize_dtype(layout.dtype):
+        packing.as_array(array, layout.dtype)  # raises: the type needs jax_enable_x64
+    if array.shape != layout.shape:
+        raise LayoutError(f"the array has shape {array.shape}, but {layout!r} has {layout.shape}")
+    physical = pack_host(array, layout)
+    shape = device.storage_shape(layout)
+    if shape != physical.shape:
+        fill = host_fill(layout)
+        grow = [(0, n - p) for n, p in zip(shape, physical.shape, strict=True)]
+        physical = np.pad(physical, grow, constant_values=fill)
+    return jax.make_array_from_callback(shape, device.sharding(layout), lambda i: physical[i])
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _pack_and_place(x: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
+    return place(packing.pack(x, layout), layout, device, packing.fill_value(layout))
+
+
+def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArray:
+    """Wrap data that was laid out elsewhere; its padding may hold anything.
+
+    physical: an array of `layout.physical_shape` and `layout.dtype`. The result's layout is
+    `layout` with an undef `oob`, since nothing is known of the padding.
+    """
+    _check_device(device)
+    _check_layout(layout)
+    physical = packing.as_array(physical, layout.dtype)
+    if physical.shape != layout.physical_shape:
+        raise LayoutError(
+            f"the physical array has shape {physical.shape}, but {layout!r} has physical shape "
+            f"{layout.physical_shape}"
+        )
+    layout = layout.with_oob(None)
+    if not isinstance(physical, jax.core.Tracer):
+        physical = jax.device_put(physical, device.replicated)
+    return GridArray(_place(physical, layout, device), layout, device)
+
+
+_place = partial(jax.jit, static_argnums=(1, 2))(place)
+
+
+@jax.jit
+def _to_logical(x: GridArray) -> jax.Array:
+    batch = x.storage.ndim - len(x.layout.physical_shape)
+    unpack = partial(packing.unpack, layout=x.layout)
+    for _ in range(batch):
+        unpack = jax.vmap(unpack)
+    return lax.with_sharding_constraint(unpack(x.physical), x.device.replicated)
+
+
+@partial(jax.jit, static_argnums=(1,))
+def _with_padding(x: GridArray, layout: Layout) -> GridArray:
+    from gridlayout.ops.masking import fill_padding
+
+    storage = fill_padding(x.storage, layout, x.device, packing.fill_value(layout))
+    return GridArray(storage, layout, x.device)
+
+
+def _check_device(device: Any) -> None:
+    if not isinstance(device, DeviceGrid):
+        raise LayoutError(f"device must be a gl.DeviceGrid, not {type(device).__name__}")
+
+
+def _check_layout(layout: Any) -> None:
+    if not isinstance(layout, Layout):
+        raise LayoutError(
+            f"layout must be a gl.Layout, such as gl.GridLayout(...), not {type(layout).__name__}"
+        )

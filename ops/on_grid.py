@@ -1,0 +1,227 @@
+"""`on_grid`: any JAX function on laid-out arrays.
+
+The function is traced on the logical shapes to a jaxpr, and the jaxpr is evaluated on `GridArray`s,
+one rule a lax primitive. Concrete calls go through `jax.jit`, which caches by function, shapes and
+layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.extend import core
+from jax.interpreters import ad, batching, mlir
+
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout
+from gridlayout.ops.grid_array import GridArray
+from gridlayout.ops.interpret import differentiable
+from gridlayout.ops.policy import Policy, same_grid_and_tile
+from gridlayout.ops.relayout import relayout
+from gridlayout.ops.report import Report
+from gridlayout.ops.values import Context, Spread, layout_of, on_cores
+from gridlayout.sharding.device_grid import DeviceGrid
+
+# Whether a function is being traced for the grid: a lifted function called inside just runs.
+_tracing: ContextVar[bool] = ContextVar("gridlayout_tracing", default=False)
+
+
+def on_grid(
+    fn: Callable[..., Any], device: DeviceGrid | None = None, policy: Policy | None = None
+) -> OnGrid:
+    """`fn`, a plain JAX function, running on `GridArray`s.
+
+    fn: written for logical arrays. device: where plain arrays go when no argument is a `GridArray`.
+    policy: chooses layouts (`gridlayout.ops.policy`). Arguments may be pytrees; plain arrays among
+    them are laid out by the policy, scalars stay as they are, and leaves that are no arrays are
+    static. Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s.
+    `LayoutError` when there is no device, or more than one.
+
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from gridlayout import DeviceGrid, GridLayout, put
+    >>> x = put(np.arange(35.0).reshape(5, 7), GridLayout((5, 7), grid=(2, 4)), DeviceGrid((1,)))
+    >>> on_grid(lambda x: jnp.sum(x * 2, axis=1))(x).to_logical().tolist()
+    [42.0, 140.0, 238.0, 336.0, 434.0]
+    """
+    if isinstance(fn, OnGrid):
+        fn = fn.fn
+    try:
+        return _on_grid(fn, device, policy)
+    except TypeError:  # a function that can't be hashed has no cache
+        return OnGrid(fn, device, policy)
+
+
+@dataclass(frozen=True)
+class _Static:
+    """The part of a call that is known when it is traced."""
+
+    structure: Any
+    leaves: tuple[tuple[int, Any], ...]
+    device: DeviceGrid
+
+
+class OnGrid:
+    """A function lifted to the grid; see `gl.on_grid`."""
+
+    def __init__(self, fn: Callable[..., Any], device: DeviceGrid | None, policy: Policy | None):
+        if not callable(fn):
+            raise LayoutError(f"on_grid takes a function, not {type(fn).__name__}")
+        self.fn, self.device, self.policy = fn, device, policy or same_grid_and_tile
+        self.__wrapped__ = fn
+        self._run = partial(jax.jit, static_argnums=(1,))(self._traced)
+
+    def __repr__(self) -> str:
+        return f"on_grid({getattr(self.fn, '__name__', repr(self.fn))})"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result on the grid."""
+        if (call := self._split(args, kwargs)) is None:
+            return self.fn(*args, **kwargs)
+        return self._run(*call)
+
+    def report(self, *args: Any, **kwargs: Any) -> Report:
+        """What a call with these arguments does, primitive by primitive, without running it."""
+        if (call := self._split(args, kwargs)) is None:
+            raise LayoutError("report: no argument is a GridArray, and on_grid was given no device")
+        rows: list[Any] = []
+        jax.eval_shape(lambda dynamic: self._traced(dynamic, call[1], rows), call[0])
+        return Report(tuple(rows))
+
+    def _split(self, args: Any, kwargs: Any) -> tuple[list[Any], _Static] | None:
+        """The arrays and the static rest of a call; None when it is to run as plain JAX."""
+        leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=_is_grid)
+        devices = {x.device for x in leaves if _is_grid(x)}
+        if self.device is not None:
+            devices.add(self.device)
+        if len(devices) > 1:
+            raise LayoutError(f"{self!r}: the arrays are on different device grids, {devices}")
+        if not devices:
+            if _tracing.get():
+                return None
+            raise LayoutError(
+                f"{self!r}: no argument is a GridArray, so there is no device grid: put one with "
+                "gl.put, or give gl.on_grid(fn, device=...)"
+            )
+        dynamic = [x for x in leaves if _is_array(x)]
+        static = tuple((i, x) for i, x in enumerate(leaves) if not _is_array(x))
+        for x in dynamic:
+            if _is_grid(x) and np.ndim(x.storage) != len(x.layout.physical_shape):
+                raise LayoutError(f"{x!r} has batch dims: map over them with jax.vmap")
+        return dynamic, _Static(structure, static, devices.pop())
+
+    def _traced(self, dynamic: Sequence[Any], static: _Static, rows: Any = None) -> Any:
+        template = next((x.layout for x in dynamic if _is_grid(x)), None)
+        ctx = Context(static.device, self.policy, template)
+        values = [_enter(ctx, x) for x in dynamic]
+
+        def logical(*arrays: Any) -> Any:
+            leaves = list(arrays)
+            for i, leaf in static.leaves:
+                leaves.insert(i, leaf)
+            args, kwargs = jax.tree.unflatten(static.structure, leaves)
+            return self.fn(*args, **kwargs)
+
+        token = _tracing.set(True)
+        try:
+            avals = [_aval(x) for x in dynamic]
+            closed, shapes = jax.make_jaxpr(logical, return_shape=True)(*avals)
+        finally:
+            _tracing.reset(token)
+        outs = [_leave(ctx, x) for x in differentiable(ctx, closed, values)]
+        if rows is not None:
+            rows += ctx.rows
+        return jax.tree.unflatten(jax.tree.structure(shapes), outs)
+
+
+_on_grid = lru_cache(maxsize=1024)(OnGrid)
+
+
+def _is_grid(x: Any) -> bool:
+    return isinstance(x, GridArray)
+
+
+def _is_array(x: Any) -> bool:
+    if isinstance(x, (GridArray, jax.Array, np.ndarray, np.generic)):
+        return True
+    return isinstance(x, (bool, int, float, complex))
+
+
+def _aval(x: Any) -> Any:
+    if _is_grid(x):
+        return jax.ShapeDtypeStruct(x.shape, x.dtype)
+    if isinstance(x, jax.Array):
+        return jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.aval.weak_type)
+    return x
+
+
+# -- in and out ----------------------------------------------------------------------------------
+
+
+def _enter(ctx: Context, x: Any) -> Any:
+    if isinstance(x, (np.ndarray, jax.Array)) and x.ndim and not _is_key(x):
+        return on_cores(ctx, jnp.asarray(x))
+    return x
+
+
+def _leave(ctx: Context, x: Any) -> Any:
+    if isinstance(x, (GridArray, Spread)) or (jnp.ndim(x) and not _is_key(x)):
+        x = on_cores(ctx, x, like=layout_of(x))
+        sharding = ctx.device.sharding(x.layout)
+        storage = lax.with_sharding_constraint(x.storage, sharding)
+        return GridArray(storage, x.layout, x.device)
+    return x
+
+
+def _is_key(x: Any) -> bool:
+    return bool(jnp.issubdtype(x.dtype, jax.dtypes.extended))
+
+
+# -- with_layout ---------------------------------------------------------------------------------
+
+_with_layout_p = core.Primitive("with_layout")
+_with_layout_p.def_impl(lambda x, layout: x)
+_with_layout_p.def_abstract_eval(lambda x, layout: x)
+mlir.register_lowering(_with_layout_p, lambda ctx, x, layout: [x])
+ad.deflinear2(_with_layout_p, lambda ct, x, layout: [_with_layout_p.bind(ct, layout=layout)])
+
+
+def _no_vmap(args: Any, dims: Any, layout: Layout) -> Any:
+    raise LayoutError(
+        f"with_layout({layout!r}) under jax.vmap: the layout does not speak of the mapped dim; "
+        "call with_layout outside the vmap, with a layout of the whole array"
+    )
+
+
+batching.primitive_batchers[_with_layout_p] = _no_vmap
+
+
+def with_layout(value: Any, layout: Layout) -> Any:
+    """`value` in `layout`, said inside a function given to `gl.on_grid`; an identity on plain arrays.
+
+    A `GridArray` is relayouted. Cotangents take the layout too. `LayoutError` where shape or dtype
+    differ.
+
+    >>> import jax.numpy as jnp
+    >>> from gridlayout import GridLayout
+    >>> with_layout(jnp.arange(3), GridLayout((3,), "int32", grid=(3,))).tolist()
+    [0, 1, 2]
+    """
+    if isinstance(value, GridArray):
+        return relayout(value, layout)
+    if not isinstance(layout, Layout):
+        raise LayoutError(f"with_layout: {type(layout).__name__} is no gl.Layout")
+    value = jnp.asarray(value)
+    if (value.shape, value.dtype) != (layout.shape, layout.dtype):
+        raise LayoutError(
+            f"with_layout: the value is {value.dtype.name}{list(value.shape)}, but the layout is "
+            f"{layout.dtype.name}{list(layout.shape)}"
+        )
+    return _with_layout_p.bind(value, layout=layout)

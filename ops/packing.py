@@ -1,0 +1,176 @@
+"""`pack` and `unpack`: a layout's array program on JAX arrays.
+
+Both are pure functions of an array and a static layout: they jit, differentiate, vmap and donate.
+A layout moves by its program (pad, reshape, transpose); one whose map has none moves by a gather
+whose indices are computed on the device. `path="gather"` forces that path for any layout: the two
+must agree everywhere, which is tested.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from gridlayout.affine import AffineMap
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout
+from gridlayout.program import (
+    PadMove,
+    ReshapeMove,
+    ReverseMove,
+    ScatterMove,
+    TransposeMove,
+    host_fill,
+    moves,
+)
+
+Path = Literal["program", "gather"]
+
+
+def pack(x: Any, layout: Layout, *, path: Path = "program") -> jax.Array:
+    """The physical array of a logical one.
+
+    x: an array of `layout.shape` and `layout.dtype`. Returns an array of `layout.physical_shape`
+    whose padding holds `layout.oob`, or 0 where that is undef. `LayoutError` for another shape or
+    dtype, and for a layout that puts two elements in one place.
+
+    >>> import jax.numpy as jnp
+    >>> from gridlayout import GridLayout
+    >>> pack(jnp.arange(1, 6), GridLayout((5,), "int32", grid=(2,))).tolist()
+    [[1, 2, 3], [4, 5, 0]]
+    """
+    x = as_logical(x, layout)
+    layout.check_invertible()
+    return run_pack(x, layout, _as_path(path))
+
+
+def unpack(physical: Any, layout: Layout, *, path: Path = "program") -> jax.Array:
+    """The logical array of a physical one, whatever its padding holds.
+
+    physical: an array of `layout.physical_shape` and `layout.dtype`. Returns an array of
+    `layout.shape`. `LayoutError` for another shape or dtype.
+
+    >>> import jax.numpy as jnp
+    >>> from gridlayout import GridLayout
+    >>> unpack(jnp.array([[1, 2, 3], [4, 5, -1]]), GridLayout((5,), "int32", grid=(2,))).tolist()
+    [1, 2, 3, 4, 5]
+    """
+    physical = as_array(physical, layout.dtype)
+    if physical.shape != layout.physical_shape:
+        raise LayoutError(
+            f"the physical array has shape {physical.shape}, but {layout!r} has physical shape "
+            f"{layout.physical_shape}"
+        )
+    return _unpack(physical, layout, _as_path(path))
+
+
+def as_array(x: Any, dtype: np.dtype[Any]) -> jax.Array:
+    """`x` as a JAX array of exactly `dtype`; untyped Python data takes it, typed data must have it."""
+    if not hasattr(x, "dtype"):
+        x = np.asarray(x, dtype)
+    found = jnp.asarray(x)
+    if found.dtype != dtype:
+        hint = ""
+        if dtype.itemsize == 8 and dtype.kind in "iuf" or dtype.name == "complex128":
+            hint = "; 64-bit types need jax.config.update('jax_enable_x64', True)"
+        raise LayoutError(
+            f"the array is {found.dtype.name}, but the layout {dtype.name}: "
+            f"convert one, e.g. x.astype({dtype.name!r}){hint}"
+        )
+    return found
+
+
+def as_logical(x: Any, layout: Layout) -> jax.Array:
+    """`x` as a JAX array of the layout's shape and dtype, or `LayoutError`."""
+    found = as_array(x, layout.dtype)
+    if found.shape != layout.shape:
+        raise LayoutError(f"the array has shape {found.shape}, but {layout!r} has {layout.shape}")
+    return found
+
+
+def _as_path(path: str) -> str:
+    if path not in ("program", "gather"):
+        raise LayoutError(f"path {path!r} is neither 'program' nor 'gather'")
+    return path
+
+
+def fill_value(layout: Layout) -> jax.Array:
+    """What packing writes into the padding: the layout's oob, or 0 where it is undef."""
+    return jnp.asarray(host_fill(layout))
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:
+    """`pack` without its checks."""
+    fill = fill_value(layout)
+    if path == "gather":
+        return _scatter(x, layout.index_map, layout.physical_shape, fill)
+    for move in moves(layout):
+        match move:
+            case PadMove(low, high):
+                x = lax.pad(x, fill, [(a, b, 0) for a, b in zip(low, high, strict=True)])
+            case ReshapeMove(_, after):
+                x = x.reshape(after)
+            case TransposeMove(order):
+                x = x.transpose(order)
+            case ReverseMove(dims):
+                x = lax.rev(x, dims)
+            case ScatterMove(map, _, after):
+                x = _scatter(x, map, after, fill)
+    return x
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
+    x = physical
+    if path == "gather":
+        return _gather(x, layout.index_map, layout.shape)
+    zero = jnp.zeros((), layout.dtype)
+    for move in reversed(moves(layout)):
+        match move:
+            case PadMove(low, high):
+                x = lax.pad(x, zero, [(-a, -b, 0) for a, b in zip(low, high, strict=True)])
+            case ReshapeMove(before, _):
+                x = x.reshape(before)
+            case TransposeMove():
+                x = x.transpose(move.inverse)
+            case ReverseMove(dims):
+                x = lax.rev(x, dims)
+            case ScatterMove(map, before, _):
+                x = _gather(x, map, before)
+    return x
+
+
+def _indices(map: AffineMap, shape: tuple[int, ...], into: tuple[int, ...]) -> tuple[Any, ...]:
+    """The map's results over all of `shape`, computed on the device."""
+    if prod(into) >= 2**31 and not jax.config.jax_enable_x64:
+        raise LayoutError(
+            f"gathering from {into} needs 64-bit indices: jax.config.update('jax_enable_x64', True)"
+        )
+    kind = jnp.int64 if jax.config.jax_enable_x64 else jnp.int32
+    rank = len(shape)
+    dims = [
+        lax.broadcasted_iota(kind, tuple(n if k == d else 1 for k, n in enumerate(shape)), d)
+        for d in range(rank)
+    ]
+    return tuple(jnp.broadcast_to(jnp.asarray(r, kind), shape) for r in map(*dims))
+
+
+def _scatter(x: jax.Array, map: AffineMap, into: tuple[int, ...], fill: jax.Array) -> jax.Array:
+    out = jnp.full(into, fill, x.dtype)
+    if x.size == 0:
+        return out
+    return out.at[_indices(map, x.shape, into)].set(x, unique_indices=True, mode="promise_in_bounds")
+
+
+def _gather(x: jax.Array, map: AffineMap, shape: tuple[int, ...]) -> jax.Array:
+    if prod(shape) == 0:
+        return jnp.zeros(shape, x.dtype)
+    index = _indices(map, shape, x.shape)
+    return x.at[index].get(mode="promise_in_bounds")

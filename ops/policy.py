@@ -1,0 +1,42 @@
+"""The policy: which layout a result gets where the operation leaves a choice.
+
+A policy is a function `(shape, dtype, like, device) -> Layout`. `like` is the layout of the operand
+that the result comes from, or None. `gl.on_grid(fn, policy=...)` takes another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
+from gridlayout.sharding.device_grid import DeviceGrid
+
+Policy = Callable[[tuple[int, ...], "np.dtype[Any]", Layout | None, DeviceGrid], Layout]
+
+
+def same_grid_and_tile(
+    shape: tuple[int, ...], dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid
+) -> Layout:
+    """The default policy: the operand's grid and tile on the new shape, its padding undef.
+
+    The last dims stay apart, one to a grid dim; all dims before them are joined. Without an operand,
+    or with one of another system, the grid is the operand's core grid or the device grid, untiled.
+
+    >>> from gridlayout import DeviceGrid
+    >>> like = GridLayout((53, 63), "float32", grid=(3, 2), tile=(32, 32))
+    >>> same_grid_and_tile((4, 5, 6), np.dtype("int32"), like, DeviceGrid((1,)))
+    GridLayout((4, 5, 6), 'int32', grid=(3, 2), tile=(32, 32))
+    """
+    if isinstance(like, GridLayout):
+        grid, tile, face, space = like.grid, like.tile, like.face, like.memory_space
+    else:
+        grid = (like.core_shape if like is not None else ()) or device.shape
+        tile, face, space = None, None, "l1"
+    joined = max(len(shape) - len(grid) + 1, 0)
+    return GridLayout(
+        shape, dtype, grid, tile, [(0, joined)], memory_space=space, face=face
+    )

@@ -1,0 +1,294 @@
+"""The values of an `on_grid` program, and how to have one in a given layout.
+
+A value is a `GridArray`; a plain array that every device holds whole (a scalar, a constant, an
+iota); or a `Spread`, a smaller value to be broadcast, not made yet. Plain and spread values are
+made in place, on each core, once an operation tells in which layout they are wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec
+
+from gridlayout.affine import AffineExpr, AffineMap, constant, dim
+from gridlayout.dtypes import Scalar
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
+from gridlayout.ops import packing
+from gridlayout.ops.grid_array import GridArray
+from gridlayout.ops.masking import has_padding
+from gridlayout.ops.policy import Policy
+from gridlayout.ops.relayout import lay_out, move, moved_bytes, relayout
+from gridlayout.ops.report import Row
+from gridlayout.sharding.device_grid import DeviceGrid
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """`source` broadcast to `shape`, its dim `i` being dim `dims[i]`: not made until it is needed."""
+
+    source: Any
+    dims: Shape
+    shape: Shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return np.dtype(self.source.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """The logical rank."""
+        return len(self.shape)
+
+
+@dataclass
+class Context:
+    """What the rules of one program share: the device grid, the policy, the rows of the report."""
+
+    device: DeviceGrid
+    policy: Policy
+    template: Layout | None
+    rows: list[Row] = field(default_factory=list)
+    moved: int = 0
+    masks: int = 0
+
+    def choose(self, shape: Shape, dtype: Any, like: Any = None) -> Layout:
+        """The policy's layout for a new value that comes from the value or layout `like`."""
+        if not isinstance(like, Layout):
+            like = layout_of(like)
+        return self.policy(shape, np.dtype(dtype), like or self.template, self.device)
+
+    def fresh(self) -> Context:
+        """The same device, policy and template, with nothing recorded yet."""
+        return Context(self.device, self.policy, self.template)
+
+    def relayout(self, x: GridArray, layout: Layout) -> GridArray:
+        """`x` in a layout, whatever is known of its padding; the bytes that move are counted."""
+        if x.layout.same_physical(layout):
+            return x
+        self.moved += moved_bytes(x.layout, layout, self.device)
+        return relayout(x, layout.with_oob(None))
+
+
+def layout_of(value: Any) -> Layout | None:
+    """The layout a value brings along: its own, or that of what it spreads."""
+    if isinstance(value, Spread):
+        value = value.source
+    return value.layout if isinstance(value, GridArray) else None
+
+
+def fact(value: Any) -> Scalar | None:
+    """What is known of a value outside the logical tensor: its oob, or the constant itself."""
+    if isinstance(value, GridArray):
+        return value.layout.oob
+    if isinstance(value, Spread):
+        return fact(value.source) if value.source.ndim == 0 else None
+    if isinstance(value, jax.core.Tracer) or np.ndim(value) != 0:
+        return None
+    return np.asarray(value).item()  # type: ignore[no-any-return]
+
+
+def plain(ctx: Context, value: Any) -> Any:
+    """The value as a logical array that every device holds whole."""
+    if isinstance(value, Spread):
+        return lax.broadcast_in_dim(plain(ctx, value.source), value.shape, value.dims)
+    if isinstance(value, GridArray):
+        ctx.moved += value.layout.size * value.dtype.itemsize * (ctx.device.size - 1)
+        return value.to_logical()
+    return value
+
+
+def on_cores(ctx: Context, value: Any, layout: Layout | None = None, like: Any = None) -> GridArray:
+    """The value as a `GridArray`: in `layout`, or as it lies, or where the policy puts it."""
+    if isinstance(value, GridArray):
+        return value if layout is None else ctx.relayout(value, layout)
+    if layout is None:
+        layout = ctx.choose(value.shape, value.dtype, like if like is not None else value)
+    layout = layout.with_dtype(value.dtype)
+    if isinstance(value, Spread):
+        storage, oob = _spread(ctx, value, layout)
+        return GridArray(storage, layout.with_oob(oob), ctx.device)
+    return lay_out(jnp.asarray(value), layout.with_oob(0), ctx.device)
+
+
+def operand(ctx: Context, value: Any, layout: Layout) -> tuple[Any, Scalar | None]:
+    """The value's array and its fact, for an elementwise operation on storage in `layout`."""
+    if np.ndim(value) == 0 and not isinstance(value, (GridArray, Spread)):
+        return value, fact(value)
+    if isinstance(value, Spread) and value.source.ndim == 0:
+        shape = ctx.device.storage_shape(layout)
+        return jnp.broadcast_to(value.source, shape), fact(value.source)
+    there = on_cores(ctx, value, layout)
+    return there.storage, there.layout.oob
+
+
+def squeezed(ctx: Context, value: Any, keep: Sequence[int]) -> Any:
+    """The value without the dims of extent 1 that are not in `keep`."""
+    shape = tuple(value.shape[d] for d in keep)
+    if len(keep) == len(value.shape):
+        return value
+    if isinstance(value, GridArray):
+        exprs: list[AffineExpr] = [constant(0)] * value.ndim
+        for k, d in enumerate(keep):
+            exprs[d] = dim(k)
+        return relabel(ctx, value, shape, AffineMap(len(keep), tuple(exprs)))
+    if isinstance(value, Spread):
+        at = {d: k for k, d in enumerate(keep)}
+        inner = [i for i, d in enumerate(value.dims) if d in at]
+        source = squeezed(ctx, value.source, inner)
+        return Spread(source, tuple(at[value.dims[i]] for i in inner), shape)
+    return jnp.reshape(value, shape)
+
+
+def broadcast(ctx: Context, value: Any, shape: Shape, dims: Sequence[int]) -> Any:
+    """The value broadcast in `shape`, dim `i` becoming `dims[i]`; extents of 1 grow."""
+    keep = [i for i, d in enumerate(dims) if value.shape[i] == shape[d]]
+    value = squeezed(ctx, value, keep)
+    dims = tuple(int(dims[i]) for i in keep)
+    if isinstance(value, Spread):
+        return Spread(value.source, tuple(dims[d] for d in value.dims), shape)
+    missing = [d for d in range(len(shape)) if d not in dims]
+    if isinstance(value, GridArray) and all(shape[d] == 1 for d in missing):
+        return relabel(ctx, value, shape, AffineMap(len(shape), tuple(dim(d) for d in dims)))
+    if dims == tuple(range(len(shape))):
+        return value
+    return Spread(value, dims, shape)
+
+
+def relabel(
+    ctx: Context,
+    x: GridArray,
+    shape: Shape,
+    old: AffineMap,
+    change: Callable[[jax.Array], jax.Array] | None = None,
+) -> GridArray:
+    """The same data under another logical shape; moves it only when no layout says so.
+
+    old: new logical index -> old logical index. change: the same on a logical array, by default a
+    reshape.
+    """
+    layout = relabelled(x.layout, shape, old)
+    if layout is not None:
+        return GridArray(x.storage, layout, x.device)
+    return moved(ctx, x, shape, change or (lambda logical: logical.reshape(shape)))
+
+
+@lru_cache(maxsize=4096)
+def relabelled(layout: Layout, shape: Shape, old: AffineMap) -> GridLayout | None:
+    """The layout of the same data seen with another logical shape, or None if there is none."""
+    if not isinstance(layout, GridLayout) or 0 in layout.shape or 0 in shape:
+        return None
+    linear = layout.linear.compose(old).simplify(shape)
+    new = layout.replace(shape=shape, linear=linear)
+    if new.physical_shape != layout.physical_shape or new.is_scatter != layout.is_scatter:
+        return None
+    return new
+
+
+def moved(
+    ctx: Context, x: GridArray, shape: Shape, change: Callable[[jax.Array], jax.Array]
+) -> GridArray:
+    """A changed logical array, laid out by the policy; every element may move."""
+    ctx.moved += x.size * x.dtype.itemsize
+    return move(x, ctx.choose(shape, x.dtype, x), change)
+
+
+# -- spreading ---------------------------------------------------------------------------------
+
+
+def _spread(ctx: Context, value: Spread, layout: Layout) -> tuple[jax.Array, Scalar | None]:
+    """The storage of a spread value in `layout`, and what is known of its padding.
+
+    The source is laid out like a slice of `layout`: grid and tile 1 in every collapsed dim that it
+    does not vary along. Then it is broadcast along those, on each device, with no communication.
+    """
+    if not isinstance(layout, GridLayout) or layout.groups is None or 0 in value.shape:
+        there = lay_out(plain(ctx, value), layout.with_oob(0), ctx.device)
+        return there.storage, there.layout.oob
+    touched = [k for k, group in enumerate(layout.groups) if set(group) & set(value.dims)]
+    dims = tuple(sorted({d for k in touched for d in layout.groups[k]} | set(value.dims)))
+    thin = _thin(layout, dims, tuple(touched), value.shape)
+    storage, oob = _thin_storage(ctx, value, dims, thin, layout)
+    whole = ctx.device.storage_shape(layout)
+    rest = [d for k in range(len(layout.grid)) if k not in touched for d in layout.axis_dims(k)]
+    known = None if has_padding(layout, ctx.device, rest) else oob
+    return lax.with_sharding_constraint(
+        jnp.broadcast_to(storage, whole), ctx.device.sharding(layout)
+    ), known
+
+
+@lru_cache(maxsize=4096)
+def _thin(layout: GridLayout, dims: Shape, touched: Shape, shape: Shape) -> GridLayout:
+    """`layout` for a tensor of dims `dims` only: grid and tile 1 in the other collapsed dims."""
+    at = {d: k for k, d in enumerate(dims)}
+    exprs = tuple(dim(at[d]) if d in at else constant(0) for d in range(layout.ndim))
+    rows = layout.linear.compose(AffineMap(len(dims), exprs)).results
+    rank = len(layout.grid)
+    tile = layout.padded_tile
+    return GridLayout(
+        tuple(shape[d] for d in dims),
+        layout.dtype,
+        tuple(g if k in touched else 1 for k, g in enumerate(layout.grid)),
+        tuple(t if k in touched else 1 for k, t in enumerate(tile))[rank - len(layout.tile or ()) :]
+        if layout.tile
+        else None,
+        linear=AffineMap(len(dims), tuple(rows[k] if k in touched else constant(0) for k in range(rank))),
+        face=tuple(
+            f if k + rank - len(layout.face) in touched else 1 for k, f in enumerate(layout.face)
+        )
+        if layout.face
+        else None,
+    )
+
+
+def _thin_storage(
+    ctx: Context, value: Spread, dims: Shape, thin: GridLayout, layout: GridLayout
+) -> tuple[jax.Array, Scalar | None]:
+    """The source in the thin layout, with slots and sharding as in `layout` where it varies."""
+    source = value.source
+    placement = ctx.device.placement(layout.grid)
+    slots = tuple(1 if _constant(thin, k) else s for k, s in enumerate(placement.slots))
+    spec = PartitionSpec(*(a or None if s > 1 else None for a, s in zip(placement.axes, slots, strict=True)))
+    if isinstance(source, GridArray) and value.dims == dims and _is_slice(source.layout, thin):
+        physical = source.physical[tuple(slice(n) for n in thin.physical_shape)]
+        oob = source.layout.oob
+        ctx.moved += thin.size * thin.dtype.itemsize
+    else:
+        logical = plain(ctx, source)
+        shape = tuple(value.shape[d] for d in dims)
+        logical = lax.broadcast_in_dim(logical, shape, tuple(dims.index(d) for d in value.dims))
+        physical, oob = packing.pack(logical, thin.with_oob(0)), thin.with_oob(0).oob
+    grow = [(0, s - g, 0) for s, g in zip(slots, thin.grid, strict=True)]
+    rest = [(0, 0, 0)] * (physical.ndim - len(grow))
+    fill = jnp.asarray(0 if oob is None else oob, physical.dtype)
+    storage = lax.pad(physical, fill, grow + rest)
+    return lax.with_sharding_constraint(storage, NamedSharding(ctx.device.mesh, spec)), oob
+
+
+def _constant(layout: GridLayout, k: int) -> bool:
+    return not layout.linear.used_dims()[k]
+
+
+def _is_slice(layout: Layout, thin: GridLayout) -> bool:
+    """Whether position 0 of `layout` in the dims where `thin` is thin is `thin` itself."""
+    return (
+        isinstance(layout, GridLayout)
+        and layout.linear == thin.linear
+        and len(layout.physical_shape) == len(thin.physical_shape)
+        and all(
+            _constant(thin, k)
+            or all(layout.physical_shape[d] == thin.physical_shape[d] for d in thin.axis_dims(k))
+            for k in range(len(thin.grid))
+        )
+    )

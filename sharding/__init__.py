@@ -1,0 +1,1 @@
+"""Placement: which JAX device holds which core. Imports `gridlayout`, never `gridlayout.ops`."""

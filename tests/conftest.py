@@ -1,0 +1,36 @@
+"""Runs the whole suite, doctests too, on emulated CPU devices.
+
+`GRIDLAYOUT_TEST_DEVICES=64 make test` runs it on another number of devices, `JAX_PLATFORMS` on
+another platform.
+"""
+
+import os
+
+import hypothesis
+import jax
+import pytest
+
+DEVICES = int(os.environ.get("GRIDLAYOUT_TEST_DEVICES", "8"))
+
+# JAX reads these once, when its first array or device is asked for; if something has done so
+# before this file, the first update raises, and that is wanted.
+jax.config.update("jax_num_cpu_devices", DEVICES)
+if not jax.config.jax_platforms:
+    jax.config.update("jax_platforms", "cpu")
+# A program that an earlier run compiled would hide whether this one compiles.
+jax.config.update("jax_enable_compilation_cache", False)
+
+# No deadline: the first example of a property also pays for the compilation.
+hypothesis.settings.register_profile("default", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "default")
+
+
+def pytest_configure() -> None:
+    # A mesh test that finds one device tests nothing: better no run than a green one.
+    found = len(jax.devices())
+    if found < DEVICES:
+        raise pytest.UsageError(
+            f"the suite needs {DEVICES} devices, JAX has {found} ({jax.default_backend()}); "
+            "set GRIDLAYOUT_TEST_DEVICES to run it on fewer"
+        )
