@@ -6,11 +6,10 @@ in MLIR: `(d0, d1) -> (d0 * 32 + d1)`. A box is a shape: all indices `0 <= d_i <
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gridlayout.affine_expr import AffineExpr, as_expr, ceildiv, constant, dim, dims, int64
-from gridlayout.affine_expr import rebuild, walk
+from gridlayout.affine_expr import AffineExpr, as_expr, ceildiv, constant, dim, dims, int64, walk
 from gridlayout.errors import LayoutError
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class AffineMap:
     (100,)
     """
 
-    __slots__ = ("num_dims", "results", "_hash")
+    __slots__ = ("_hash", "num_dims", "results")
     num_dims: int
     results: tuple[AffineExpr, ...]
     _hash: int
@@ -40,7 +39,9 @@ class AffineMap:
         for expr in exprs:
             beyond = [position for position in dims_of(expr) if position >= count]
             if beyond:
-                raise LayoutError(f"result {expr} reads d{min(beyond)}, but the map has {count} dims")
+                raise LayoutError(
+                    f"result {expr} reads d{min(beyond)}, but the map has {count} dims"
+                )
         object.__setattr__(self, "num_dims", count)
         object.__setattr__(self, "results", exprs)
         object.__setattr__(self, "_hash", hash((count, exprs)))
@@ -117,10 +118,9 @@ class AffineMap:
                 f"the outer map takes {self.num_dims}"
             )
         done: dict[AffineExpr, AffineExpr] = {}
-        return AffineMap(
-            other.num_dims,
-            [rebuild(result, lambda d: other.results[d.value], done) for result in self.results],
-        )
+        for part in walk(*self.results):
+            done[part] = _composed(part, other.results, done)
+        return AffineMap(other.num_dims, [done[result] for result in self.results])
 
     def used_dims(self) -> tuple[frozenset[int], ...]:
         """For each result, the positions of the dims it reads.
@@ -236,6 +236,22 @@ class AffineMap:
         from gridlayout.affine_solve import preimage
 
         return preimage(self, point, check_box(self, shape))
+
+
+def _composed(
+    part: AffineExpr, inner: Sequence[AffineExpr], done: Mapping[AffineExpr, AffineExpr]
+) -> AffineExpr:
+    """The expression with its dims replaced, given its operands as replaced already."""
+    if part.lhs is None:
+        return inner[part.value] if part.kind == "dim" else part
+    lhs, value = done[part.lhs], part.value
+    if part.rhs is not None:
+        return lhs + done[part.rhs]
+    if part.kind == "mul":
+        return lhs * value
+    if part.kind == "mod":
+        return lhs % value
+    return lhs // value if part.kind == "floordiv" else ceildiv(lhs, value)
 
 
 def dims_of(expr: AffineExpr) -> frozenset[int]:

@@ -22,7 +22,7 @@ from gridlayout.affine_form import Atom, Form, Forms, make_form, number, span
 
 # Stands for "any integer": far outside int64, so that no bound on a result is taken for granted.
 ANY = (-(2**100), 2**100)
-MAX_EQUATIONS = 400
+MAX_EQUATIONS = 100
 
 
 def solve(m: AffineMap, box: Sequence[int]) -> tuple[list[Form | None], Forms]:
@@ -52,9 +52,7 @@ def substitute(form: Form, dims: dict[int, Form], forms: Forms) -> Form:
         if atom.kind == "dim":
             part = dims[atom.value]
         else:
-            quotient, remainder = forms.divmod(
-                substitute(atom.inner[0], dims, forms), atom.value
-            )
+            quotient, remainder = forms.divmod(substitute(atom.inner[0], dims, forms), atom.value)
             part = quotient if atom.kind == "floordiv" else remainder
         total = total.plus(part, factor)
     return forms.tidy(total)
@@ -197,12 +195,15 @@ class Elimination:
 
     def _sums(self) -> None:
         """Eliminates atoms that two equations share, by one that has them with factor 1 or -1."""
-        for equation in list(self.equations):
-            unknown, _ = self.split(equation)
-            for atom, factor in unknown.terms:
-                if abs(factor) != 1:
-                    continue
-                for other in list(self.equations):
-                    times = dict(other.terms).get(atom, 0)
-                    if times and other != equation:
-                        self.add(other.plus(equation, -times * factor))
+        parts = {equation: dict(self.split(equation)[0].terms) for equation in self.equations}
+        for equation, terms in parts.items():
+            for atom in [atom for atom, factor in terms.items() if abs(factor) == 1]:
+                for other, others in parts.items():
+                    # No sum of more atoms than its parts: the equations would grow without end.
+                    most = max(len(terms), len(others))
+                    if (
+                        atom in others
+                        and other != equation
+                        and len({**terms, **others}) <= most + 1
+                    ):
+                        self.add(other.plus(equation, -others[atom] * terms[atom]))

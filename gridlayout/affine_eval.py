@@ -218,7 +218,9 @@ def _refuse_overflow(program: Program, bounds: Sequence[tuple[int, int]]) -> Non
             ends = [_PYTHON[op](end, b) for end in done[a]]
             low, high = min(ends), max(ends)
         if low < INT64_MIN or high > INT64_MAX:
-            raise LayoutError(f"a value from {low} to {high} could leave int64; use smaller indices")
+            raise LayoutError(
+                f"a value from {low} to {high} could leave int64; use smaller indices"
+            )
         done.append((low, high))
 
 
@@ -228,7 +230,7 @@ def _is_remainder(program: Program, a: int, b: int) -> bool:
 
 
 def _in_chunks(program: Program, values: Sequence[Int64s], outs: Sequence[Int64s]) -> None:
-    """Runs the steps a chunk at a time, each into its own reused buffer or straight to its result."""
+    """Runs the steps a chunk at a time, each into its reused buffer or straight to its result."""
     steps, count = program.steps, outs[0].size if outs else 0
     results: dict[int, int] = {}
     for k, step in enumerate(program.results):

@@ -8,9 +8,9 @@ minus infinity and `mod` is what it leaves, at or above 0. Constants fit int64.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import gcd
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, SupportsIndex
 
 from gridlayout.errors import LayoutError
 
@@ -37,7 +37,7 @@ class AffineExpr:
     (AffineExpr(d0 * 2 + d1 floordiv 64), AffineExpr(d0 * -3 + 5), AffineExpr(d0 mod 8))
     """
 
-    __slots__ = ("kind", "value", "lhs", "rhs", "nodes", "depth", "divisor", "_hash")
+    __slots__ = ("_hash", "depth", "divisor", "kind", "lhs", "nodes", "rhs", "value")
     kind: Kind
     value: int
     lhs: AffineExpr | None
@@ -180,7 +180,6 @@ def ceildiv(numerator: AffineExpr | int, divisor: AffineExpr | int) -> AffineExp
     return _ceildiv(lhs, _divisor(lhs, as_expr(divisor)))
 
 
-
 def as_expr(value: AffineExpr | int) -> AffineExpr:
     """The expression of an expression or an int.
 
@@ -200,7 +199,7 @@ def int64(value: object, what: str) -> int:
     Traceback (most recent call last):
     gridlayout.errors.LayoutError: stride 9223372036854775808 is outside int64
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise LayoutError(f"{what} {value!r} is not an integer")
     try:
         number = operator.index(value)
@@ -233,37 +232,12 @@ def walk(*roots: AffineExpr) -> Iterator[AffineExpr]:
         stack += [(part, False) for part in (expr.rhs, expr.lhs) if part is not None]
 
 
-def rebuild(
-    expr: AffineExpr, leaf: Callable[[AffineExpr], AffineExpr], done: dict[AffineExpr, AffineExpr]
-) -> AffineExpr:
-    """The expression with each dim replaced by `leaf(dim)`; `done` keeps what is built already.
-
-    >>> str(rebuild(dim(0) // 4, lambda d: d * 8, {}))
-    'd0 * 2'
-    """
-    for part in walk(expr):
-        if part not in done:
-            done[part] = _rebuilt(part, leaf, done)
-    return done[expr]
-
-
-def _rebuilt(
-    part: AffineExpr, leaf: Callable[[AffineExpr], AffineExpr], done: dict[AffineExpr, AffineExpr]
-) -> AffineExpr:
-    if part.lhs is None:
-        return leaf(part) if part.kind == "dim" else part
-    lhs = done[part.lhs]
-    if part.rhs is not None:
-        return _add(lhs, done[part.rhs])
-    return _BUILD[part.kind](lhs, part.value)
-
-
 def _operand(value: object) -> AffineExpr | None:
     if isinstance(value, AffineExpr):
         return value
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None
-    return constant(value)
+    return constant(operator.index(value))
 
 
 def _divisor(numerator: AffineExpr, divisor: AffineExpr) -> int:
@@ -274,9 +248,7 @@ def _divisor(numerator: AffineExpr, divisor: AffineExpr) -> int:
     return divisor.value
 
 
-def _known_divisor(
-    kind: Kind, value: int, lhs: AffineExpr | None, rhs: AffineExpr | None
-) -> int:
+def _known_divisor(kind: Kind, value: int, lhs: AffineExpr | None, rhs: AffineExpr | None) -> int:
     """MLIR's getLargestKnownDivisor: a number that divides the expression, whatever the dims."""
     if lhs is None:
         return abs(value) if kind == "constant" else 1
@@ -303,21 +275,24 @@ def _simplified_sum(lhs: AffineExpr, rhs: AffineExpr) -> AffineExpr | None:
         return constant(lhs.value + rhs.value)
     if rhs.kind == "constant" and rhs.value == 0:
         return lhs
-    base, tail = (lhs.lhs, lhs.rhs) if lhs.kind == "add" else (None, None)
-    constant_tail = tail is not None and tail.kind == "constant"
-    if rhs.kind == "constant":
-        return _add(base, constant(tail.value + rhs.value)) if constant_tail else None
+    base = tail = None
+    if lhs.lhs is not None and lhs.rhs is not None:
+        base, tail = lhs.lhs, lhs.rhs
+        # A constant stays the last addend.
+        if tail.kind == "constant" and rhs.kind == "constant":
+            return _add(base, constant(tail.value + rhs.value))
     (left, left_scale), (right, right_scale) = _scaled(lhs), _scaled(rhs)
     if left == right:
         return _mul(left, left_scale + right_scale)
-    if constant_tail:
+    if base is not None and tail is not None and tail.kind == "constant":
         return _add(_add(base, rhs), tail)
     if right.kind == "floordiv" and rhs.kind == "mul":
         if right.lhs == lhs and right_scale == -right.value:
             return _mod(lhs, right.value)
-        # The last addend may be what the quotient is of: (a + e) - (e floordiv c) * c.
-        closed = None if tail is None else _simplified_sum(tail, rhs)
-        return None if closed is None else _add(base, closed)
+        if base is not None and tail is not None:
+            # The last addend may be what the quotient is of: (a + e) - (e floordiv c) * c.
+            closed = _simplified_sum(tail, rhs)
+            return None if closed is None else _add(base, closed)
     return None
 
 
@@ -346,9 +321,10 @@ def _floordiv(lhs: AffineExpr, divisor: int) -> AffineExpr:
     base, scale = _scaled(lhs)
     if scale % divisor == 0:
         return _mul(base, scale // divisor)
-    if lhs.kind == "add" and lhs.lhs is not None and lhs.rhs is not None:
+    if lhs.lhs is not None and lhs.rhs is not None:
         # One part a multiple of the divisor leaves nothing behind, so each divides alone.
-        if lhs.lhs.divisor % divisor == 0 or lhs.rhs.divisor % divisor == 0:
+        one_whole = lhs.lhs.divisor % divisor == 0 or lhs.rhs.divisor % divisor == 0
+        if one_whole:
             return _add(_floordiv(lhs.lhs, divisor), _floordiv(lhs.rhs, divisor))
     return AffineExpr("floordiv", divisor, lhs)
 
@@ -369,7 +345,7 @@ def _mod(lhs: AffineExpr, divisor: int) -> AffineExpr:
         return constant(lhs.value % divisor)
     if lhs.divisor % divisor == 0:
         return constant(0)
-    if lhs.kind == "add" and lhs.lhs is not None and lhs.rhs is not None:
+    if lhs.lhs is not None and lhs.rhs is not None:
         if lhs.lhs.divisor % divisor == 0:
             return _mod(lhs.rhs, divisor)
         if lhs.rhs.divisor % divisor == 0:
@@ -377,14 +353,6 @@ def _mod(lhs: AffineExpr, divisor: int) -> AffineExpr:
     if lhs.kind == "mod" and lhs.lhs is not None and lhs.value % divisor == 0:
         return _mod(lhs.lhs, divisor)
     return AffineExpr("mod", divisor, lhs)
-
-
-_BUILD: dict[str, Callable[[AffineExpr, int], AffineExpr]] = {
-    "mul": _mul,
-    "floordiv": _floordiv,
-    "ceildiv": _ceildiv,
-    "mod": _mod,
-}
 
 
 def _print(expr: AffineExpr, strong: bool) -> str:

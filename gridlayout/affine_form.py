@@ -8,7 +8,7 @@ laws, for a divisor c and whole numbers x, y (floor division, `r` in [0, g)):
     (g*x + r) floordiv (g*c) = x floordiv c            (g*x + r) mod (g*c) = g*(x mod c) + r
     (x floordiv a + y) floordiv b = (x + a*y) floordiv (a*b)
     (-x) floordiv c = -((x + c - 1) floordiv c)
-    x mod c = x - c*(x floordiv c), whichever way has fewer terms
+    x mod c = x - c*(x floordiv c), whichever way has fewer atoms
 """
 
 from __future__ import annotations
@@ -207,9 +207,7 @@ class Forms:
                 done[part] = done[part.lhs].times(part.value)
             else:
                 rounded = part.value - 1 if part.kind == "ceildiv" else 0
-                quotient, remainder = self.divmod(
-                    done[part.lhs].plus(number(rounded)), part.value
-                )
+                quotient, remainder = self.divmod(done[part.lhs].plus(number(rounded)), part.value)
                 done[part] = remainder if part.kind == "mod" else quotient
         return done[expr]
 
@@ -223,7 +221,7 @@ class Forms:
         return number(low) if low == high else Form(((Atom("dim", position, 1, ()), 1),), 0)
 
     def divmod(self, form: Form, divisor: int) -> tuple[Form, Form]:
-        """Quotient and remainder: `form = divisor * quotient + remainder`, 0 <= remainder < divisor.
+        """Quotient and remainder of the form by a positive divisor.
 
         >>> forms = Forms([(0, 3), (0, 7)])
         >>> [str(to_expr(f)) for f in forms.divmod(forms.of(dim(0) * 8 + dim(1) + 9), 16)]
@@ -293,7 +291,7 @@ class Forms:
         return _atom("floordiv", form, divisor), remainder
 
     def tidy(self, form: Form) -> Form:
-        """The form with `x mod c` opened or closed wherever that leaves fewer terms.
+        """The form with `x mod c` opened or closed wherever that leaves fewer atoms.
 
         >>> forms = Forms([(0, 99)])
         >>> str(to_expr(forms.of(dim(0) // 8 * 8 + dim(0) % 8)))
@@ -306,7 +304,7 @@ class Forms:
             elif atom.kind == "floordiv":
                 options = self._closed(form, atom, factor)
             for option in options:
-                if len(option.terms) < len(form.terms):
+                if size_of(option) < size_of(form):
                     return self.tidy(option)
         return form
 
@@ -328,13 +326,19 @@ class Forms:
 
 
 def _multiples(form: Form, divisor: int) -> tuple[Form, Form]:
-    """`form = divisor * whole + rest`, with the factors of the rest below the divisor in size."""
+    """`form = divisor * whole + rest`; a factor's multiples of the divisor go to the whole.
+
+    What is left of a factor depends on its residue alone, so that `-16*x mod 64` and `48*x mod 64`
+    get one form; residues just below the divisor stay negative, as staircases are written.
+    """
     whole: dict[Atom, int] = {}
     rest: dict[Atom, int] = {}
     for atom, factor in form.terms:
-        sign = 1 if factor > 0 else -1
-        whole[atom] = sign * (abs(factor) // divisor)
-        rest[atom] = sign * (abs(factor) % divisor)
+        residue = factor % divisor
+        below = divisor - residue
+        if 4 * below < divisor or below == 1 < divisor - 1:
+            residue = -below
+        whole[atom], rest[atom] = (factor - residue) // divisor, residue
     return make_form(whole, form.offset // divisor), make_form(rest, form.offset % divisor)
 
 

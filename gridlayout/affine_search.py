@@ -124,9 +124,7 @@ def _halves(r: Range) -> tuple[Range, ...]:
     return ((r[0], middle), (middle + 1, r[1])) if r[0] < r[1] else (r,)
 
 
-def find_point(
-    equations: Sequence[Form], ranges: Sequence[Range]
-) -> tuple[int, ...] | None:
+def find_point(equations: Sequence[Form], ranges: Sequence[Range]) -> tuple[int, ...] | None:
     """An index in the ranges where all forms are 0, or None.
 
     LayoutError: the search took more boxes than the budget.
@@ -196,6 +194,4 @@ def _restrict_atom(atom: Atom, wanted: Range, box: list[Range]) -> bool:
     if low // value != high // value:
         return wanted[0] < value and wanted[1] >= 0
     start = low // value * value
-    return _restrict(
-        inner[0], start + max(wanted[0], 0), start + min(wanted[1], value - 1), box
-    )
+    return _restrict(inner[0], start + max(wanted[0], 0), start + min(wanted[1], value - 1), box)

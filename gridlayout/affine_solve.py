@@ -33,9 +33,7 @@ class AffineSet:
     num_dims: int
     constraints: tuple[tuple[AffineExpr, bool], ...]
 
-    def __init__(
-        self, num_dims: int, constraints: Iterable[tuple[AffineExpr | int, bool]]
-    ) -> None:
+    def __init__(self, num_dims: int, constraints: Iterable[tuple[AffineExpr | int, bool]]) -> None:
         pairs = tuple((as_expr(expr), bool(equal)) for expr, equal in constraints)
         exprs = AffineMap(num_dims, [expr for expr, _ in pairs]).results  # checks the dims
         equalities = [equal for _, equal in pairs]
@@ -121,7 +119,6 @@ def inverse(m: AffineMap, box: Index) -> Inverse:
             f"{', '.join(unsolved)}; use preimage"
         )
     found = [form for form in solved if form is not None]
-    there_and_back = dict(enumerate(found))
     back = AffineMap(rank, [to_expr(form) for form in found])
     images = [forms.of(result, found) for result in m.results]
     exact = [(image.plus(forms.dim(k), -1), True) for k, image in enumerate(images)]

@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from gridlayout.affine_expr import INT64_MAX, AffineExpr, ceildiv, constant, dim
 from gridlayout.affine import AffineMap
+from gridlayout.affine_expr import INT64_MAX, AffineExpr, ceildiv, constant, dim
 from gridlayout.errors import LayoutError
 
 MAX_TEXT = 2**16  # characters
@@ -53,10 +53,9 @@ def parse_map(text: str) -> AffineMap:
 
     LayoutError: the text is not a map; the message says what is wrong at which column.
 
-    >>> parse_map("(d0) -> (d0 floordiv 0)")
+    >>> parse_map("(d0) -> (d0 / 4)")
     Traceback (most recent call last):
-    gridlayout.errors.LayoutError: (d0) cannot be divided by (0); a divisor is a positive constant, \
-at column 13
+    gridlayout.errors.LayoutError: unexpected character '/'; write floordiv, at column 13
     """
     if not isinstance(text, str):
         raise LayoutError(f"an affine map's text is a str, not {type(text).__name__}, at column 1")

@@ -12,6 +12,8 @@ import pytest
 
 DEVICES = int(os.environ.get("GRIDLAYOUT_TEST_DEVICES", "8"))
 
+# Steps in flight at once need a pool of more threads than devices; see gridlayout.sharding.emulate.
+os.environ["NPROC"] = str(max(4 * DEVICES, int(os.environ.get("NPROC") or 0)))
 # JAX reads these once, when its first array or device is asked for; if something has done so
 # before this file, the first update raises, and that is wanted.
 jax.config.update("jax_num_cpu_devices", DEVICES)
