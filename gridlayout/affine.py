@@ -29,13 +29,16 @@ class AffineMap:
     (100,)
     """
 
-    __slots__ = ("_hash", "num_dims", "results")
+    # jax.jit keeps weak references to what it compiles.
+    __slots__ = ("__weakref__", "_hash", "num_dims", "results")
     num_dims: int
     results: tuple[AffineExpr, ...]
     _hash: int
 
     def __init__(self, num_dims: int, results: Iterable[AffineExpr | int]) -> None:
         count, exprs = int64(num_dims, "number of dims"), tuple(map(as_expr, results))
+        if count < 0:
+            raise LayoutError(f"a map of {count} dims; give 0 or more")
         for expr in exprs:
             beyond = [position for position in dims_of(expr) if position >= count]
             if beyond:
@@ -95,8 +98,9 @@ class AffineMap:
         """The results at an index: of ints, NumPy integer arrays or JAX integer arrays.
 
         Ints give exact ints. Arrays broadcast together, and every result has their common shape:
-        int64 for NumPy; JAX arrays keep their dtype. LayoutError: a wrong number of
-        indices, values that are not integers, NumPy values for which int64 could overflow.
+        int64 for NumPy; JAX arrays keep their dtype, and no check sees their values. LayoutError:
+        a wrong number of indices, values that are not signed integers (NumPy's may be unsigned),
+        shapes that do not broadcast, NumPy values for which int64 could overflow.
 
         >>> AffineMap.parse("(d0) -> (d0 floordiv 4, d0 mod 4)")(-1)
         (-1, 3)
@@ -180,7 +184,8 @@ class AffineMap:
         """The map in a form that is equal on the box and uses the ranges of the dims there.
 
         Maps that are equal on the box get the same form in most cases, not in all. `ceildiv`
-        becomes `floordiv`.
+        becomes `floordiv`; a result stays as it is where its form would be too large, and all do
+        on an empty box.
 
         >>> AffineMap.parse("(d0, d1) -> ((d0 * 8 + d1) floordiv 8, d1 mod 8)").simplify((4, 8))
         AffineMap.parse('(d0, d1) -> (d0, d1)')
@@ -279,7 +284,10 @@ def check_box(m: AffineMap, shape: Sequence[int]) -> tuple[int, ...]:
     Traceback (most recent call last):
     gridlayout.errors.LayoutError: shape (3, 4) has 2 extents, the map takes 1
     """
-    box = tuple(int64(extent, "extent") for extent in shape)
+    try:
+        box = tuple(int64(extent, "extent") for extent in shape)
+    except TypeError:
+        raise LayoutError(f"shape {shape!r} is not a sequence of extents") from None
     if len(box) != m.num_dims:
         raise LayoutError(f"shape {box} has {len(box)} extents, the map takes {m.num_dims}")
     if min(box, default=0) < 0:

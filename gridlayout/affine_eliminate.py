@@ -15,6 +15,7 @@ tuples of ints it is some function of them, which the domain of the inverse tell
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import gcd
 
 from gridlayout.affine import AffineMap
@@ -22,10 +23,12 @@ from gridlayout.affine_form import Atom, Form, Forms, make_form, number, span
 
 # Stands for "any integer": far outside int64, so that no bound on a result is taken for granted.
 ANY = (-(2**100), 2**100)
-MAX_EQUATIONS = 100
+# Bounds the search; the equations that give the way back are few for each result.
+MAX_EQUATIONS, MORE_PER_RESULT = 80, 8
 
 
-def solve(m: AffineMap, box: Sequence[int]) -> tuple[list[Form | None], Forms]:
+@lru_cache(maxsize=1024)
+def solve(m: AffineMap, box: tuple[int, ...]) -> tuple[tuple[Form | None, ...], Forms]:
     """For each dim its form in the results, or None; result k is dim `k` of these forms.
 
     >>> from gridlayout.affine_form import to_expr
@@ -38,7 +41,8 @@ def solve(m: AffineMap, box: Sequence[int]) -> tuple[list[Form | None], Forms]:
     images = Forms([ANY] * len(m.results))
     shift = {m.num_dims + k: images.dim(k) for k in range(len(m.results))}
     solved = [elimination.solution(position) for position in range(m.num_dims)]
-    return [None if form is None else substitute(form, shift, images) for form in solved], images
+    forms = (None if form is None else substitute(form, shift, images) for form in solved)
+    return tuple(forms), images
 
 
 def substitute(form: Form, dims: dict[int, Form], forms: Forms) -> Form:
@@ -69,6 +73,7 @@ class Elimination:
 
     def __init__(self, m: AffineMap, box: Sequence[int]) -> None:
         self.count = m.num_dims
+        self.limit = MAX_EQUATIONS + MORE_PER_RESULT * len(m.results)
         ranges = [(0, extent - 1) for extent in box]
         self.forms = Forms([*ranges, *([ANY] * len(m.results))])
         self.known: dict[Atom, Form] = {}  # atoms of dims, as forms of the results
@@ -84,7 +89,7 @@ class Elimination:
         >>> Elimination(AffineMap.identity(1), (2,)).add(number(0))
         """
         waiting = [equation]
-        while waiting and len(self.equations) < MAX_EQUATIONS:
+        while waiting and len(self.equations) < self.limit:
             form = waiting.pop()
             if form in self.equations:
                 continue
@@ -197,6 +202,8 @@ class Elimination:
         """Eliminates atoms that two equations share, by one that has them with factor 1 or -1."""
         parts = {equation: dict(self.split(equation)[0].terms) for equation in self.equations}
         for equation, terms in parts.items():
+            if len(self.equations) >= self.limit:
+                return
             for atom in [atom for atom, factor in terms.items() if abs(factor) == 1]:
                 for other, others in parts.items():
                     # No sum of more atoms than its parts: the equations would grow without end.

@@ -158,7 +158,7 @@ def _on_ints(program: Program, values: Sequence[int]) -> tuple[int, ...]:
 
 def _on_duck(program: Program, values: Sequence[Any]) -> tuple[Any, ...]:
     """Evaluates on JAX arrays and tracers, of which only the shape and dtype are known."""
-    shape = np.broadcast_shapes(*(np.shape(value) for value in values))
+    shape = _common_shape(values)
     # A tracer's dtype decides over that of a NumPy array beside it, as JAX promotes.
     dtype = next(v.dtype for v in values if not isinstance(v, int | np.ndarray))
     try:
@@ -168,6 +168,15 @@ def _on_duck(program: Program, values: Sequence[Any]) -> tuple[Any, ...]:
     results = [done[step] for step in program.results]
     zeros = np.zeros(shape, dtype)
     return tuple(r if np.shape(r) == shape and hasattr(r, "dtype") else zeros + r for r in results)
+
+
+def _common_shape(values: Sequence[Any]) -> tuple[int, ...]:
+    shapes = [np.shape(value) for value in values]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        named = ", ".join(map(str, shapes))
+        raise LayoutError(f"index shapes {named} do not broadcast together") from None
 
 
 def _as_int64(value: Any) -> Int64s:
@@ -182,11 +191,7 @@ def _extremes(value: NDArray[Any]) -> tuple[int, int]:
 
 
 def _on_numpy(program: Program, values: Sequence[Int64s]) -> tuple[Int64s, ...]:
-    try:
-        shape = np.broadcast_shapes(*(value.shape for value in values))
-    except ValueError:
-        shapes = ", ".join(str(value.shape) for value in values)
-        raise LayoutError(f"index shapes {shapes} do not broadcast together") from None
+    shape = _common_shape(values)
     _refuse_overflow(program, [_extremes(value) for value in values])
     outs = tuple(np.empty(shape, np.int64) for _ in program.results)
     # Indices of unequal shapes, such as an open grid's, keep their small shapes on the way.

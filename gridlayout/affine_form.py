@@ -18,7 +18,7 @@ from math import gcd
 from typing import NamedTuple
 
 from gridlayout.affine import AffineMap
-from gridlayout.affine_expr import MAX_NODES, AffineExpr, constant, dim, walk
+from gridlayout.affine_expr import INT64_MAX, MAX_NODES, AffineExpr, constant, dim, walk
 from gridlayout.errors import LayoutError
 
 Range = tuple[int, int]  # least and greatest value, both included
@@ -172,7 +172,13 @@ def simplified(m: AffineMap, box: tuple[int, ...]) -> AffineMap:
     if 0 in box:  # everything is equal on an empty box
         return m
     forms = Forms([(0, extent - 1) for extent in box])
-    return AffineMap(m.num_dims, [to_expr(forms.of(result)) for result in m.results])
+    results = []
+    for result in m.results:
+        try:
+            results.append(to_expr(forms.of(result)))
+        except LayoutError:  # beyond MAX_NODES or int64
+            results.append(result)
+    return AffineMap(m.num_dims, results)
 
 
 class Forms:
@@ -283,7 +289,7 @@ class Forms:
     def _atoms(self, form: Form, divisor: int) -> tuple[Form, Form]:
         nested = [a for a, f in form.terms if a.kind == "floordiv" and f == 1]
         remainder = _atom("mod", form, divisor)
-        if len(nested) == 1:
+        if len(nested) == 1 and nested[0].value * divisor <= INT64_MAX:
             atom = nested[0]
             others = form.plus(Form(((atom, -1),), 0))
             merged = self.tidy(atom.inner[0].plus(others, atom.value))

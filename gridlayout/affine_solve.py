@@ -253,7 +253,7 @@ def _part_collision(
 ) -> Clash | None:
     """A collision among the results, which read the dims and nothing else."""
     here = AffineMap(len(ranges), map(to_expr, results))
-    box = [ranges[d][1] + 1 if d in dims else 1 for d in range(len(ranges))]
+    box = tuple(ranges[d][1] + 1 if d in dims else 1 for d in range(len(ranges)))
     solved, _ = solve(here, box)
     if None not in solved:
         return None

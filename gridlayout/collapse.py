@@ -6,7 +6,9 @@ the map to the steps that carry it out.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from gridlayout.affine import AffineExpr, AffineMap, constant, dim
@@ -15,13 +17,16 @@ from gridlayout.steps import Walk
 
 Shape = tuple[int, ...]
 
+
 def _intervals(collapse: Any, rank: int) -> list[tuple[int, int]]:
     """Half-open intervals with ends counted from 0, in order, without the empty ones."""
     found = []
     try:
-        pairs = [(int(start), int(end)) for start, end in collapse]
+        pairs = [(operator.index(start), operator.index(end)) for start, end in collapse]
     except (TypeError, ValueError):
-        raise LayoutError(f"collapse {collapse!r} must be a list of pairs (start, end)") from None
+        raise LayoutError(
+            f"collapse {collapse!r} must be a list of pairs (start, end) of whole numbers"
+        ) from None
     for start, end in pairs:
         low, high = (start + rank if start < 0 else start), (end + rank if end < 0 else end)
         if rank == 0 and (start, end) == (0, -1):
@@ -34,7 +39,7 @@ def _intervals(collapse: Any, rank: int) -> list[tuple[int, int]]:
         if low < high:
             found.append((low, high))
     found.sort()
-    for (_, before), (after, _) in zip(found, found[1:], strict=False):
+    for (_, before), (after, _) in pairwise(found):
         if after < before:
             raise LayoutError(f"collapse intervals {pairs} overlap at dim {after}")
     return found
@@ -56,7 +61,8 @@ def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
     zeros in front, (0, d0).
     """
     rank = len(shape)
-    intervals = _intervals([(0, -1)] if collapse is None else collapse, rank)
+    collapse = [(0, -1)] if collapse is None else collapse
+    intervals = _intervals(collapse, rank)
     groups: list[tuple[int, ...]] = []
     at = 0
     for start, end in intervals:
@@ -65,19 +71,27 @@ def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
     groups += [(d,) for d in range(at, rank)]
     if len(groups) > grid_rank:
         raise LayoutError(
-            f"collapse {collapse or [(0, -1)]} leaves {len(groups)} dims of a rank-{rank} tensor, "
+            f"collapse {collapse} leaves {len(groups)} dims of a rank-{rank} tensor, "
             f"but the grid has rank {grid_rank}: join more dims, or give a grid of rank {len(groups)}"
         )
     if len(groups) == grid_rank or rank < grid_rank:
         zeros = [constant(0)] * (grid_rank - len(groups))
         return AffineMap(rank, (*zeros, *(_joined(shape, dims) for dims in groups)))
-    results = [dim(d) for d in range(rank - grid_rank, rank)]
+    first = rank - grid_rank
+    kept = [(d,) for d in range(first, rank)]
     for start, end in intervals:
-        results[max(start - (rank - grid_rank), 0)] = _joined(shape, range(start, end))
-    return AffineMap(rank, tuple(results))
+        kept[max(start - first, 0)] = tuple(range(start, end))
+    lost = set(range(rank)).difference(*kept)
+    if lost:
+        raise LayoutError(
+            f"collapse {collapse} of a rank-{rank} tensor leaves dim {min(lost)} in no dim of a "
+            f"rank-{grid_rank} grid: give a grid of rank {len(groups)}, or a linear map"
+        )
+    return AffineMap(rank, tuple(_joined(shape, dims) for dims in kept))
 
 
 def default_map(shape: Shape, grid_rank: int) -> AffineMap | None:
+    """The map of the default interval, or None where it does not fit the grid's rank."""
     try:
         return collapse_map(shape, None, grid_rank)
     except LayoutError:

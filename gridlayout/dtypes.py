@@ -56,9 +56,12 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     dtype(bfloat16)
     """
     try:
-        found = np.dtype(dtype)
+        # NumPy reads None as float64; here it is surely a slip.
+        found = np.dtype("" if dtype is None else dtype)
     except TypeError as error:
-        raise LayoutError(f"dtype {dtype!r} is not known; use one of {', '.join(MLIR_NAMES)}") from error
+        raise LayoutError(
+            f"dtype {dtype!r} is not known; use one of {', '.join(MLIR_NAMES)}"
+        ) from error
     if found.name not in MLIR_NAMES:
         raise LayoutError(
             f"dtype {found.name!r} is not supported; use one of {', '.join(MLIR_NAMES)}"
@@ -94,8 +97,11 @@ def oob_value(oob: Any, dtype: np.dtype[Any]) -> Scalar | None:
     if not isinstance(oob, (bool, int, float, complex)):
         raise LayoutError(f"oob {oob!r} is neither a name ({', '.join(OOB_NAMES)}) nor a number")
     kind = _kind(dtype)
+    if kind in ("complex", "float") and isinstance(oob, int):
+        oob = _nearest_float(oob)
     if kind == "complex":
-        return _plain(dtype.type(complex(oob)).item())
+        with np.errstate(over="ignore"):
+            return _plain(dtype.type(complex(oob)).item())
     if isinstance(oob, complex):
         raise LayoutError(f"oob {oob!r} is complex, but the dtype is {dtype.name}")
     if kind == "float":
@@ -107,6 +113,13 @@ def _kind(dtype: np.dtype[Any]) -> str:
     if dtype.kind in "biuc":
         return {"b": "bool", "i": "int", "u": "int", "c": "complex"}[dtype.kind]
     return "int" if dtype.name in ("int4", "uint4") else "float"
+
+
+def _nearest_float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 def _plain(value: Any) -> Scalar:
@@ -149,6 +162,7 @@ def oob_text(oob: Scalar | None) -> str:
     if oob is None:
         return "undef"
     for name, value in OOB_NAMES.items():
-        if value is not None and oob == value and repr(oob) != "-0.0":
+        # By repr too: -0.0, and a complex 0 with a sign anywhere, are equal to 0 and not "zero".
+        if value is not None and oob == value and repr(oob) == repr(type(oob)(value)):
             return name
     return repr(oob)

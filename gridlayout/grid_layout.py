@@ -14,17 +14,17 @@ from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from gridlayout import dtypes
 from gridlayout.affine import AffineMap
 from gridlayout.collapse import collapse_map, collapse_steps, collapsed_shape, default_map
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout, Shape, as_shape
 from gridlayout.memory import Chip, Fit, as_memory_space
+from gridlayout.padding import image
 from gridlayout.steps import Walk
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import DTypeLike, NDArray
 
 
@@ -69,6 +69,8 @@ class GridLayout(Layout):
             linear = collapse_map(shape, collapse, len(self.grid))
         elif isinstance(linear, str):
             linear = AffineMap.parse(linear)
+        elif not isinstance(linear, AffineMap):
+            raise LayoutError(f"linear {linear!r} must be an AffineMap or its text")
         self.linear: AffineMap = linear
         self.collapsed_shape: Shape = collapsed_shape(linear, shape, self.grid)
         self.shard_shape: Shape = tuple(
@@ -189,21 +191,10 @@ class GridLayout(Layout):
         if not -rank <= axis < rank:
             raise LayoutError(f"axis {axis} is outside the {rank} collapsed dims")
         axis %= rank
-        filled = np.zeros(self.collapsed_shape[axis], bool)
-        if self.size:
-            row = AffineMap(self.ndim, (self.linear.results[axis],))
-            used = sorted(row.used_dims()[0])
-            index: list[Any] = [0] * self.ndim
-            if used:
-                grids = np.indices([self.shape[d] for d in used]).reshape(len(used), -1)
-                for d, values in zip(used, grids, strict=True):
-                    index[d] = values
-            filled[np.asarray(row(*index)[0])] = True
         grid, shard = self.grid[axis], self.shard_shape[axis]
-        per_core = np.zeros(grid * shard, np.int64)
-        per_core[: len(filled)] = filled
-        held = per_core.reshape(grid, shard).sum(axis=1)
-        return np.asarray(self.tile_counts[axis] * self.padded_tile[axis] - held)
+        row = AffineMap(self.ndim, (self.linear.results[axis],))
+        held = image(row, self.shape, (grid * shard,)).reshape(grid, shard).sum(axis=1)
+        return self.tile_counts[axis] * self.padded_tile[axis] - held  # type: ignore[no-any-return]
 
     # -- structure -----------------------------------------------------------------------------
 
@@ -236,7 +227,10 @@ class GridLayout(Layout):
         return tuple(found)
 
 
-_ARGUMENTS = "shape dtype grid tile linear oob memory_space face tile_format".split()
+_ARGUMENTS = (
+    *("shape", "dtype", "grid", "tile", "linear"),
+    *("oob", "memory_space", "face", "tile_format"),
+)
 
 
 def _positive(values: Any, what: str) -> Shape:
@@ -250,10 +244,14 @@ def _check_tile(tile: Shape | None, face: Shape | None, fmt: str | None, grid: S
     if tile is not None and len(tile) > len(grid):
         raise LayoutError(f"tile {tile} has rank {len(tile)}, more than the grid's {len(grid)}")
     if face is not None and (
-        tile is None or len(face) != len(tile) or any(t % f for t, f in zip(tile, face, strict=True))
+        tile is None
+        or len(face) != len(tile)
+        or any(t % f for t, f in zip(tile, face, strict=True))
     ):
-        raise LayoutError(f"face {face} must have the tile's rank and divide it; the tile is {tile}")
-    if fmt is not None and fmt not in dtypes.BLOCK_FORMATS:
+        raise LayoutError(
+            f"face {face} must have the tile's rank and divide it; the tile is {tile}"
+        )
+    if fmt is not None and fmt not in tuple(dtypes.BLOCK_FORMATS):
         raise LayoutError(f"tile_format {fmt!r} is not one of {', '.join(dtypes.BLOCK_FORMATS)}")
     if fmt is not None and tile != (32, 32):
         raise LayoutError(f"tile_format {fmt!r} needs tile=(32, 32); the tile is {tile}")

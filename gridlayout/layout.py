@@ -109,6 +109,18 @@ class Layout:
             raise AttributeError(f"a layout is frozen: {name} can't be set; build a new layout")
         super().__setattr__(name, value)
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a layout is frozen: {name} can't be deleted")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The hash differs from process to process, and what is cached can be computed again.
+        cached = ("_hash", "index_map", "inverse", "groups")
+        return {name: value for name, value in self.__dict__.items() if name not in cached}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__dict__["_hash"] = hash((type(self), self._key()))
+
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}({self.shape}, {self.dtype.name!r}, {self.index_map}, "
@@ -118,7 +130,8 @@ class Layout:
     def _changed(self, **fields: Any) -> Self:
         """A copy with other facts about the data: the steps, and all that follows from them, stay."""
         new = copy.copy(self)
-        new.__dict__.update(fields)
+        cached = {k: v for k, v in self.__dict__.items() if k in ("index_map", "inverse", "groups")}
+        new.__dict__.update({**cached, **fields})
         new.__dict__["_hash"] = hash((type(new), new._key()))
         return new
 
@@ -184,7 +197,11 @@ class Layout:
     def padding_share(self) -> float:
         """The share of physical elements that are padding, 0 to 1."""
         total = prod(self.physical_shape)
-        return (total - self.size) / total if total else 0.0
+        if not total:
+            return 0.0
+        # A scatter may put several elements in one place, so count the places.
+        padding = int(self.padding_per_core().sum()) if self.is_scatter else total - self.size
+        return padding / total
 
     # -- the map and its inverse ---------------------------------------------------------------
 
@@ -287,13 +304,16 @@ def as_shape(shape: Any, what: str) -> Shape:
     (2, 3)
     """
     try:
+        shape = tuple(shape)
         dims = tuple(operator.index(n) for n in shape)
     except TypeError:
         raise LayoutError(f"{what} {shape!r} must be a sequence of whole numbers") from None
     if any(isinstance(n, (bool, np.bool_)) for n in shape) or any(n < 0 for n in dims):
         raise LayoutError(f"{what} {shape!r} must hold whole numbers >= 0")
-    if len(dims) > MAX_RANK or any(n > MAX_ELEMENTS for n in dims):
-        raise LayoutError(f"{what} has rank {len(dims)}; ranks up to {MAX_RANK}, sizes to 2**62")
+    if len(dims) > MAX_RANK:
+        raise LayoutError(f"{what} has rank {len(dims)}; ranks up to {MAX_RANK} are supported")
+    if any(n > MAX_ELEMENTS for n in dims):
+        raise LayoutError(f"{what} {dims} holds a number over 2**62")
     return dims
 
 

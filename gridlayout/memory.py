@@ -69,6 +69,4 @@ class Fit:
         if self.capacity is None:
             return f"{self.needed} B of {self.space} {where}, no stated capacity"
         verdict = "fits" if self else "does not fit"
-        return (
-            f"{verdict}: {self.needed} B of {self.capacity} B {self.space} {where}, {self.free} B free"
-        )
+        return f"{verdict}: {self.needed} B of {self.capacity} B {self.space} {where}, {self.free} B free"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from gridlayout.layout import Box, Layout
 
-Mask = "NDArray[np.bool_]"
 # A mask is one byte an element; beyond this it is almost surely a slip, so say so first.
 MAX_MASK = 2**32
 _CHUNK = 1 << 20
@@ -43,7 +42,7 @@ def parts(layout: Layout) -> tuple[Part, ...]:
     """The independent parts of a layout's index map, in the order of their first physical dim.
 
     >>> from gridlayout import GridLayout
-    >>> [part.physical for part in parts(GridLayout((53, 63), "f4", grid=(3, 2), tile=(32, 32)))]
+    >>> [part.physical for part in parts(GridLayout((53, 63), "f4", grid=(3, 2), tile=(16, 16)))]
     [(0, 2, 4), (1, 3, 5)]
     """
     groups: list[tuple[set[int], set[int]]] = []
@@ -68,27 +67,41 @@ def _valid(layout: Layout) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
 
 
 def _mask_shape(layout: Layout, dims: tuple[int, ...]) -> tuple[int, ...]:
-    shape = tuple(layout.physical_shape[k] for k in dims)
+    return _check_mask(tuple(layout.physical_shape[k] for k in dims))
+
+
+def _check_mask(shape: tuple[int, ...]) -> tuple[int, ...]:
     if prod(shape) > MAX_MASK:
         raise LayoutError(
-            f"the padding mask of physical dims {shape} would take {prod(shape)} bytes, more than "
+            f"the padding mask of dims {shape} would take {prod(shape)} bytes, more than "
             f"{MAX_MASK}; ask layout.logical_index(...) for single positions"
         )
     return shape
 
 
 def _part_mask(layout: Layout, part: Part) -> NDArray[np.bool_]:
-    mask = np.zeros(_mask_shape(layout, part.physical), bool)
     results = tuple(layout.index_map.results[k] for k in part.physical)
-    index_map = AffineMap(layout.ndim, results)
-    extents = tuple(layout.shape[d] for d in part.logical)
+    return image(AffineMap(layout.ndim, results), layout.shape, _mask_shape(layout, part.physical))
+
+
+def image(map: AffineMap, shape: tuple[int, ...], mask_shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """A bool array of `mask_shape`: True at every value that the map takes on the box `shape`.
+
+    >>> image(AffineMap.parse("(d0, d1) -> (d0 * 3 + d1)"), (2, 2), (6,)).astype(int)
+    array([1, 1, 0, 1, 1, 0])
+    """
+    mask = np.zeros(_check_mask(mask_shape), bool)
+    if 0 in shape:
+        return mask
+    used = sorted(frozenset().union(*map.used_dims()))
+    extents = tuple(shape[d] for d in used)
     for start in range(0, prod(extents), _CHUNK):
         flat = np.arange(start, min(start + _CHUNK, prod(extents)))
-        index: list[NDArray[np.int64] | int] = [0] * layout.ndim
+        index: list[NDArray[np.int64] | int] = [0] * len(shape)
         unraveled = np.unravel_index(flat, extents) if extents else ()
-        for d, values in zip(part.logical, unraveled, strict=True):
+        for d, values in zip(used, unraveled, strict=True):
             index[d] = values
-        mask[tuple(np.broadcast_to(r, flat.shape) for r in index_map(*index))] = True
+        mask[tuple(np.broadcast_to(r, flat.shape) for r in map(*index))] = True
     return mask
 
 
@@ -177,6 +190,6 @@ def _sweep(mask: NDArray[np.bool_]) -> Iterator[Box]:
     rows = mask.reshape(mask.shape[0], -1)
     changes = np.flatnonzero((rows[1:] != rows[:-1]).any(axis=1)) + 1
     edges = [0, *changes.tolist(), mask.shape[0]]
-    for start, stop in zip(edges[:-1], edges[1:], strict=True):
+    for start, stop in pairwise(edges):
         for box in _sweep(mask[start]):
             yield (slice(start, stop), *box)

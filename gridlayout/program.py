@@ -166,9 +166,9 @@ class _State:
         by_first = {p.reads[0]: p for p in ready if p.reads}
         axes, shape = [], []
         for block in blocks:
-            p = by_first.get(block[0])
-            axes += list(p.makes) if p else block
-            shape += list(p.sizes) if p else [self.shape[self.axes.index(block[0])]]
+            found = by_first.get(block[0])
+            axes += list(found.makes) if found else block
+            shape += list(found.sizes) if found else [self.shape[self.axes.index(block[0])]]
         for p in ready:
             if isinstance(p.step, Unit):
                 axes += p.makes
@@ -234,11 +234,11 @@ def _indices(map: AffineMap, shape: Shape) -> tuple[Any, ...]:
     return tuple(np.broadcast_to(r, shape) for r in map(*index))
 
 
-def _pad_host(
-    array: NDArray[Any], low: Shape, high: Shape, fill: NDArray[Any]
-) -> NDArray[Any]:
+def _pad_host(array: NDArray[Any], low: Shape, high: Shape, fill: NDArray[Any]) -> NDArray[Any]:
     shape = tuple(n + a + b for n, a, b in zip(array.shape, low, high, strict=True))
-    kept = tuple(slice(max(-a, 0), n + min(b, 0)) for n, a, b in zip(array.shape, low, high, strict=True))
+    kept = tuple(
+        slice(max(-a, 0), n + min(b, 0)) for n, a, b in zip(array.shape, low, high, strict=True)
+    )
     if all(a <= 0 for a in low) and all(b <= 0 for b in high):
         return array[kept]
     out = np.full(shape, fill, array.dtype)

@@ -114,8 +114,7 @@ class Walk:
         self.steps.append(Split(axis, tuple(sizes)))
         _, expr = self._take(axis)
         return tuple(
-            self._add(size, digit)
-            for size, digit in zip(sizes, _digits(expr, sizes), strict=True)
+            self._add(size, digit) for size, digit in zip(sizes, _digits(expr, sizes), strict=True)
         )
 
     def join(self, axes: Sequence[int]) -> int:

@@ -33,9 +33,11 @@ def parse(text: str) -> Layout:
     GridLayout((8, 300), 'float32', grid=(1, 2))
     """
     if not isinstance(text, str):
-        raise LayoutError(f"a layout's text must be a str, not {type(text).__name__}")
+        raise LayoutError(f"column 1: a layout's text must be a str, not {type(text).__name__}")
     if len(text) > MAX_TEXT:
-        raise LayoutError(f"column {MAX_TEXT}: the text has {len(text)} characters, over {MAX_TEXT}")
+        raise LayoutError(
+            f"column {MAX_TEXT}: the text has {len(text)} characters, over {MAX_TEXT}"
+        )
     reader = _Reader(text)
     if reader.peek("tensor"):
         return _read_grid_layout(reader)
@@ -83,6 +85,10 @@ class _Reader:
         self.skip()
         return self.text.startswith(word, self.at)
 
+    def peek_digit(self) -> bool:
+        self.skip()
+        return self.text[self.at : self.at + 1] in tuple("0123456789")
+
     def take(self, word: str) -> bool:
         if found := self.peek(word):
             self.at += len(word)
@@ -91,7 +97,9 @@ class _Reader:
     def expect(self, word: str, what: str = "") -> None:
         if not self.take(word):
             found = self.text[self.at : self.at + 12]
-            self.fail(f"expected {word!r}{what}, found {found!r}" if found else f"expected {word!r}")
+            self.fail(
+                f"expected {word!r}{what}, found {found!r}" if found else f"expected {word!r}"
+            )
 
     def match(self, pattern: str, what: str) -> str:
         self.skip()
@@ -119,17 +127,19 @@ class _Reader:
     def dims_before_element(self) -> tuple[int, ...]:
         """`2x3x` in `2x3xf32` or `2x3x!ttcore.tile<...>`, perhaps nothing."""
         found = []
-        while re.match(r"\s*[0-9]", self.text[self.at : self.at + 64], re.ASCII):
+        while self.peek_digit():
             found.append(self.number())
             self.expect("x", " between sizes and before the element type")
         return tuple(found)
 
-    def element(self) -> str:
+    def element(self, also: tuple[str, ...] = ()) -> str:
+        self.skip()
         at = self.at
-        name = self.match(r"complex<\s*f[0-9]+\s*>|[A-Za-z][A-Za-z0-9_]*", "an element type")
-        name = name.replace(" ", "")
-        if name not in dtypes.FROM_MLIR:
-            self.fail(f"element type {name!r} is not one of {', '.join(dtypes.FROM_MLIR)}", at)
+        name = self.match(r"complex\s*<\s*f[0-9]+\s*>|[A-Za-z][A-Za-z0-9_]*", "an element type")
+        name = "".join(name.split())
+        known = (*dtypes.FROM_MLIR, *also)
+        if name not in known:
+            self.fail(f"element type {name!r} is not one of {', '.join(known)}", at)
         return name
 
 
@@ -221,7 +231,7 @@ def _read_memref(reader: _Reader, element: str) -> dict[str, object]:
         reader.expect(",")
         reader.skip()
         at = reader.at
-        name = reader.match(r"complex<\s*f[0-9]+\s*>|[A-Za-z][A-Za-z0-9_]*", "an element type")
+        name = reader.element(also=tuple(dtypes.BLOCK_FORMATS))
         if name in dtypes.BLOCK_FORMATS:
             found["tile_format"], name = name, element
         if reader.take(","):

@@ -8,7 +8,6 @@ right one's; then the policy's layout, the left operand's grid and tile, if that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -16,7 +15,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
@@ -87,7 +85,9 @@ def dot_general(
     order = tuple(range(aval.ndim)) if follower is None else follower.params["permutation"]
     shape = tuple(aval.shape[d] for d in order)
     rows = _rows(left, right, (tuple(lb), tuple(rb)), tuple(order))
-    product = Product(left, right, (tuple(lc), tuple(rc)), rows, _natural(left, rows, aval.dtype, shape))
+    product = Product(
+        left, right, (tuple(lc), tuple(rc)), rows, _natural(left, rows, aval.dtype, shape)
+    )
     storage = _multiplied(ctx, eqn, product, x, y)
     if product.natural is None:
         return RULE, storage
@@ -118,9 +118,7 @@ def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
     ):
         return None
     for k, group in enumerate(layout.groups):
-        kinds = {
-            "batch" if d in batch else "contract" if d in contract else "free" for d in group
-        }
+        kinds = {"batch" if d in batch else "contract" if d in contract else "free" for d in group}
         if len(kinds) > 1:
             return None
         if not kinds and layout.collapsed_shape[k] != 1:
@@ -179,7 +177,7 @@ def _canonical(
     """
     free = tuple(d for d in range(len(shape)) if d not in batch and d not in contract)
     rows, columns = prod(like.grid[:-1]), like.grid[-1]
-    tall, wide = (like.padded_tile[-2:] if len(like.grid) > 1 else (1, like.padded_tile[-1]))
+    tall, wide = like.padded_tile[-2:] if len(like.grid) > 1 else (1, like.padded_tile[-1])
     if is_right:
         roles = [(contract, 1 if batch else rows, tall), (free, columns, wide)]
     else:
@@ -271,7 +269,7 @@ class Entry:
 
 def _multiplied(ctx: Context, eqn: Any, product: Product, x: GridArray, y: GridArray) -> jax.Array:
     """The storage of the product in its natural layout, or the scalar that it is."""
-    mesh = ctx.device.mesh
+    mesh = ctx.device.fine
     entries = _entries(ctx, product)
     storages = [
         _reslotted(array.storage, entry) for array, entry in zip((x, y), entries, strict=True)
@@ -288,7 +286,7 @@ def _multiplied(ctx: Context, eqn: Any, product: Product, x: GridArray, y: GridA
             return out.reshape(())
         return _in_tiles(out, left_shape, right_shape, product)
 
-    spec = () if product.natural is None else ctx.device.placement(product.natural.grid).spec
+    spec = () if product.natural is None else ctx.device.fine_placement(product.natural.grid).spec
     return jax.shard_map(  # type: ignore[no-any-return]
         kernel,
         mesh=mesh,
@@ -302,7 +300,7 @@ def _entries(ctx: Context, product: Product) -> tuple[Entry, Entry]:
     """Rows enter as the result wants them; contracted dims keep the mesh axes left over."""
     where: dict[tuple[bool, int], tuple[tuple[str, ...], int]] = {}
     if product.natural is not None:
-        placement = ctx.device.placement(product.natural.grid)
+        placement = ctx.device.fine_placement(product.natural.grid)
         for i, row in enumerate(product.rows, product.first):
             where[row.is_right, row.k] = (placement.axes[i], placement.slots[i])
         for a, b in zip(product.left.batch, product.right.batch, strict=True):
@@ -311,7 +309,7 @@ def _entries(ctx: Context, product: Product) -> tuple[Entry, Entry]:
 
 
 def _entry(ctx: Context, side: Side, is_right: bool, where: dict[Any, Any]) -> Entry:
-    own = ctx.device.placement(side.layout.grid)
+    own = ctx.device.fine_placement(side.layout.grid)
     taken = {a for (right, _), (axes, _) in where.items() if right == is_right for a in axes}
     spec, slots, gather = [], [], []
     for k in range(len(side.layout.grid)):
@@ -357,7 +355,9 @@ def _matrix(a: jax.Array, entry: Entry, contract: Dims) -> tuple[_Matrix, dict[i
     shapes = {k: tuple(a.shape[d] for d in layout.axis_dims(k)) for k in side.batch + side.free}
     dims = [[d for k in ks for d in layout.axis_dims(k)] for ks in (side.batch, side.free)]
     depth = range(len(layout.axis_dims(side.contract[0]) if side.contract else ()))
-    inner = [layout.axis_dims(k)[i] for i in depth for k in side.contract if i < len(layout.axis_dims(k))]
+    inner = [
+        layout.axis_dims(k)[i] for i in depth for k in side.contract if i < len(layout.axis_dims(k))
+    ]
     empty = [d for k in side.empty for d in layout.axis_dims(k)]
     first = bool(side.contract) and (not side.free or min(side.contract) < min(side.free))
     order = [*empty, *dims[0], *(inner + dims[1] if first else dims[1] + inner)]
@@ -367,9 +367,9 @@ def _matrix(a: jax.Array, entry: Entry, contract: Dims) -> tuple[_Matrix, dict[i
         return _Matrix(a.reshape(batch, free, 1), False), shapes
     part, kept = _restricted(layout, side.contract)
     whole = (batch, *part.physical_shape, free) if first else (batch, free, *part.physical_shape)
-    unpack = lambda block: packing.unpack(block, part).transpose(  # noqa: E731
-        tuple(kept.index(d) for d in contract)
-    ).reshape(-1)
+    unpack = lambda block: (
+        packing.unpack(block, part).transpose(tuple(kept.index(d) for d in contract)).reshape(-1)
+    )
     at = -1 if first else 0
     matrix = jax.vmap(jax.vmap(unpack, in_axes=at, out_axes=at))(a.reshape(whole))
     return _Matrix(matrix, first), shapes

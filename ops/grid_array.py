@@ -1,18 +1,21 @@
 """`GridArray`: a logical tensor that lives, laid out, on a device grid.
 
-A registered pytree of one leaf, the placed array; the layout and the device grid are static. It goes
+A registered pytree of one leaf, the placed array; layout and device grid are static. It goes
 through jit, grad, vmap, scan and `jax.tree_util` unchanged. Under vmap the leaf has batch dims in
 front, which the layout does not speak of.
 
-A gradient comes back in the pytree of what it is the gradient of, so with the same layout; its own
-padding is 0, whatever that layout's `oob` says.
+What the layout says of the padding (`oob`) is true of the leaf it was said of. A pytree function
+may put another array in its place (`jax.tree.map(jnp.exp, x)`, a gradient): then the layout comes
+back with an undef `oob`, so that nothing is ever computed on a claim that no longer holds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import operator
+import weakref
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -26,14 +29,9 @@ from gridlayout.program import host_fill, pack_host
 from gridlayout.sharding.device_grid import DeviceGrid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jax.sharding import Sharding
 
 
-@partial(
-    jax.tree_util.register_dataclass, data_fields=["storage"], meta_fields=["layout", "device"]
-)
 @dataclass(frozen=True, eq=False, repr=False)
 class GridArray:
     """A logical tensor in a layout on a device grid. Made by `gl.put` and by every operation.
@@ -44,8 +42,8 @@ class GridArray:
     """
 
     storage: jax.Array
-    layout: Layout = field(metadata={"static": True})
-    device: DeviceGrid = field(metadata={"static": True})
+    layout: Layout
+    device: DeviceGrid
 
     __array_ufunc__ = None  # NumPy on the left hands over to our reflected operators
 
@@ -94,16 +92,33 @@ class GridArray:
             raise TypeError("len() of a 0-d GridArray")
         return self.shape[0]
 
+    def __bool__(self) -> bool:
+        return bool(self.to_logical())
+
+    def __int__(self) -> int:
+        return int(self.to_logical())
+
+    def __float__(self) -> float:
+        return float(self.to_logical())
+
+    def __complex__(self) -> complex:
+        return complex(self.to_logical())
+
+    def __index__(self) -> int:
+        return operator.index(self.to_logical())
+
     # -- out of the grid -----------------------------------------------------------------------
 
     @property
     def physical(self) -> jax.Array:
         """The storage without the idle slots: exactly `layout.physical_shape` (batch dims kept)."""
-        return self.storage[(..., *(slice(n) for n in self.layout.physical_shape))]
+        with self.device.active():
+            return self.storage[(..., *(slice(n) for n in self.layout.physical_shape))]
 
     def to_logical(self) -> jax.Array:
         """The logical array, a `jax.Array` that every device holds whole; in multi-process too."""
-        return _to_logical(self)
+        with self.device.active():
+            return _to_logical(self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
@@ -116,41 +131,80 @@ class GridArray:
         layout = self.layout.with_oob(oob)
         if layout.oob is None:
             return GridArray(self.storage, layout, self.device)
-        return _with_padding(self, layout)
+        with self.device.active():
+            fill = packing.fill_value(layout)
+            return GridArray(_padded(self.storage, layout, self.device, fill), layout, self.device)
 
     def block_until_ready(self) -> GridArray:
         """Wait until the data is there."""
         self.storage.block_until_ready()
         return self
 
-    # Operators, `.T` and the like are added by `gridlayout.ops.operators`, which lifts jnp's.
+    # Operators, `.T` and jnp's methods are set by `gridlayout.ops.operators`, which lifts them.
     if TYPE_CHECKING:
-        T: GridArray
-        mT: GridArray
-        at: Any
-        __add__: Callable[..., Any]
-        __radd__: Callable[..., Any]
-        __sub__: Callable[..., Any]
-        __rsub__: Callable[..., Any]
-        __mul__: Callable[..., Any]
-        __rmul__: Callable[..., Any]
-        __truediv__: Callable[..., Any]
-        __rtruediv__: Callable[..., Any]
-        __pow__: Callable[..., Any]
-        __rpow__: Callable[..., Any]
-        __matmul__: Callable[..., Any]
-        __rmatmul__: Callable[..., Any]
-        __neg__: Callable[..., Any]
-        __abs__: Callable[..., Any]
-        __getitem__: Callable[..., Any]
-        sum: Callable[..., Any]
-        mean: Callable[..., Any]
-        max: Callable[..., Any]
-        min: Callable[..., Any]
-        argmax: Callable[..., Any]
-        reshape: Callable[..., Any]
-        transpose: Callable[..., Any]
-        astype: Callable[..., Any]
+        T: ClassVar[Any]
+        mT: ClassVar[Any]
+
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __matmul__(self, other: Any) -> Any: ...
+        def __rmatmul__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __getattr__(self, name: str) -> Any: ...
+
+
+class _Meta:
+    """The static part of the pytree, and which leaf it was said of."""
+
+    def __init__(self, x: GridArray) -> None:
+        self.layout, self.device = x.layout, x.device
+        self.traced = isinstance(x.storage, jax.core.Tracer)
+        try:
+            self.leaf = weakref.ref(x.storage)
+        except TypeError:  # a leaf of JAX's own, such as None
+            self.leaf = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Meta) and (self.layout, self.device) == (
+            other.layout,
+            other.device,
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.layout, self.device))
+
+    def __repr__(self) -> str:
+        return f"{self.layout!r} on {self.device!r}"
+
+    def rebuild(self, children: tuple[Any]) -> GridArray:
+        """The `GridArray` of another leaf; claims about padding stay only with the same data.
+
+        The same data is the same object, or a tracer for a concrete array and back: that is how a
+        JAX transformation hands arguments in and results out.
+        """
+        (storage,) = children
+        layout = self.layout
+        same = self.leaf is not None and self.leaf() is storage
+        if layout.oob is not None and not same:
+            crossing = isinstance(storage, jax.core.Tracer) != self.traced
+            layout = layout if crossing else layout.with_oob(None)
+        return GridArray(storage, layout, self.device)
+
+
+jax.tree_util.register_pytree_with_keys(
+    GridArray,
+    lambda x: (((jax.tree_util.GetAttrKey("storage"), x.storage),), _Meta(x)),
+    _Meta.rebuild,
+    lambda x: ((x.storage,), _Meta(x)),
+)
 
 
 def place(physical: jax.Array, layout: Layout, device: DeviceGrid, fill: Any = 0) -> jax.Array:
@@ -184,13 +238,18 @@ def put(array: Any, layout: Layout, device: DeviceGrid) -> GridArray:
     layout.check_invertible()
     if isinstance(array, GridArray):
         raise LayoutError("put takes a logical array; gl.relayout moves a GridArray to a layout")
+    with device.active():
+        return GridArray(_put(array, layout, device), layout, device)
+
+
+def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
     if isinstance(array, jax.Array):
         array = packing.as_logical(array, layout)
         if not isinstance(array, jax.core.Tracer):
             # Committed elsewhere, perhaps: bring it to this mesh first.
             array = jax.device_put(array, device.replicated)
-        return GridArray(_pack_and_place(array, layout, device), layout, device)
-    return GridArray(_put_host(array, layout, device), layout, device)
+        return _pack_and_place(array, layout, device)
+    return _put_host(array, layout, device)
 
 
 def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
@@ -234,9 +293,10 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
             f"{layout.physical_shape}"
         )
     layout = layout.with_oob(None)
-    if not isinstance(physical, jax.core.Tracer):
-        physical = jax.device_put(physical, device.replicated)
-    return GridArray(_place(physical, layout, device), layout, device)
+    with device.active():
+        if not isinstance(physical, jax.core.Tracer):
+            physical = jax.device_put(physical, device.replicated)
+        return GridArray(_place(physical, layout, device), layout, device)
 
 
 _place = partial(jax.jit, static_argnums=(1, 2))(place)
@@ -251,12 +311,11 @@ def _to_logical(x: GridArray) -> jax.Array:
     return lax.with_sharding_constraint(unpack(x.physical), x.device.replicated)
 
 
-@partial(jax.jit, static_argnums=(1,))
-def _with_padding(x: GridArray, layout: Layout) -> GridArray:
+@partial(jax.jit, static_argnums=(1, 2))
+def _padded(storage: jax.Array, layout: Layout, device: DeviceGrid, fill: Any) -> jax.Array:
     from gridlayout.ops.masking import fill_padding
 
-    storage = fill_padding(x.storage, layout, x.device, packing.fill_value(layout))
-    return GridArray(storage, layout, x.device)
+    return fill_padding(storage, layout, device, fill)
 
 
 def _check_device(device: Any) -> None:

@@ -17,7 +17,7 @@ from jax.extend import core
 
 from gridlayout.layout import Layout
 from gridlayout.ops.grid_array import GridArray
-from gridlayout.ops.relayout import relayout
+from gridlayout.ops.elementwise import ELEMENTWISE
 from gridlayout.ops.report import FALLBACK, Row
 from gridlayout.ops.rules import RULES
 from gridlayout.ops.values import Context, Spread, layout_of, on_cores, plain
@@ -77,7 +77,8 @@ def _folded_transposes(jaxpr: Any) -> dict[int, int]:
 def _equation(ctx: Context, eqn: Any, values: list[Any], follower: Any) -> list[Any]:
     name = eqn.primitive.name
     if all(layout_of(value) is None for value in values):
-        return _plainly(ctx, eqn, values)
+        outs = _plainly(ctx, eqn, values)
+        return outs if follower is None else _plainly(ctx, follower, outs)
     if name in _CALLS:
         inner = eqn.params[_CALLS[name]]
         if not isinstance(inner, core.ClosedJaxpr):
@@ -86,12 +87,19 @@ def _equation(ctx: Context, eqn: Any, values: list[Any], follower: Any) -> list[
     if name in _REBUILT:
         return _REBUILT[name](ctx, eqn, values)
     moved, masks = ctx.moved, ctx.masks
-    if name in RULES:
+    empty = any(0 in x.aval.shape for x in (*eqn.invars, *eqn.outvars))
+    # XLA has no all-reduce for the bitwise reductions of integers.
+    bitwise = name in ("reduce_and", "reduce_or") and eqn.invars[0].aval.dtype != np.bool_
+    if name in RULES and not bitwise and (not empty or name in ELEMENTWISE):
         rule = RULES[name]
-        how, out = rule(ctx, eqn, *values) if follower is None else rule(ctx, eqn, *values, follower)
+        how, out = (
+            rule(ctx, eqn, *values) if follower is None else rule(ctx, eqn, *values, follower)
+        )
         outs = list(out) if eqn.primitive.multiple_results else [out]
     else:
         how, outs = FALLBACK, _fallback(ctx, eqn, values)
+        if follower is not None:
+            outs = _fallback(ctx, follower, outs)
     ctx.rows.append(
         Row(
             *(name, how, tuple(map(layout_of, values)), tuple(map(layout_of, outs))),
@@ -119,8 +127,11 @@ def _run_alone(eqn: Any, values: Sequence[Any]) -> list[Any]:
             key = jnp.issubdtype(atom.aval.dtype, jax.dtypes.extended)
             known[atom] = value if key else jnp.asarray(value, atom.aval.dtype)
     used = [out for out in eqn.outvars if not isinstance(out, core.DropVar)]
-    jaxpr = core.Jaxpr((), list(known), used, [eqn], effects=eqn.effects)
-    outs = dict(zip(used, core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, ()))(*known.values()), strict=True))
+    info = core.DebugInfo("gridlayout", eqn.primitive.name, ("x",) * len(known), ("",) * len(used))
+    jaxpr = core.Jaxpr((), list(known), used, [eqn], eqn.effects, info)
+    outs = dict(
+        zip(used, core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, ()))(*known.values()), strict=True)
+    )
     return [outs.get(out) for out in eqn.outvars]
 
 
@@ -138,7 +149,8 @@ def _laid_out(ctx: Context, out: Any, like: Layout | None) -> Any:
 
 
 def _remat(ctx: Context, eqn: Any, values: list[Any]) -> list[Any]:
-    closed = core.ClosedJaxpr(eqn.params["jaxpr"], ())
+    inner = eqn.params["jaxpr"]
+    closed = inner if isinstance(inner, core.ClosedJaxpr) else core.ClosedJaxpr(inner, ())
     values = settled(ctx, values)
     if eqn.params["differentiated"] and eqn.params["prevent_cse"]:
         # The backward pass computes this part again; keep XLA from finding the first result.
@@ -166,56 +178,97 @@ def differentiable(ctx: Context, closed: core.ClosedJaxpr, values: Sequence[Any]
     jaxpr = core.ClosedJaxpr(
         core.Jaxpr(
             *((), [*outer.constvars, *outer.invars], outer.outvars, outer.eqns, outer.effects),
-            outer.debug_info,
+            core.DebugInfo(
+                *("gridlayout", "program"),
+                *(("x",) * (len(outer.constvars) + len(outer.invars)), ("",) * len(outer.outvars)),
+            ),
         ),
         (),
     )
     values = [v if hasattr(v, "dtype") else jnp.asarray(v) for v in (*closed.consts, *values)]
-    structure: dict[str, Any] = {}  # of the logical vjp, a pytree: from forward to backward
+    values = settled(ctx, values)
+    # Bare arrays cross custom_vjp; what is static about them, here and in the results, stays here.
+    known: dict[str, Any] = {}
 
     @jax.custom_vjp
-    def call(*args: Any) -> list[Any]:
-        return settled(ctx, evaluate(ctx, jaxpr, args))
+    def call(*arrays: Any) -> list[Any]:
+        outs = settled(ctx, evaluate(ctx, jaxpr, _dressed(arrays, values)))
+        known["outs"] = outs
+        return _bare(outs)
 
-    def forward(*args: Any) -> Any:
+    def forward(*arrays: Any) -> Any:
+        args = _dressed(arrays, values)
         inexact = [_is_inexact(v) for v in args]
 
-        def vjp(*arrays: Any) -> Any:
+        def vjp(*logical_args: Any) -> Any:
             def logical(*x: Any) -> list[Any]:
                 mine = iter(x)
-                merged = [next(mine) if yes else a for a, yes in zip(arrays, inexact, strict=True)]
+                merged = [
+                    next(mine) if yes else a for a, yes in zip(logical_args, inexact, strict=True)
+                ]
                 return list(core.jaxpr_as_fun(jaxpr)(*merged))
 
-            x = [a for a, yes in zip(arrays, inexact, strict=True) if yes]
+            x = [a for a, yes in zip(logical_args, inexact, strict=True) if yes]
             outs, pull = jax.vjp(logical, *x)
-            leaves, structure["pull"] = jax.tree.flatten(pull)
-            structure["count"] = len(outs)
+            leaves, known["pull"] = jax.tree.flatten(pull)
+            known["count"] = len(outs)
             return [*outs, *leaves]
 
-        found = differentiable(ctx.fresh(), jax.make_jaxpr(vjp)(*map(_aval, args)), args)
-        count = structure["count"]
-        return found[:count], (found[count:], args)
+        own = ctx.fresh()
+        found = differentiable(own, jax.make_jaxpr(vjp)(*map(_aval, args)), args)
+        outs, known["leaves"] = found[: known["count"]], found[known["count"] :]
+        # Where the primal has been run, its caller holds these results to lie as those do.
+        known.setdefault("outs", outs)
+        outs = [_like(own, out, like) for out, like in zip(outs, known["outs"], strict=True)]
+        return _bare(outs), (_bare(known["leaves"]), arrays)
 
     def backward(saved: Any, cotangents: Any) -> Any:
-        leaves, args = saved
+        leaves = _dressed(saved[0], known["leaves"])
+        args = _dressed(saved[1], values)
+        own = ctx.fresh()
         # An integer result has a cotangent of type float0, which is no array.
-        given = [c for c in cotangents if c.dtype != jax.dtypes.float0]
+        real = [c.dtype != jax.dtypes.float0 for c in cotangents]
+        given = [
+            _unknown(c)
+            for c, yes in zip(_dressed(cotangents, known["outs"]), real, strict=True)
+            if yes
+        ]
 
         def pull(*arrays: Any) -> Any:
             mine = iter(arrays[len(leaves) :])
-            full = [c if c.dtype == jax.dtypes.float0 else next(mine) for c in structure["cts"]]
-            return list(jax.tree.unflatten(structure["pull"], arrays[: len(leaves)])(full))
+            full = [
+                next(mine) if yes else np.zeros(out.shape, jax.dtypes.float0)
+                for out, yes in zip(known["outs"], real, strict=True)
+            ]
+            return list(jax.tree.unflatten(known["pull"], arrays[: len(leaves)])(full))
 
-        structure["cts"] = [
-            np.zeros(c.shape, c.dtype) if c.dtype == jax.dtypes.float0 else c for c in cotangents
-        ]
-        operands = [*leaves, *map(_unknown, given)]
-        own = ctx.fresh()
+        operands = [*leaves, *given]
         found = iter(differentiable(own, jax.make_jaxpr(pull)(*map(_aval, operands)), operands))
-        return tuple(_like(own, next(found), a) if _is_inexact(a) else None for a in args)
+        return tuple(
+            _bare([_like(own, next(found), a)])[0] if _is_inexact(a) else None for a in args
+        )
 
-    call.defvjp(forward, backward)
-    return list(call(*values))
+    def under_mesh(step: Callable[..., Any]) -> Callable[..., Any]:
+        # JAX runs these later, perhaps where the user has set another mesh.
+        def run(*args: Any) -> Any:
+            with ctx.device.active():
+                return step(*args)
+
+        return run
+
+    call.defvjp(under_mesh(forward), under_mesh(backward))
+    return _dressed(call(*_bare(values)), known["outs"])
+
+
+def _bare(values: Sequence[Any]) -> list[Any]:
+    return [v.storage if isinstance(v, GridArray) else v for v in values]
+
+
+def _dressed(arrays: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+    return [
+        GridArray(a, x.layout, x.device) if isinstance(x, GridArray) else a
+        for a, x in zip(arrays, like, strict=True)
+    ]
 
 
 def settled(ctx: Context, values: Sequence[Any]) -> list[Any]:
@@ -243,11 +296,10 @@ def _unknown(value: Any) -> Any:
 
 
 def _like(ctx: Context, value: Any, like: Any) -> Any:
-    """The value in the pytree of `like`: the same layout, its padding as that layout says."""
+    """The value placed like another one, for JAX to treat as its cotangent or its equal."""
     if not isinstance(like, GridArray):
         return jnp.asarray(plain(ctx, value), like.dtype)
-    value = on_cores(ctx, value, like.layout)
-    return relayout(value, like.layout)
+    return on_cores(ctx, value, like.layout)
 
 
 _REBUILT: dict[str, Callable[[Context, Any, list[Any]], list[Any]]] = {

@@ -85,20 +85,28 @@ class OnGrid:
         """The function's result on the grid."""
         if (call := self._split(args, kwargs)) is None:
             return self.fn(*args, **kwargs)
-        return self._run(*call)
+        arrays, static = call
+        with static.device.active():
+            return _given(self._run(_kept(arrays), static))
 
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """What a call with these arguments does, primitive by primitive, without running it."""
         if (call := self._split(args, kwargs)) is None:
             raise LayoutError("report: no argument is a GridArray, and on_grid was given no device")
         rows: list[Any] = []
-        jax.eval_shape(lambda dynamic: self._traced(dynamic, call[1], rows), call[0])
+        with call[1].device.active():
+            jax.eval_shape(lambda kept: self._traced(kept, call[1], rows), _kept(call[0]))
         return Report(tuple(rows))
 
     def _split(self, args: Any, kwargs: Any) -> tuple[list[Any], _Static] | None:
         """The arrays and the static rest of a call; None when it is to run as plain JAX."""
         leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=_is_grid)
         devices = {x.device for x in leaves if _is_grid(x)}
+        if devices and _tracing.get():
+            raise LayoutError(
+                f"{self!r}: a GridArray inside a function that runs on the grid is one it closes "
+                "over; give it to the function as an argument"
+            )
         if self.device is not None:
             devices.add(self.device)
         if len(devices) > 1:
@@ -117,7 +125,8 @@ class OnGrid:
                 raise LayoutError(f"{x!r} has batch dims: map over them with jax.vmap")
         return dynamic, _Static(structure, static, devices.pop())
 
-    def _traced(self, dynamic: Sequence[Any], static: _Static, rows: Any = None) -> Any:
+    def _traced(self, kept: Sequence[Any], static: _Static, rows: Any = None) -> Any:
+        dynamic = _given(kept)
         template = next((x.layout for x in dynamic if _is_grid(x)), None)
         ctx = Context(static.device, self.policy, template)
         values = [_enter(ctx, x) for x in dynamic]
@@ -138,7 +147,33 @@ class OnGrid:
         outs = [_leave(ctx, x) for x in differentiable(ctx, closed, values)]
         if rows is not None:
             rows += ctx.rows
-        return jax.tree.unflatten(jax.tree.structure(shapes), outs)
+        return _kept(jax.tree.unflatten(jax.tree.structure(shapes), outs))
+
+
+@partial(
+    jax.tree_util.register_dataclass, data_fields=["storage"], meta_fields=["layout", "device"]
+)
+@dataclass(frozen=True)
+class _Kept:
+    """A `GridArray` on its way across our own jit: what its layout says of the padding stays."""
+
+    storage: Any
+    layout: Layout
+    device: DeviceGrid
+
+
+def _kept(tree: Any) -> Any:
+    def keep(x: Any) -> Any:
+        return _Kept(x.storage, x.layout, x.device) if _is_grid(x) else x
+
+    return jax.tree.map(keep, tree, is_leaf=_is_grid)
+
+
+def _given(tree: Any) -> Any:
+    def give(x: Any) -> Any:
+        return GridArray(x.storage, x.layout, x.device) if isinstance(x, _Kept) else x
+
+    return jax.tree.map(give, tree, is_leaf=lambda x: isinstance(x, _Kept))
 
 
 _on_grid = lru_cache(maxsize=1024)(OnGrid)
@@ -166,6 +201,8 @@ def _aval(x: Any) -> Any:
 
 
 def _enter(ctx: Context, x: Any) -> Any:
+    if _is_grid(x) and x.ndim == 0:
+        return x.to_logical()
     if isinstance(x, (np.ndarray, jax.Array)) and x.ndim and not _is_key(x):
         return on_cores(ctx, jnp.asarray(x))
     return x

@@ -37,9 +37,7 @@ class Lifted:
     def _bound(self, args: Any, kwargs: Any, report: bool = False) -> Any:
         is_grid = lambda x: isinstance(x, GridArray)  # noqa: E731
         leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_grid)
-        fixed = tuple(
-            (i, _Fixed(leaf)) for i, leaf in enumerate(leaves) if not _is_operand(leaf)
-        )
+        fixed = tuple((i, _Fixed(leaf)) for i, leaf in enumerate(leaves) if not _is_operand(leaf))
         operands = [leaf for leaf in leaves if _is_operand(leaf)]
         grid = _with_static(self.fn, structure, fixed)
         return grid.report(*operands) if report else grid(*operands)
@@ -90,9 +88,13 @@ def lifted(fn: Callable[..., Any]) -> Lifted:
 def lifted_attribute(module: Any, name: str) -> Any:
     """`module.name`, lifted if it is a function; types and constants as they are."""
     value = getattr(module, name)
-    return lifted(value) if callable(value) and not isinstance(value, type) and not (
-        hasattr(value, "dtype") and not isinstance(value, jnp.ufunc)
-    ) else value
+    return (
+        lifted(value)
+        if callable(value)
+        and not isinstance(value, type)
+        and not (hasattr(value, "dtype") and not isinstance(value, jnp.ufunc))
+        else value
+    )
 
 
 # -- operators -----------------------------------------------------------------------------------
@@ -127,10 +129,36 @@ _UNARY = {
     "abs": jnp.abs,
     "invert": jnp.invert,
 }
-_METHODS = """
-all any argmax argmin astype clip conj cumprod cumsum dot flatten max mean min prod ravel repeat
-reshape round sort squeeze std sum swapaxes take trace transpose var
-""".split()
+_METHODS = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "astype",
+    "clip",
+    "conj",
+    "cumprod",
+    "cumsum",
+    "dot",
+    "flatten",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "ravel",
+    "repeat",
+    "reshape",
+    "round",
+    "sort",
+    "squeeze",
+    "std",
+    "sum",
+    "swapaxes",
+    "take",
+    "trace",
+    "transpose",
+    "var",
+]
 
 
 def _is_value(x: Any) -> bool:

@@ -77,7 +77,7 @@ def as_array(x: Any, dtype: np.dtype[Any]) -> jax.Array:
     found = jnp.asarray(x)
     if found.dtype != dtype:
         hint = ""
-        if dtype.itemsize == 8 and dtype.kind in "iuf" or dtype.name == "complex128":
+        if dtype.name in ("int64", "uint64", "float64", "complex128"):
             hint = "; 64-bit types need jax.config.update('jax_enable_x64', True)"
         raise LayoutError(
             f"the array is {found.dtype.name}, but the layout {dtype.name}: "
@@ -147,13 +147,17 @@ def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
     return x
 
 
+def _x64() -> bool:
+    return jnp.dtype(jax.dtypes.canonicalize_dtype(np.int64)) == np.int64
+
+
 def _indices(map: AffineMap, shape: tuple[int, ...], into: tuple[int, ...]) -> tuple[Any, ...]:
     """The map's results over all of `shape`, computed on the device."""
-    if prod(into) >= 2**31 and not jax.config.jax_enable_x64:
+    if prod(into) >= 2**31 and not _x64():
         raise LayoutError(
             f"gathering from {into} needs 64-bit indices: jax.config.update('jax_enable_x64', True)"
         )
-    kind = jnp.int64 if jax.config.jax_enable_x64 else jnp.int32
+    kind = jnp.int64 if _x64() else jnp.int32
     rank = len(shape)
     dims = [
         lax.broadcasted_iota(kind, tuple(n if k == d else 1 for k, n in enumerate(shape)), d)
@@ -166,7 +170,9 @@ def _scatter(x: jax.Array, map: AffineMap, into: tuple[int, ...], fill: jax.Arra
     out = jnp.full(into, fill, x.dtype)
     if x.size == 0:
         return out
-    return out.at[_indices(map, x.shape, into)].set(x, unique_indices=True, mode="promise_in_bounds")
+    return out.at[_indices(map, x.shape, into)].set(
+        x, unique_indices=True, mode="promise_in_bounds"
+    )
 
 
 def _gather(x: jax.Array, map: AffineMap, shape: tuple[int, ...]) -> jax.Array:

@@ -37,6 +37,4 @@ def same_grid_and_tile(
         grid = (like.core_shape if like is not None else ()) or device.shape
         tile, face, space = None, None, "l1"
     joined = max(len(shape) - len(grid) + 1, 0)
-    return GridLayout(
-        shape, dtype, grid, tile, [(0, joined)], memory_space=space, face=face
-    )
+    return GridLayout(shape, dtype, grid, tile, [(0, joined)], memory_space=space, face=face)

@@ -36,18 +36,18 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
             f"relayout keeps shape and dtype: {x.layout!r} can't become {layout!r}; "
             "gl.numpy.reshape or astype changes those"
         )
-    return _relayout(x, layout)
+    with x.device.active():
+        return GridArray(_relayout(x.storage, x.layout, layout, x.device), layout, x.device)
 
 
-@partial(jax.jit, static_argnums=(1,))
-def _relayout(x: GridArray, layout: Layout) -> GridArray:
-    if x.layout.same_physical(layout):
-        same_fact = layout.oob is None or repr(layout.oob) == repr(x.layout.oob)
-        moved = GridArray(x.storage, x.layout if same_fact else layout.with_oob(None), x.device)
-        if same_fact:
-            return GridArray(x.storage, layout, x.device)
-        return GridArray(moved.with_oob(layout.oob).storage, layout, x.device)
-    return move(x, layout)
+@partial(jax.jit, static_argnums=(1, 2, 3))
+def _relayout(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -> jax.Array:
+    x = GridArray(storage, old, device)
+    if not old.same_physical(new):
+        return move(x, new).storage
+    if new.oob is None or repr(new.oob) == repr(old.oob):
+        return storage
+    return GridArray(storage, new.with_oob(None), device).with_oob(new.oob).storage
 
 
 def move(

@@ -243,7 +243,9 @@ def _thin(layout: GridLayout, dims: Shape, touched: Shape, shape: Shape) -> Grid
         tuple(t if k in touched else 1 for k, t in enumerate(tile))[rank - len(layout.tile or ()) :]
         if layout.tile
         else None,
-        linear=AffineMap(len(dims), tuple(rows[k] if k in touched else constant(0) for k in range(rank))),
+        linear=AffineMap(
+            len(dims), tuple(rows[k] if k in touched else constant(0) for k in range(rank))
+        ),
         face=tuple(
             f if k + rank - len(layout.face) in touched else 1 for k, f in enumerate(layout.face)
         )
@@ -257,9 +259,11 @@ def _thin_storage(
 ) -> tuple[jax.Array, Scalar | None]:
     """The source in the thin layout, with slots and sharding as in `layout` where it varies."""
     source = value.source
-    placement = ctx.device.placement(layout.grid)
+    placement = ctx.device.fine_placement(layout.grid)
     slots = tuple(1 if _constant(thin, k) else s for k, s in enumerate(placement.slots))
-    spec = PartitionSpec(*(a or None if s > 1 else None for a, s in zip(placement.axes, slots, strict=True)))
+    spec = PartitionSpec(
+        *(a or None if s > 1 else None for a, s in zip(placement.axes, slots, strict=True))
+    )
     if isinstance(source, GridArray) and value.dims == dims and _is_slice(source.layout, thin):
         physical = source.physical[tuple(slice(n) for n in thin.physical_shape)]
         oob = source.layout.oob
@@ -273,7 +277,7 @@ def _thin_storage(
     rest = [(0, 0, 0)] * (physical.ndim - len(grow))
     fill = jnp.asarray(0 if oob is None else oob, physical.dtype)
     storage = lax.pad(physical, fill, grow + rest)
-    return lax.with_sharding_constraint(storage, NamedSharding(ctx.device.mesh, spec)), oob
+    return lax.with_sharding_constraint(storage, NamedSharding(ctx.device.fine, spec)), oob
 
 
 def _constant(layout: GridLayout, k: int) -> bool:

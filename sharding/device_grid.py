@@ -8,6 +8,7 @@ slots at its end.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -28,10 +29,13 @@ Shape = tuple[int, ...]
 class Placement:
     """A virtual grid on a mesh: the mesh axes of each grid dim, and its slots (cores, rounded up).
 
-    A device holds `slots / devices along the dim` cores of each grid dim, consecutive ones.
+    A device holds `per_device` cores of each grid dim, consecutive ones. The axes are those of
+    `mesh`: the user's mesh, or, where one of its axes had to be split between grid dims, the same
+    devices with that axis in its prime factors (`x` of 8 devices is `x0`, `x1`, `x2` of 2).
     """
 
     grid: Shape
+    mesh: Mesh
     axes: tuple[tuple[str, ...], ...]
     slots: Shape
     per_device: Shape
@@ -40,11 +44,6 @@ class Placement:
     def spec(self) -> PartitionSpec:
         """The partition spec of the grid dims; the dims inside a core are not split."""
         return PartitionSpec(*(axes or None for axes in self.axes))
-
-    @property
-    def idle(self) -> tuple[int, ...]:
-        """Idle slots added to each grid dim."""
-        return tuple(s - g for s, g in zip(self.slots, self.grid, strict=True))
 
 
 class DeviceGrid:
@@ -65,6 +64,18 @@ class DeviceGrid:
             mesh = _first_devices(mesh)
         auto = (AxisType.Auto,) * len(mesh.axis_names)
         self.mesh: Mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=auto)
+        # Every axis in its prime factors, the major first: how finely placement can choose.
+        factors = [
+            (f"{name}{i}" if len(primes) > 1 else str(name), str(name), prime)
+            for name, size in self.mesh.shape.items()
+            for primes in [_primes(size)]
+            for i, prime in enumerate(primes)
+        ]
+        self._whole: tuple[str, ...] = tuple(whole for _, whole, _ in factors)
+        names = tuple(name for name, _, _ in factors)
+        sizes = tuple(size for _, _, size in factors)
+        types = (AxisType.Auto,) * len(names)
+        self.fine: Mesh = Mesh(mesh.devices.reshape(sizes), names, axis_types=types)
 
     @property
     def shape(self) -> Shape:
@@ -86,14 +97,18 @@ class DeviceGrid:
         axes = ", ".join(f"{n}={s}" for n, s in zip(self.mesh.axis_names, self.shape, strict=True))
         return f"DeviceGrid({axes}, {self.mesh.devices.flat[0].platform})"
 
+    def active(self) -> AbstractContextManager[Any]:
+        """The context in which this library's programs run: this mesh, whatever mesh the user set."""
+        return jax.sharding.use_abstract_mesh(self.fine.abstract_mesh)
+
     def placement(self, grid: Sequence[int]) -> Placement:
         """Which mesh axes divide which dim of a virtual grid.
 
-        The fewest cores on a device first, then the most devices with work, then mesh axes in the
-        order of the grid dims. An axis that would leave its devices idle or change nothing divides
-        no dim: the devices along it hold copies.
+        The fewest cores on a device first, then the most devices with work, then whole mesh axes,
+        then blocks of cores as square as can be, then mesh axes in the order of the grid dims. An axis that would leave its devices idle or change nothing
+        divides no dim: the devices along it hold copies.
         """
-        return _placement(self.shape, tuple(map(str, self.mesh.axis_names)), as_shape(grid, "grid"))
+        return _placement(self, as_shape(grid, "grid"))
 
     def core_map(self, grid: Sequence[int]) -> AffineMap:
         """Virtual core -> (coordinates in the mesh ..., core inside the device ...).
@@ -101,24 +116,31 @@ class DeviceGrid:
         The mesh coordinates come first, one a mesh axis, then one number a grid dim. Where devices
         hold copies, the map names the first.
         """
-        placement = self.placement(grid)
-        coordinates: dict[str, AffineExpr] = {}
+        fine = self.fine_placement(grid)
+        factor: dict[str, AffineExpr] = {}
         inside = []
-        for k, axes in enumerate(placement.axes):
-            index = dim(k) // placement.per_device[k]
+        for k, axes in enumerate(fine.axes):
+            index = dim(k) // fine.per_device[k]
             for axis in reversed(axes):
-                size = self.mesh.shape[axis]
-                coordinates[axis] = index % size if axis != axes[0] else index
+                size = self.fine.shape[axis]
+                factor[axis] = index % size if axis != axes[0] else index
                 index = index // size
-            inside.append(dim(k) % placement.per_device[k])
-        names = map(str, self.mesh.axis_names)
-        results = (*(coordinates.get(name, constant(0)) for name in names), *inside)
-        return AffineMap(len(placement.grid), results).simplify(placement.grid)
+            inside.append(dim(k) % fine.per_device[k])
+        coordinates = {str(name): constant(0) for name in self.mesh.axis_names}
+        for name, whole in zip(self.fine.axis_names, self._whole, strict=True):
+            digit = factor.get(name, constant(0))
+            coordinates[whole] = coordinates[whole] * self.fine.shape[name] + digit
+        results = (*coordinates.values(), *inside)
+        return AffineMap(len(fine.grid), results).simplify(fine.grid)
+
+    def fine_placement(self, grid: Sequence[int]) -> Placement:
+        """The placement in terms of the finest mesh: every axis in its prime factors."""
+        return _fine_placement(self, as_shape(grid, "grid"))
 
     def sharding(self, layout: Layout, batch: int = 0) -> NamedSharding:
         """The sharding of a layout's storage; `batch` leading dims are whole on every device."""
-        spec = self.placement(layout.core_shape).spec
-        return NamedSharding(self.mesh, PartitionSpec(*(None,) * batch, *spec))
+        placement = self.placement(layout.core_shape)
+        return NamedSharding(placement.mesh, PartitionSpec(*(None,) * batch, *placement.spec))
 
     def storage_shape(self, layout: Layout) -> Shape:
         """The physical shape with the grid dims rounded up to the mesh: where idle slots are."""
@@ -140,36 +162,77 @@ def _first_devices(shape: Any) -> Mesh:
             f"device grid {sizes} needs {prod(sizes)} devices, but JAX has {len(devices)}; "
             f"gl.emulate_devices({prod(sizes)}) at the start of the program emulates them on a CPU"
         )
-    names = tuple("xyzw"[: len(sizes)]) if len(sizes) <= 4 else tuple(f"a{i}" for i in range(len(sizes)))
+    names = (
+        tuple("xyzw"[: len(sizes)])
+        if len(sizes) <= 4
+        else tuple(f"a{i}" for i in range(len(sizes)))
+    )
     auto = (AxisType.Auto,) * len(sizes)
     return jax.make_mesh(sizes, names, axis_types=auto, devices=devices[: prod(sizes)])
 
 
+def _primes(size: int) -> list[int]:
+    primes, factor = [], 2
+    while size > 1:
+        while size % factor == 0:
+            primes.append(factor)
+            size //= factor
+        factor += 1
+    return primes or [1]
+
+
 @lru_cache(maxsize=4096)
-def _placement(mesh: Shape, names: tuple[str, ...], grid: Shape) -> Placement:
+def _placement(device: DeviceGrid, grid: Shape) -> Placement:
+    """The placement on the user's mesh if it keeps that mesh's axes whole, else on the finest."""
+    fine = _fine_placement(device, grid)
+    parts: dict[str, list[str]] = {}
+    for name, whole in zip(device.fine.axis_names, device._whole, strict=True):
+        parts.setdefault(whole, []).append(name)
+    axes = []
+    for names in fine.axes:
+        merged, rest = [], list(names)
+        for whole, factors in parts.items():
+            if rest[: len(factors)] == factors:
+                merged.append(whole)
+                rest = rest[len(factors) :]
+        if rest:
+            return fine
+        axes.append(tuple(merged))
+    return Placement(grid, device.mesh, tuple(axes), fine.slots, fine.per_device)
+
+
+@lru_cache(maxsize=4096)
+def _fine_placement(device: DeviceGrid, grid: Shape) -> Placement:
+    sizes = tuple(device.fine.devices.shape)
     # Only grid dims with more than one core can use an axis, and only axes with several devices.
     wide = [k for k, g in enumerate(grid) if g > 1]
-    choices = [[*wide, None] if size > 1 else [None] for size in mesh]
-    if len(wide) ** len(mesh) > 1 << 16:  # a mesh of many axes: the widest dims are enough
-        wide = sorted(wide, key=lambda k: -grid[k])[:3]
-        choices = [[*sorted(wide), None] if size > 1 else [None] for size in mesh]
-    best = min(product(*choices), key=lambda chosen: _cost(mesh, grid, chosen))
+    if (len(wide) + 1) ** len(sizes) > 1 << 14:
+        # Many axes or dims: the dims with the most cores are enough to choose from.
+        keep = max(int((1 << 14) ** (1 / len(sizes))) - 1, 1)
+        wide = sorted(sorted(wide, key=lambda k: -grid[k])[:keep])
+    choices = [[*wide, None] if size > 1 else [None] for size in sizes]
+    best = min(product(*choices), key=lambda chosen: _cost(device, grid, chosen))
+    names = device.fine.axis_names
     axes = tuple(
         tuple(name for name, d in zip(names, best, strict=True) if d == k) for k in range(len(grid))
     )
-    along = [prod(s for s, d in zip(mesh, best, strict=True) if d == k) for k in range(len(grid))]
+    along = [prod(s for s, d in zip(sizes, best, strict=True) if d == k) for k in range(len(grid))]
     per_device = tuple(-(-g // a) for g, a in zip(grid, along, strict=True))
     slots = tuple(p * a for p, a in zip(per_device, along, strict=True))
-    return Placement(grid, axes, slots, per_device)
+    return Placement(grid, device.fine, axes, slots, per_device)
 
 
-def _cost(mesh: Shape, grid: Shape, chosen: tuple[int | None, ...]) -> tuple[Any, ...]:
+def _cost(device: DeviceGrid, grid: Shape, chosen: tuple[int | None, ...]) -> tuple[Any, ...]:
     along = [1] * len(grid)
-    for size, d in zip(mesh, chosen, strict=True):
+    for size, d in zip(device.fine.devices.shape, chosen, strict=True):
         if d is not None:
             along[d] *= size
     local = [-(-g // a) for g, a in zip(grid, along, strict=True)]
     busy = prod(-(-g // n) for g, n in zip(grid, local, strict=True))
-    idle_devices = prod(along) - busy
+    used = prod(along)
+    dims: dict[str, set[int | None]] = {}
+    for whole, d in zip(device._whole, chosen, strict=True):
+        dims.setdefault(whole, set()).add(d)
+    split = sum(len(found) > 1 for found in dims.values())
     order = tuple(len(grid) if d is None else d for d in chosen)
-    return (prod(local), -busy, idle_devices, [d is not None for d in chosen].count(True), order)
+    return (prod(local), -busy, used - busy, split, used, sum(local), order)

@@ -1,0 +1,128 @@
+"""Elementwise primitives: on storage, each core by itself, padding computed along as a fact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gridlayout import dtypes
+from gridlayout.ops import values as v
+from gridlayout.ops.grid_array import GridArray
+from gridlayout.ops.report import RULE, VIEW
+from gridlayout.ops.values import Context, Spread
+
+ELEMENTWISE = frozenset(
+    """
+    abs acos acosh add add_any and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil
+    clamp clz complex conj convert_element_type copy copy_p cos cosh digamma div eq eq_to erf
+    erf_inv erfc exp exp2 expm1 floor ge gt igamma igamma_grad_a igammac imag integer_pow
+    is_finite le le_to lgamma log log1p logistic lt lt_to max min mul name ne neg nextafter not
+    optimization_barrier or polygamma population_count pow real reduce_precision
+    regularized_incomplete_beta rem round rsqrt select_n shift_left shift_right_arithmetic
+    shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor zeta
+    """.split()  # noqa: SIM905
+)
+
+
+def elementwise(ctx: Context, eqn: Any, *values: Any) -> tuple[str, Any]:
+    """The primitive on storage. The result lies as the first operand that has the result's shape."""
+    aval = eqn.outvars[0].aval
+    if aval.ndim == 0:
+        return RULE, _bind(eqn, [v.plain(ctx, value) for value in values])
+    if (spread := _over_sources(ctx, eqn, values)) is not None:
+        return VIEW, spread
+    values = tuple(_grown(ctx, value, aval.shape) for value in values)
+    layout = next((x.layout for x in values if isinstance(x, GridArray)), None)
+    if layout is None:
+        like = next(value for value in values if v.layout_of(value) is not None)
+        layout = ctx.choose(aval.shape, aval.dtype, like)
+    operands = [v.operand(ctx, value, layout) for value in values]
+    shape = ctx.device.storage_shape(layout)
+    arrays = [_full(a, shape, eqn) for a, _ in operands]
+    out = _bind(eqn, arrays)
+    oob = known(eqn, [f for _, f in operands], [a.dtype for a in arrays])
+    return RULE, GridArray(out, layout.with_dtype(aval.dtype, oob), ctx.device)
+
+
+def _bind(eqn: Any, arrays: Sequence[Any]) -> Any:
+    out = eqn.primitive.bind(*arrays, **eqn.params)
+    return out[0] if eqn.primitive.multiple_results else out
+
+
+def _grown(ctx: Context, value: Any, shape: tuple[int, ...]) -> Any:
+    """The value broadcast where it has extents of 1; scalars stay scalars."""
+    if np.ndim(value) == 0 or tuple(value.shape) == tuple(shape):
+        return value
+    return v.broadcast(ctx, value, tuple(shape), range(len(shape)))
+
+
+def _full(array: Any, shape: tuple[int, ...], eqn: Any) -> Any:
+    """Scalars stay scalars only where the primitive takes them beside arrays."""
+    array = jnp.asarray(array) if not hasattr(array, "dtype") else array
+    if jnp.ndim(array) == 0 and eqn.primitive.name in ("select_n", "clamp"):
+        return array
+    return jnp.broadcast_to(array, shape)
+
+
+def _over_sources(ctx: Context, eqn: Any, values: Sequence[Any]) -> Any:
+    """A spread result, when all operands are scalars or spread alike: work on the small sources."""
+    spread = [value for value in values if isinstance(value, Spread)]
+    others = [value for value in values if not isinstance(value, Spread) and np.ndim(value) > 0]
+    if not spread or others or eqn.primitive.name in ("select_n", "clamp"):
+        return None
+    first = spread[0]
+    if any((s.dims, s.shape) != (first.dims, first.shape) for s in spread):
+        return None
+    sources = [value.source if isinstance(value, Spread) else value for value in values]
+    if first.shape != eqn.outvars[0].aval.shape or all(v.layout_of(s) is None for s in sources):
+        return None
+    small = _Small(eqn, tuple(first.source.shape))
+    return Spread(elementwise(ctx, small, *sources)[1], first.dims, first.shape)
+
+
+class _Small:
+    """An elementwise equation seen with another shape."""
+
+    def __init__(self, eqn: Any, shape: tuple[int, ...]) -> None:
+        self.primitive, self.params = eqn.primitive, eqn.params
+        aval = jax.ShapeDtypeStruct(shape, eqn.outvars[0].aval.dtype)
+        self.outvars = [_Var(aval)]
+
+
+class _Var:
+    def __init__(self, aval: Any) -> None:
+        self.aval = aval
+
+
+
+def known(eqn: Any, facts: Sequence[Any], kinds: Sequence[Any]) -> dtypes.Scalar | None:
+    """The primitive applied to what is known of its operands' padding; None (undef) if it needs more."""
+    name = eqn.primitive.name
+    if name == "select_n" and facts[0] is not None:
+        facts = [facts[0], *(facts[1 + int(facts[0])],) * (len(facts) - 1)]
+    if any(f is None for f in facts):
+        return None
+    params = tuple(sorted((k, p) for k, p in eqn.params.items() if _hashable(p)))
+    key = tuple(repr(f) for f in facts)
+    return _known(eqn.primitive, params, tuple(facts), tuple(map(str, kinds)), key)
+
+
+def _hashable(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, str, np.dtype, type(None), tuple, type))
+
+
+@lru_cache(maxsize=4096)
+def _known(primitive: Any, params: Any, facts: Any, kinds: Any, key: Any) -> dtypes.Scalar | None:
+    with jax.ensure_compile_time_eval():
+        args = [jnp.asarray(f, jnp.dtype(kind)) for f, kind in zip(facts, kinds, strict=True)]
+        out = primitive.bind(*args, **dict(params))
+        out = out[0] if primitive.multiple_results else out
+    value = np.asarray(out).item()
+    return dtypes.NAN if value != value else value  # type: ignore[no-any-return]
+
+
