@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
+from math import prod
 from typing import Any
 
 from gridlayout.affine import AffineExpr, AffineMap, constant, dim
@@ -46,11 +48,32 @@ def _intervals(collapse: Any, rank: int) -> list[tuple[int, int]]:
 
 
 def _joined(shape: Shape, dims: Sequence[int]) -> AffineExpr:
-    expr, stride = constant(0), 1
-    for d in reversed(dims):
-        expr = dim(d) * stride + expr
-        stride *= shape[d]
+    expr = constant(0)
+    for k, d in enumerate(dims):
+        expr = expr + dim(d) * prod(shape[e] for e in dims[k + 1 :])
     return expr
+
+
+@lru_cache(maxsize=1024)
+def as_printed(linear: AffineMap) -> AffineMap:
+    """The map as its text reads, so that `parse(str(layout)) == layout`.
+
+    A text's sums nest from the left, and reading them again may simplify them further.
+
+    >>> d0, d1, d2 = dim(0), dim(1), dim(2)
+    >>> left, right = AffineMap(3, [(d0 + d1) + d2]), AffineMap(3, [d0 + (d1 + d2)])
+    >>> left == right, as_printed(left) == as_printed(right)
+    (False, True)
+    """
+    for _ in range(16):
+        try:
+            again = AffineMap.parse(str(linear))
+        except LayoutError:  # too deep or too long for a text
+            break
+        if again == linear:
+            break
+        linear = again
+    return linear
 
 
 def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
@@ -170,7 +193,7 @@ def _join_plan(linear: AffineMap, shape: Shape) -> list[_Terms] | None:
         terms = [(c, d) for c, d in terms if shape[d] != 1] + [
             (1, d) for _, d in terms if shape[d] == 1
         ]
-        terms.sort(key=lambda term: abs(term[0]))
+        terms.sort(key=lambda term: (abs(term[0]), shape[term[1]]))
         if not _nested(terms, shape):
             return None
         plan.append((terms, offset + low))

@@ -166,3 +166,15 @@ def oob_text(oob: Scalar | None) -> str:
         if value is not None and oob == value and repr(oob) == repr(type(oob)(value)):
             return name
     return repr(oob)
+
+
+def oob_code(oob: Scalar | None) -> str:
+    """A padding value as Python writes it in a constructor call.
+
+    >>> oob_code(0.0), oob_code(-0.0), oob_code(NAN)
+    ("'zero'", '-0.0', "float('nan')")
+    """
+    if oob != oob:
+        return "float('nan')"
+    word = oob_text(oob)
+    return repr(word) if word in OOB_NAMES else word

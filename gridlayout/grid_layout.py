@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
 from gridlayout.affine import AffineMap
-from gridlayout.collapse import collapse_map, collapse_steps, collapsed_shape, default_map
+from gridlayout.collapse import (
+    as_printed,
+    collapse_map,
+    collapse_steps,
+    collapsed_shape,
+    default_map,
+)
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout, Shape, as_shape
 from gridlayout.memory import Chip, Fit, as_memory_space
@@ -71,8 +77,8 @@ class GridLayout(Layout):
             linear = AffineMap.parse(linear)
         elif not isinstance(linear, AffineMap):
             raise LayoutError(f"linear {linear!r} must be an AffineMap or its text")
-        self.linear: AffineMap = linear
-        self.collapsed_shape: Shape = collapsed_shape(linear, shape, self.grid)
+        self.linear: AffineMap = as_printed(linear)
+        self.collapsed_shape: Shape = collapsed_shape(self.linear, shape, self.grid)
         self.shard_shape: Shape = tuple(
             -(-n // g) for n, g in zip(self.collapsed_shape, self.grid, strict=True)
         )
@@ -82,7 +88,7 @@ class GridLayout(Layout):
         self.memory_space: str = as_memory_space(memory_space)
         _check_tile(self.tile, self.face, tile_format, self.grid)
         walk = Walk(shape)
-        axes = collapse_steps(walk, linear, shape, self.collapsed_shape)
+        axes = collapse_steps(walk, self.linear, shape, self.collapsed_shape)
         order = self._divide(walk, axes)
         super().__init__(shape, dtype, walk.steps, order, core_rank=len(self.grid), oob=oob)
 
@@ -137,7 +143,7 @@ class GridLayout(Layout):
             extras.append(f"linear={str(self.linear)!r}")
         extras += [f"face={self.face}"] if self.face else []
         extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
-        extras += [f"oob={dtypes.oob_text(self.oob)!r}"] if self.oob is not None else []
+        extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
         if self.memory_space != "l1":
             extras.append(f"memory_space={self.memory_space!r}")
         return f"GridLayout({', '.join([str(self.shape), repr(self.dtype.name), f'grid={self.grid}', *extras])})"

@@ -203,7 +203,7 @@ def pack_host(array: NDArray[Any], layout: Layout) -> NDArray[Any]:
                 out = np.full(after, fill, array.dtype)
                 out[_indices(map, before)] = array
                 array = out
-    return np.ascontiguousarray(array)
+    return np.asarray(array, order="C")
 
 
 def host_fill(layout: Layout) -> NDArray[Any]:
@@ -226,7 +226,7 @@ def unpack_host(physical: NDArray[Any], layout: Layout) -> NDArray[Any]:
                 physical = np.flip(physical, dims)
             case ScatterMove(map, before, _):
                 physical = physical[_indices(map, before)]
-    return np.ascontiguousarray(physical)
+    return np.asarray(physical, order="C")
 
 
 def _indices(map: AffineMap, shape: Shape) -> tuple[Any, ...]:

@@ -9,12 +9,13 @@ right one's; then the policy's layout, the left operand's grid and tile, if that
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
@@ -25,6 +26,7 @@ from gridlayout.ops import packing
 from gridlayout.ops import values as v
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.report import RULE
+from gridlayout.ops.shapes import transpose
 from gridlayout.ops.values import Context
 
 Dims = tuple[int, ...]
@@ -78,6 +80,8 @@ def dot_general(
 ) -> tuple[str, Any]:
     """The product; `follower`, a transpose of it, is folded in."""
     (lc, rc), (lb, rb) = eqn.params["dimension_numbers"]
+    if not np.ndim(lhs) or not np.ndim(rhs):
+        return RULE, _scaled(ctx, eqn, lhs, rhs, follower)
     like = v.layout_of(lhs) or v.layout_of(rhs)
     x, y = (v.on_cores(ctx, value, like=like) for value in (lhs, rhs))
     left, right, x, y = _arranged(ctx, x, y, (tuple(lc), tuple(rc)), (tuple(lb), tuple(rb)))
@@ -96,6 +100,18 @@ def dot_general(
     if isinstance(wanted, GridLayout) and _blocks(wanted) == _blocks(product.natural):
         return RULE, out
     return RULE, ctx.relayout(out, wanted)
+
+
+def _scaled(ctx: Context, eqn: Any, lhs: Any, rhs: Any, follower: Any) -> Any:
+    """A product with a scalar, which lies as the other operand."""
+    scalar, other = (lhs, rhs) if not np.ndim(lhs) else (rhs, lhs)
+    dtype = eqn.outvars[0].aval.dtype
+    if not np.ndim(other):
+        return (v.plain(ctx, scalar) * v.plain(ctx, other)).astype(dtype)
+    x = v.on_cores(ctx, other)
+    storage = (x.storage.astype(dtype) * v.plain(ctx, scalar).astype(dtype)).astype(dtype)
+    out = GridArray(storage, x.layout.with_dtype(dtype), ctx.device)
+    return out if follower is None else transpose(ctx, follower, out)[1]
 
 
 def _blocks(layout: GridLayout) -> Any:
@@ -313,9 +329,12 @@ def _entry(ctx: Context, side: Side, is_right: bool, where: dict[Any, Any]) -> E
     taken = {a for (right, _), (axes, _) in where.items() if right == is_right for a in axes}
     spec, slots, gather = [], [], []
     for k in range(len(side.layout.grid)):
-        axes, count = where.get((is_right, k), (None, own.slots[k]))
-        if axes is None:
-            axes = tuple(a for a in own.axes[k] if a not in taken)
+        if k in side.empty:  # one position, which every device gets
+            axes, count = (), 1
+        elif (is_right, k) in where:
+            axes, count = where[is_right, k]
+        else:
+            axes, count = tuple(a for a in own.axes[k] if a not in taken), own.slots[k]
             gather += [(k, axes)] if axes else []
         spec.append(axes)
         slots.append(count)
@@ -324,7 +343,9 @@ def _entry(ctx: Context, side: Side, is_right: bool, where: dict[Any, Any]) -> E
 
 def _reslotted(storage: jax.Array, entry: Entry) -> jax.Array:
     """The storage with as many slots in each grid dim as the kernel's spec divides."""
-    grid = entry.side.layout.grid
+    grid = tuple(
+        1 if k in entry.side.empty else g for k, g in enumerate(entry.side.layout.grid)
+    )
     if storage.shape[: len(grid)] == entry.slots:
         return storage
     storage = storage[tuple(slice(g) for g in grid)]
@@ -335,62 +356,91 @@ def _reslotted(storage: jax.Array, entry: Entry) -> jax.Array:
 
 @dataclass(frozen=True)
 class _Matrix:
-    """A matrix and whether its contracted dim comes before the free one."""
+    """(batch, free, contracted), or with the last two exchanged."""
 
     array: jax.Array
     contract_first: bool
 
 
 def _matrix(a: jax.Array, entry: Entry, contract: Dims) -> tuple[_Matrix, dict[int, Dims]]:
-    """One device's part of an operand as (batch, free, contracted) or (batch, contracted, free).
+    """One device's part of an operand as a matrix, its contracted dims gathered whole.
 
-    Batch and free dims stay as they lie in cores and tiles; contracted dims are gathered whole and
-    brought to logical order without their padding. Also gives each collapsed dim's local shape.
+    Batch and free dims stay as they lie in cores and tiles. Contracted dims leave the padding of
+    their tiles behind before they are gathered, and come to logical order after. Also gives each
+    kept collapsed dim's local shape.
     """
     side, layout = entry.side, entry.side.layout
-    for k, axes in entry.gather:
-        a = lax.all_gather(a, axes, axis=k, tiled=True)
-    for k in side.contract:
-        a = lax.slice_in_dim(a, 0, layout.grid[k], axis=k)
     shapes = {k: tuple(a.shape[d] for d in layout.axis_dims(k)) for k in side.batch + side.free}
-    dims = [[d for k in ks for d in layout.axis_dims(k)] for ks in (side.batch, side.free)]
-    depth = range(len(layout.axis_dims(side.contract[0]) if side.contract else ()))
-    inner = [
-        layout.axis_dims(k)[i] for i in depth for k in side.contract if i < len(layout.axis_dims(k))
-    ]
-    empty = [d for k in side.empty for d in layout.axis_dims(k)]
-    first = bool(side.contract) and (not side.free or min(side.contract) < min(side.free))
-    order = [*empty, *dims[0], *(inner + dims[1] if first else dims[1] + inner)]
-    a = a.transpose(order)[(0,) * len(empty)]
     batch, free = (prod(prod(shapes[k]) for k in ks) for ks in (side.batch, side.free))
-    if not side.contract:
-        return _Matrix(a.reshape(batch, free, 1), False), shapes
-    part, kept = _restricted(layout, side.contract)
-    whole = (batch, *part.physical_shape, free) if first else (batch, free, *part.physical_shape)
-    unpack = lambda block: (
-        packing.unpack(block, part).transpose(tuple(kept.index(d) for d in contract)).reshape(-1)
+    first = bool(side.contract) and (not side.free or min(side.contract) < min(side.free))
+    empty, *dims = (
+        [d for k in ks for d in layout.axis_dims(k)]
+        for ks in (side.empty, side.batch, side.contract, side.free)
     )
-    at = -1 if first else 0
-    matrix = jax.vmap(jax.vmap(unpack, in_axes=at, out_axes=at))(a.reshape(whole))
-    return _Matrix(matrix, first), shapes
+    order = [*empty, *dims[0], *(dims[1] + dims[2] if first else dims[2] + dims[1])]
+    local = [n for k in side.contract for n in _local(a, layout, k)]
+    a = a.transpose(order)[(0,) * len(empty)]
+    a = a.reshape((batch, *local, free) if first else (batch, free, *local))
+    start = 1 if first else 2
+    for i, k in enumerate(side.contract):
+        a = lax.slice_in_dim(a, 0, layout.shard_shape[k], axis=start + 2 * i + 1)
+    chunks = [
+        a.shape[start + 2 * i] * a.shape[start + 2 * i + 1] for i in range(len(side.contract))
+    ]
+    a = a.reshape((batch, *chunks, free) if first else (batch, free, *chunks))
+    for k, axes in entry.gather:
+        a = _gathered(a, axes, start + side.contract.index(k))
+    for i, k in enumerate(side.contract):
+        a = lax.slice_in_dim(a, 0, layout.collapsed_shape[k], axis=start + i)
+    a = _in_logical_order(a, side, contract, start)
+    return _Matrix(a.reshape((batch, -1, free) if first else (batch, free, -1)), first), shapes
+
+
+def _local(a: jax.Array, layout: GridLayout, k: int) -> tuple[int, int]:
+    """Cores of a collapsed dim on this device, and positions in each core."""
+    core, *inside = (a.shape[d] for d in layout.axis_dims(k))
+    return core, prod(inside)
+
+
+def _gathered(a: jax.Array, axes: tuple[str, ...], at: int) -> jax.Array:
+    """All devices' parts along dim `at`, in one dim.
+
+    XLA gathers along the first dim, one block after another; a transpose then puts them in place.
+    """
+    blocks = lax.all_gather(a, axes, axis=0, tiled=False)
+    blocks = jnp.moveaxis(blocks, 0, at)
+    return blocks.reshape(*a.shape[:at], -1, *a.shape[at + 1 :])
+
+
+def _in_logical_order(a: jax.Array, side: Side, contract: Dims, start: int) -> jax.Array:
+    """Collapsed contracted dims, at `start`, as the logical ones in the order of `contract`."""
+    layout = side.layout
+    rows = tuple(layout.linear.results[k] for k in side.contract)
+    if rows == tuple(dim(d) for d in contract) or not rows:
+        return a
+    part, kept = _restricted(layout, side.contract)
+    order = tuple(kept.index(d) for d in contract)
+    axes = tuple(range(start, start + len(rows)))
+    lead = tuple(d for d in range(a.ndim) if d not in axes)
+    blocks = a.transpose(*lead, *axes)
+    blocks = blocks.reshape(-1, *part.physical_shape)
+    logical = jax.vmap(partial(packing.unpack, layout=part))(blocks)
+    logical = logical.transpose(0, *(d + 1 for d in order))
+    logical = logical.reshape(*(a.shape[d] for d in lead), -1)
+    return jnp.moveaxis(logical, -1, start)
 
 
 @lru_cache(maxsize=4096)
 def _restricted(layout: GridLayout, ks: Dims) -> tuple[GridLayout, Dims]:
-    """The layout of the logical dims of some collapsed dims alone, and which dims those are."""
+    """A layout of the logical dims of some collapsed dims alone, on one core, and those dims."""
     kept = tuple(sorted(d for k in ks for d in (layout.groups or ())[k]))
     exprs: list[AffineExpr] = [constant(0)] * layout.ndim
     for i, d in enumerate(kept):
         exprs[d] = dim(i)
     lines = AffineMap(layout.ndim, tuple(layout.linear.results[k] for k in ks))
-    tiled = [k for k in ks if k >= len(layout.grid) - len(layout.tile or ())]
-    return GridLayout(
-        tuple(layout.shape[d] for d in kept),
-        layout.dtype,
-        tuple(layout.grid[k] for k in ks),
-        tuple(layout.padded_tile[k] for k in tiled) if tiled else None,
-        linear=lines.compose(AffineMap(len(kept), tuple(exprs))),
-    ), kept
+    shape = tuple(layout.shape[d] for d in kept)
+    linear = lines.compose(AffineMap(len(kept), tuple(exprs)))
+    return GridLayout(shape, layout.dtype, (1,) * len(ks), linear=linear), kept
 
 
 def _times(a: _Matrix, b: _Matrix, params: dict[str, Any]) -> jax.Array:

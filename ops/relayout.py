@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import lax
 
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
@@ -55,12 +56,15 @@ def move(
 ) -> GridArray:
     """`x` unpacked, changed as a logical array (a reshape, a slice), and packed in `layout`."""
     layout.check_invertible()
-    logical = packing.unpack(x.physical, x.layout)
+    logical = x.to_logical()
     return lay_out(change(logical) if change else logical, layout, x.device)
 
 
 def lay_out(logical: jax.Array, layout: Layout, device: DeviceGrid) -> GridArray:
     """A logical array in a layout, inside a traced program."""
+    # Whole on every device first: how XLA splits what made it is not left to propagation, which
+    # gets some operations wrong (an interior pad) and warns of others.
+    logical = lax.with_sharding_constraint(logical, device.replicated)
     physical = packing.pack(logical, layout)
     return GridArray(place(physical, layout, device, packing.fill_value(layout)), layout, device)
 
@@ -75,7 +79,7 @@ def moved_bytes(a: Layout, b: Layout, device: DeviceGrid) -> int:
     bits = a.dtype.itemsize * 8
     if a.size > 1 << 18:
         return a.size * bits // 8
-    index = np.indices(a.shape).reshape(a.ndim, -1)
+    index = np.indices(a.shape).reshape(a.ndim, a.size)
     places = [_devices(layout, index, device) for layout in (a, b)]
     return int(np.count_nonzero((places[0] != places[1]).any(axis=0))) * bits // 8
 

@@ -76,9 +76,10 @@ class Context:
     def relayout(self, x: GridArray, layout: Layout) -> GridArray:
         """`x` in a layout, whatever is known of its padding; the bytes that move are counted."""
         if x.layout.same_physical(layout):
-            return x
+            layout = layout.with_dtype(x.dtype, x.layout.oob)
+            return GridArray(x.storage, layout, x.device)
         self.moved += moved_bytes(x.layout, layout, self.device)
-        return relayout(x, layout.with_oob(None))
+        return relayout(x, layout.with_dtype(x.dtype))
 
 
 def layout_of(value: Any) -> Layout | None:

@@ -31,7 +31,9 @@ class Term:
 
     def value(self, index):
         i = index[self.dim]
-        return self.scale * (i // self.by if self.op == "floordiv" else i % self.by if self.op else i)
+        return self.scale * (
+            i // self.by if self.op == "floordiv" else i % self.by if self.op else i
+        )
 
     @property
     def text(self):

@@ -1,0 +1,482 @@
+"""`GridLayout` against the brute-force reading of the document in `brute.py`."""
+
+import copy
+import pickle
+import re
+from itertools import accumulate, product
+from math import prod
+
+import numpy as np
+import pytest
+from brute import Brute, Sum, Term, indices, joined
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+import gridlayout as gl
+from gridlayout.program import pack_host, unpack_host
+
+# Bits an element takes in memory, from MLIR's names of the types (i4, bf16, ...).
+BITS = {
+    **{"bool": 8, "int4": 4, "uint4": 4, "int8": 8, "uint8": 8, "int16": 16, "uint16": 16},
+    **{"int32": 32, "uint32": 32, "int64": 64, "uint64": 64, "float8_e4m3fn": 8},
+    **{"float8_e5m2": 8, "float16": 16, "bfloat16": 16, "float32": 32, "float64": 64},
+    **{"complex64": 64, "complex128": 128},
+}
+# The most physical positions of a random layout: each of them is asked for by itself.
+MAX_VOLUME = 700
+
+quick = settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+
+
+# --- random layouts ---
+
+
+@st.composite
+def collapse_intervals(draw, rank):
+    """Disjoint half-open intervals, ends written from either side, in any order."""
+    ends = sorted(draw(st.sets(st.integers(0, rank), max_size=4)))
+    pairs = list(zip(ends[::2], ends[1::2], strict=False))
+    written = [
+        (
+            a - rank if a < rank and draw(st.booleans()) else a,
+            b - rank if b < rank and draw(st.booleans()) else b,
+        )
+        for a, b in pairs
+    ]
+    return draw(st.permutations(written))
+
+
+@st.composite
+def nested_sums(draw, shape, grid_rank):
+    """Each dim in one result, strides with gaps and either sign."""
+    order = draw(st.permutations(range(len(shape))))
+    home = [draw(st.integers(0, grid_rank - 1)) for _ in order]
+    sums = []
+    for k in range(grid_rank):
+        terms, span = [], 1
+        for d in (d for d, h in zip(order, home, strict=True) if h == k):
+            stride = span + draw(st.integers(0, 2))
+            terms.append(Term(draw(st.sampled_from([1, 1, -1])) * stride, d))
+            span += stride * (max(shape[d], 1) - 1)
+        sums.append(Sum(tuple(draw(st.permutations(terms)))))
+    return sums
+
+
+@st.composite
+def free_sums(draw, shape, grid_rank):
+    """Any terms: dims twice, not at all, strides that overlap, floordiv and mod."""
+    terms = st.builds(
+        Term,
+        st.sampled_from([1, 1, 2, 3, 5, -1, -2, 0]),
+        st.integers(0, len(shape) - 1) if shape else st.nothing(),
+        st.sampled_from(["", "", "", "floordiv", "mod"]),
+        st.integers(1, 4),
+    )
+    each = st.lists(terms, max_size=3 if shape else 0)
+    return [Sum(tuple(draw(each))) for _ in range(grid_rank)]
+
+
+def lifted(sums, shape, extra):
+    """The sums with offsets that keep every collapsed index at 0 or more."""
+    box = [max(n, 1) for n in shape]
+    lows = [min(s.value(index) for index in indices(box)) for s in sums]
+    return tuple(Sum(s.terms, e - low) for s, low, e in zip(sums, lows, extra, strict=True))
+
+
+@st.composite
+def cases(draw):
+    """A brute-force reading and the arguments that build the library's layout of it."""
+    rank = draw(st.integers(0, 4))
+    extent = st.sampled_from([1, 2, 2, 3, 3, 4, 5, 7] if rank < 3 else [1, 2, 2, 3, 3, 4])
+    shape = tuple(draw(st.lists(extent, min_size=rank, max_size=rank)))
+    if rank and draw(st.integers(0, 19)) == 0:
+        shape = (*shape[:-1], 0)[:: draw(st.sampled_from([1, -1]))]
+    grid_rank = draw(st.integers(1, 4))
+    grid = tuple(draw(st.lists(st.integers(1, 3), min_size=grid_rank, max_size=grid_rank)))
+    arguments = {"shape": shape, "grid": grid}
+    kind = draw(st.sampled_from(["default", "intervals", "nested", "nested", "free"]))
+    if kind in ("default", "intervals"):
+        pairs = [(0, -1)] if kind == "default" else draw(collapse_intervals(rank))
+        sums = joined(shape, pairs if rank else [], grid_rank)
+        assume(sums is not None)
+        if kind == "intervals":
+            arguments["collapse"] = pairs
+    else:
+        sums = draw((nested_sums if kind == "nested" else free_sums)(shape, grid_rank))
+        extra = draw(
+            st.lists(st.sampled_from([0, 0, 1, 3]), min_size=grid_rank, max_size=grid_rank)
+        )
+        sums = lifted(sums, shape, extra)
+    tile = face = None
+    if draw(st.booleans()):
+        # Tiles as (faces, extent of a face), so that faces divide them.
+        digits = st.tuples(st.sampled_from([1, 2]), st.integers(1, 3))
+        digits = draw(st.lists(digits, min_size=1, max_size=grid_rank))
+        tile = tuple(a * b for a, b in digits)
+        face = tuple(b for _, b in digits) if draw(st.booleans()) else None
+    arguments |= {"tile": tile, "face": face, "dtype": draw(st.sampled_from(sorted(BITS)))}
+    brute = Brute(shape, grid, sums, tile, face, BITS[arguments["dtype"]])
+    if "collapse" not in arguments and kind != "default":
+        arguments["linear"] = brute.text
+    assume(prod(brute.physical_shape) <= MAX_VOLUME and prod(brute.collapsed_shape) <= MAX_VOLUME)
+    return brute, arguments
+
+
+def built(arguments, **more):
+    return gl.GridLayout(**arguments, **more)
+
+
+# --- sizes, the map, its inverse ---
+
+
+@settings(quick, max_examples=1000)
+@given(cases())
+def test_sizes_and_places(case):
+    brute, arguments = case
+    layout = built(arguments)
+    event("injective" if brute.injective else "two in one place")
+    event("scatter" if layout.is_scatter else "steps")
+    assert layout.shape == brute.shape
+    assert layout.collapsed_shape == brute.collapsed_shape
+    assert layout.shard_shape == brute.shard_shape
+    assert layout.tile_counts == brute.tile_counts
+    assert layout.physical_shape == brute.physical_shape
+    assert layout.core_rank == len(brute.grid)
+    assert layout.core_shape == brute.grid
+    assert layout.local_shape == brute.local_shape
+    assert layout.nbytes == brute.nbytes
+    for index in indices(brute.shape):
+        physical = brute.physical(index)
+        assert layout.linear(*index) == brute.collapsed(index)
+        assert layout.index_map(*index) == physical
+        at, offset = layout.locate(index), brute.offset(index)
+        assert at == gl.Location(
+            physical[: len(brute.grid)],
+            physical[len(brute.grid) :],
+            offset,
+            offset * brute.bits // 8,
+        )
+
+
+@settings(quick, max_examples=700)
+@given(cases())
+def test_the_way_back(case):
+    brute, arguments = case
+    layout = built(arguments)
+    for physical in indices(brute.physical_shape):
+        found = layout.logical_index(physical)
+        # One of those that share the place; None where there is none.
+        assert found in brute.holders.get(physical, [None]), physical
+
+
+@settings(quick, max_examples=500)
+@given(cases())
+def test_invertible_or_two_named_indices_that_collide(case):
+    brute, arguments = case
+    layout = built(arguments)
+    if brute.injective:
+        layout.check_invertible()
+        return
+    with pytest.raises(
+        gl.LayoutError, match=r"in one place: .*read-only view.*injective"
+    ) as caught:
+        layout.check_invertible()
+    first, second = re.search(r"puts (\(.*?\)) and (\(.*?\)) in one", str(caught.value)).groups()
+    first, second = (tuple(map(int, re.findall(r"\d+", text))) for text in (first, second))
+    assert first != second
+    assert brute.physical(first) == brute.physical(second)
+
+
+# --- padding ---
+
+
+def volume(box):
+    return prod(side.stop - side.start for side in box)
+
+
+def runs(mask):
+    """Maximal runs of padding along the last dim: what boxes of one row each would need."""
+    return int((np.diff(mask.astype(int), axis=-1, prepend=0) == 1).sum())
+
+
+@settings(quick, max_examples=1000)
+@given(cases())
+def test_padding(case):
+    brute, arguments = case
+    layout = built(arguments)
+    expected = np.ones(brute.physical_shape, bool)
+    for physical in brute.holders:
+        expected[physical] = False
+    mask = layout.padding_mask()
+    assert mask.dtype == bool
+    np.testing.assert_array_equal(mask, expected)
+
+    boxes = layout.padded_regions()
+    covered = np.zeros(brute.physical_shape, int)
+    for box in boxes:
+        for side, extent in zip(box, brute.physical_shape, strict=True):
+            assert 0 <= side.start < side.stop <= extent
+            assert side.step is None
+        covered[box] += 1
+    np.testing.assert_array_equal(covered, expected)
+    assert sum(map(volume, boxes)) == expected.sum()
+    assert len(boxes) <= runs(expected)
+
+    per_core = layout.padding_per_core()
+    assert per_core.shape == brute.grid
+    for core in indices(brute.grid):
+        assert per_core[core] == brute.padding_of_core(core)
+    for axis in range(len(brute.grid)):
+        assert layout.padding_along(axis).tolist() == brute.padding_along(axis)
+        assert layout.padding_along(axis - len(brute.grid)).tolist() == brute.padding_along(axis)
+    share = expected.mean() if expected.size else 0.0
+    assert layout.padding_share == pytest.approx(share)
+
+
+# shape, grid, tile, linear, at most as many boxes. The bound is what one can draw by hand.
+FEW = [
+    # seed 004 "Padding": a row and a column, one of them cut at the corner; and the last tile rows.
+    ((53, 63), (3, 2), None, None, 3),
+    ((53, 63), (3, 2), (32, 32), None, 4),
+    # The gap between the batches: rows 8 to 31 of 40. In tiles there is a tail as well.
+    ((2, 8, 32), (1, 2), None, "(d0, d1, d2) -> (d0 * 32 + d1, d2)", 1),
+    ((2, 8, 32), (1, 2), (32, 32), "(d0, d1, d2) -> (d0 * 32 + d1, d2)", 2),
+    # seed 004 "Multi-Core": nothing is padding.
+    ((2, 3, 64, 128), (2, 4), (32, 32), None, 0),
+    # Large, and as few as if it were small.
+    ((1000, 1000), (7, 9), (32, 32), None, 10),
+    ((100_000, 90_000), (7, 9), (32, 32), None, 10),
+]
+
+
+@pytest.mark.parametrize(("shape", "grid", "tile", "linear", "most"), FEW)
+def test_padded_regions_are_few(shape, grid, tile, linear, most):
+    layout = gl.GridLayout(shape, "bfloat16", grid, tile, linear=linear)
+    boxes = layout.padded_regions()
+    assert len(boxes) <= most
+    assert sum(map(volume, boxes)) == prod(layout.physical_shape) - prod(shape)
+
+
+def test_refuses_a_mask_that_would_not_fit_in_memory_and_still_answers_one_position():
+    layout = gl.GridLayout((2**40, 3), grid=(8, 2))
+    for ask in (layout.padding_mask, layout.padding_per_core, lambda: layout.padding_along(0)):
+        with pytest.raises(gl.LayoutError, match=r"padding mask .* bytes.*logical_index"):
+            ask()
+    assert layout.logical_index((7, 1, 2**37 - 1, 0)) == (2**40 - 1, 2)
+    assert layout.logical_index((7, 1, 2**37 - 1, 1)) is None
+
+
+# --- packing ---
+
+
+def distinct(shape, dtype, seed=0):
+    """Values that tell neighbours apart, in any dtype."""
+    bits = np.random.default_rng(seed).integers(0, 2 if dtype == "bool" else 8, shape)
+    return np.asarray(bits).astype(dtype)
+
+
+def same_bytes(a, b):
+    assert (a.shape, a.dtype) == (b.shape, b.dtype)
+    assert a.tobytes() == b.tobytes()
+
+
+@settings(quick, max_examples=1000)
+@given(cases(), st.sampled_from([None, 0, 1, 3, -0.0, float("nan")]), st.integers(0, 2**16))
+def test_pack_and_unpack(case, oob, seed):
+    brute, arguments = case
+    dtype = np.dtype(arguments["dtype"])
+    if oob != oob and ("int" in dtype.name or dtype.name == "bool"):
+        oob = 0  # no integer is NaN: see test_errors.py
+    layout = built(arguments, oob=oob)
+    logical = distinct(brute.shape, dtype, seed)
+
+    garbage = distinct(brute.physical_shape, dtype, seed + 1)
+    expected = np.zeros(brute.shape, dtype)
+    for index in indices(brute.shape):
+        expected[index] = garbage[brute.physical(index)]
+    same_bytes(unpack_host(garbage, layout), expected)
+
+    if not brute.injective:
+        return
+    expected = np.full(brute.physical_shape, np.array(0 if oob is None else oob).astype(dtype))
+    for index in indices(brute.shape):
+        expected[brute.physical(index)] = logical[index]
+    physical = pack_host(logical, layout)
+    same_bytes(physical, expected)
+    same_bytes(unpack_host(physical, layout), logical)
+
+
+# --- identity ---
+
+
+@settings(quick, max_examples=500)
+@given(cases(), st.sampled_from(["system", "mmio", "dram", "l1"]))
+def test_equal_layouts_are_equal_and_others_are_not(case, space):
+    brute, arguments = case
+    layout = built(arguments, memory_space=space)
+    same = built(arguments, memory_space=space)
+    for twin in (
+        same,
+        copy.copy(layout),
+        copy.deepcopy(layout),
+        pickle.loads(pickle.dumps(layout)),
+        layout.replace(),
+        layout.replace(linear=str(layout.linear)),
+        layout.with_oob(1).with_oob(None),
+        layout.with_dtype("int16", oob=3).with_dtype(layout.dtype),
+    ):
+        assert twin == layout
+        assert hash(twin) == hash(layout)
+        assert {layout: "found"}[twin] == "found"
+        assert str(twin) == str(layout)
+    for other in (
+        layout.with_oob(1),
+        layout.with_dtype("int16" if layout.dtype != "int16" else "int8"),
+        layout.replace(memory_space="l1" if space != "l1" else "dram"),
+        layout.replace(grid=tuple(n + 1 for n in layout.grid)),
+        layout.replace(shape=(*layout.shape, 1), linear=widened(layout.linear)),
+        layout.replace(tile=None if layout.tile else (5,), face=None),
+    ):
+        assert other != layout
+        assert {layout: "found"}.get(other) is None
+    assert layout.same_physical(built(arguments | {"collapse": None, "linear": brute.text}))
+    assert layout.same_physical(layout.with_oob(1))
+    assert layout.same_physical(layout.with_dtype("int16"))
+    assert layout != layout.shape
+
+
+def widened(linear):
+    """The same map, with a last dim that no result reads."""
+    return gl.AffineMap(linear.num_dims + 1, linear.results)
+
+
+@settings(quick, max_examples=300)
+@given(cases(), st.integers(1, 4))
+def test_facts_change_and_places_stay(case, bits):
+    brute, arguments = case
+    layout = built(arguments)
+    # Everything that a layout may have cached is asked for first.
+    layout.padding_mask()
+    before = layout.nbytes, layout.index_map, hash(layout), str(layout)
+    changed = layout.with_dtype(f"uint{8 * 2 ** (bits - 1)}", oob="neginf")
+    assert changed.oob == 0
+    assert changed.nbytes == 2 ** (bits - 1) * prod(brute.physical_shape)
+    assert changed.index_map == layout.index_map
+    np.testing.assert_array_equal(changed.padding_mask(), layout.padding_mask())
+    assert before == (layout.nbytes, layout.index_map, hash(layout), str(layout))
+
+    untiled = layout.replace(tile=None, face=None)
+    plain = Brute(brute.shape, brute.grid, brute.sums, None, None, brute.bits)
+    assert untiled.physical_shape == plain.physical_shape
+    assert untiled.nbytes == plain.nbytes
+
+
+REPLACED = [
+    ({"grid": (3, 1)}, ((53, 63), "bfloat16", (3, 1), (32, 32))),
+    ({"tile": (16, 16)}, ((53, 63), "bfloat16", (3, 2), (16, 16))),
+    ({"tile": None}, ((53, 63), "bfloat16", (3, 2))),
+    ({"dtype": "int8"}, ((53, 63), "int8", (3, 2), (32, 32))),
+    (
+        {"collapse": [(0, 2)], "grid": (4,), "tile": (8,)},
+        ((53, 63), "bfloat16", (4,), (8,), [(0, 2)]),
+    ),
+    ({"collapse": None, "shape": (5, 7, 9)}, ((5, 7, 9), "bfloat16", (3, 2), (32, 32))),
+]
+
+
+@pytest.mark.parametrize(("changes", "arguments"), REPLACED)
+def test_replace_is_the_constructor_with_other_arguments(changes, arguments):
+    assert gl.GridLayout((53, 63), "bfloat16", (3, 2), (32, 32)).replace(
+        **changes
+    ) == gl.GridLayout(*arguments)
+
+
+def test_repr_builds_the_layout_again():
+    for layout in (
+        gl.GridLayout((53, 63), "bfloat16", (3, 2), (32, 32), oob=0, memory_space="dram"),
+        gl.GridLayout((2, 8, 32), linear="(d0, d1, d2) -> (d0 * 32 + d1, d2)", oob="neginf"),
+        gl.GridLayout((64, 64), "float32", tile=(32, 32), face=(16, 16), oob=-0.0),
+        gl.GridLayout((64, 64), "float32", tile=(32, 32), tile_format="bfp_bf8"),
+        gl.GridLayout((), "complex64", grid=(1,)),
+        gl.GridLayout((3,), "float32", grid=(2,), oob=2.5),
+        gl.GridLayout((3,), "float32", grid=(2,), oob=float("nan")),
+    ):
+        assert eval(repr(layout), {"GridLayout": gl.GridLayout}) == layout
+    # Only what is not the default is said.
+    for shape in ((), (3,), (3, 4), (2, 3, 4), (1, 1, 1, 1), (2, 3, 4, 5, 6), (2, 0, 4)):
+        assert repr(gl.GridLayout(shape)) == f"GridLayout({shape}, 'float32', grid=(1, 1))"
+
+
+# --- block formats: bytes only ---
+
+
+# Bytes of a tile of 32x32: reference of tt-mlir's TileType::getSizeBytes.
+@pytest.mark.parametrize(
+    ("tile_format", "size"), [("bfp_bf8", 1088), ("bfp_bf4", 576), ("bfp_bf2", 320)]
+)
+def test_block_formats_change_bytes_and_nothing_else(tile_format, size):
+    plain = gl.GridLayout((70, 40), "bfloat16", grid=(2, 1), tile=(32, 32))
+    block = plain.replace(tile_format=tile_format)
+    assert plain.nbytes == 2 * 2 * 2 * 32 * 32 * 2
+    assert block.nbytes == 2 * 2 * 2 * size
+    assert block.bytes_per_core == 2 * 2 * size
+    assert block != plain
+    assert block.same_physical(plain)
+    assert block.locate((69, 39)) == gl.Location((1, 0), (1, 1, 2, 7), 3143, None)
+    assert plain.locate((69, 39)) == gl.Location((1, 0), (1, 1, 2, 7), 3143, 6286)
+    # A change of the element type leaves the format of the old one behind.
+    assert block.with_dtype("float32").nbytes == 2 * 2 * 2 * 32 * 32 * 4
+
+
+# --- structure ---
+
+
+@settings(quick, max_examples=200)
+@given(cases())
+def test_axis_dims_spell_the_collapsed_index(case):
+    brute, arguments = case
+    layout = built(arguments)
+    assert sorted(d for k in range(len(brute.grid)) for d in layout.axis_dims(k)) == list(
+        range(len(brute.physical_shape))
+    )
+    for index in list(indices(brute.shape))[:40]:
+        physical = brute.physical(index)
+        for k, value in enumerate(brute.collapsed(index)):
+            core, *digits = layout.axis_dims(k)
+            sizes = [brute.physical_shape[d] for d in digits]
+            weights = list(accumulate([1, *sizes[:0:-1]], lambda a, b: a * b))[::-1]
+            inside = sum(physical[d] * w for d, w in zip(digits, weights, strict=True))
+            assert physical[core] * brute.shard_shape[k] + inside == value
+
+
+# shape, collapse or linear, grid rank, groups: each collapsed dim's logical dims, major first.
+GROUPS = [
+    ((2, 3, 4), {}, 2, ((0, 1), (2,))),  # seed 004: (d0 <> d1, d2)
+    ((2, 3, 4, 5), {"collapse": [(1, -1)]}, 3, ((0,), (1, 2), (3,))),  # (d0, d1 <> d2, d3)
+    ((3, 4), {"linear": "(d0, d1) -> (d0 + d1 * 5, 0)"}, 2, ((1, 0), ())),
+    ((3, 4), {"linear": "(d0, d1) -> (d0 * -4 - d1 + 11, 0)"}, 2, ((0, 1), ())),
+    # A dim in two results, seed 004 "Multi-Core", and strides that overlap: no groups.
+    ((8, 96, 32), {"linear": "(d0, d1, d2) -> (d0 * 96 + d1, d1, d2)"}, 3, None),
+    ((3, 4), {"linear": "(d0, d1) -> (d0 * 2 + d1, 0)"}, 2, None),
+]
+
+
+@pytest.mark.parametrize(("shape", "collapse", "grid_rank", "groups"), GROUPS)
+def test_groups(shape, collapse, grid_rank, groups):
+    assert gl.GridLayout(shape, grid=(1,) * grid_rank, **collapse).groups == groups
+
+
+def test_every_small_untiled_layout_of_rank_two():
+    """Not a sample: all shapes to 4x5 on all grids to 3x3, with and without a 2x3 tile."""
+    for shape in product(range(1, 5), range(1, 6)):
+        for grid, tile in product(product(range(1, 4), repeat=2), (None, (2, 3))):
+            brute = Brute(shape, grid, joined(shape, [(0, -1)], 2), tile)
+            layout = gl.GridLayout(shape, grid=grid, tile=tile)
+            rows, columns = np.indices(shape)
+            expected = np.array([brute.physical(index) for index in indices(shape)]).T
+            found = np.stack([np.broadcast_to(r, shape) for r in layout.index_map(rows, columns)])
+            np.testing.assert_array_equal(found.reshape(len(expected), -1), expected)
+            assert layout.padding_mask().sum() == prod(brute.physical_shape) - prod(shape)
