@@ -308,7 +308,10 @@ def _to_logical(x: GridArray) -> jax.Array:
     unpack = partial(packing.unpack, layout=x.layout)
     for _ in range(batch):
         unpack = jax.vmap(unpack)
-    return lax.with_sharding_constraint(unpack(x.physical), x.device.replicated)
+    # Gathered first: XLA would split an unpack of shards into masked sums, and -0.0 + 0.0 is 0.0.
+    storage = lax.with_sharding_constraint(x.storage, x.device.replicated)
+    physical = storage[(..., *(slice(n) for n in x.layout.physical_shape))]
+    return lax.with_sharding_constraint(unpack(physical), x.device.replicated)
 
 
 @partial(jax.jit, static_argnums=(1, 2))

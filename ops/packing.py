@@ -8,6 +8,7 @@ must agree everywhere, which is tested.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from math import prod
 from typing import Any, Literal
@@ -105,10 +106,44 @@ def fill_value(layout: Layout) -> jax.Array:
     return jnp.asarray(host_fill(layout))
 
 
+_Moved = Callable[[jax.Array, Layout, str, jax.Array], jax.Array]
+# XLA may compute with these in a wider type, which changes NaN payloads: move their bits instead.
+_AS_BITS = {"bfloat16": jnp.uint16, "float8_e4m3fn": jnp.uint8, "float8_e5m2": jnp.uint8}
+
+
 @partial(jax.jit, static_argnums=(1, 2))
 def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:
     """`pack` without its checks."""
+    return _bitwise(_pack, x, layout, path)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
+    return _bitwise(_moved_back, physical, layout, path)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 2, 3))
+def _bitwise(moved: _Moved, x: jax.Array, layout: Layout, path: str) -> jax.Array:
+    """Data moved as it is, bit by bit; derivatives move as numbers, since the move is linear."""
     fill = fill_value(layout)
+    if layout.dtype.name not in _AS_BITS:
+        return moved(x, layout, path, fill)
+    kind = _AS_BITS[layout.dtype.name]
+    fill, bits = (lax.bitcast_convert_type(array, kind) for array in (fill, x))
+    return lax.bitcast_convert_type(moved(bits, layout, path, fill), layout.dtype)
+
+
+@_bitwise.defjvp
+def _(moved: _Moved, layout: Layout, path: str, primals: Any, tangents: Any) -> Any:
+    (x,), (tangent,) = primals, tangents
+    out = _bitwise(moved, x, layout, path)
+    if tangent.dtype == jax.dtypes.float0:  # integers have no derivative
+        return out, np.zeros(out.shape, jax.dtypes.float0)
+    zero = jnp.zeros((), tangent.dtype)
+    return out, moved(tangent, layout, path, zero)
+
+
+def _pack(x: jax.Array, layout: Layout, path: str, fill: jax.Array) -> jax.Array:
     if path == "gather":
         return _scatter(x, layout.index_map, layout.physical_shape, fill)
     for move in moves(layout):
@@ -126,16 +161,13 @@ def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:
     return x
 
 
-@partial(jax.jit, static_argnums=(1, 2))
-def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
-    x = physical
+def _moved_back(x: jax.Array, layout: Layout, path: str, fill: jax.Array) -> jax.Array:
     if path == "gather":
         return _gather(x, layout.index_map, layout.shape)
-    zero = jnp.zeros((), layout.dtype)
     for move in reversed(moves(layout)):
         match move:
             case PadMove(low, high):
-                x = lax.pad(x, zero, [(-a, -b, 0) for a, b in zip(low, high, strict=True)])
+                x = lax.pad(x, fill, [(-a, -b, 0) for a, b in zip(low, high, strict=True)])
             case ReshapeMove(before, _):
                 x = x.reshape(before)
             case TransposeMove():

@@ -25,7 +25,10 @@ def broadcast_in_dim(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
 
 def transpose(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
     """A view: the linear map with its dims in another order."""
-    order = tuple(eqn.params["permutation"])
+    return _transposed(ctx, value, tuple(eqn.params["permutation"]))
+
+
+def _transposed(ctx: Context, value: Any, order: tuple[int, ...]) -> tuple[str, Any]:
     shape = tuple(value.shape[d] for d in order)
     if isinstance(value, Spread):
         return VIEW, Spread(value.source, tuple(order.index(d) for d in value.dims), shape)
@@ -46,6 +49,8 @@ def reshape(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
     shape = tuple(eqn.params["new_sizes"])
     if not shape:
         return RULE, v.plain(ctx, value).reshape(())
+    if (order := eqn.params["dimensions"]) is not None:
+        value = _transposed(ctx, value, tuple(order))[1]
     x = v.on_cores(ctx, value)
     return _viewed(
         ctx, x, shape, _reshape_map(shape, x.shape), lambda logical: logical.reshape(shape)
