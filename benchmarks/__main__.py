@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from benchmarks.timing import Result, medians, seconds, table
+from benchmarks.timing import Result, medians, table
 
 RNG = np.random.default_rng(0)
 
@@ -55,7 +55,7 @@ def index_map() -> Result:
     rows, columns = RNG.integers(0, 4069, 1_000_000), RNG.integers(0, 4091, 1_000_000)
     found = medians({"ours": lambda: layout.index_map(rows, columns)})
     each = found["ours"] / len(rows)
-    return Result(f"index_map of 10^6 indices, each", each, 60e-9, "the bound, 60 ns", 1.0)
+    return Result("index_map of 10^6 indices, each", each, 60e-9, "the bound, 60 ns", 1.0)
 
 
 def matmul(size: int, tile: tuple[int, int] | None, mesh_shape: tuple[int, int]) -> list[Result]:

@@ -95,13 +95,13 @@ def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
     if len(groups) > grid_rank:
         raise LayoutError(
             f"collapse {collapse} leaves {len(groups)} dims of a rank-{rank} tensor, "
-            f"but the grid has rank {grid_rank}: join more dims, or give a grid of rank {len(groups)}"
+            f"but the grid has rank {grid_rank}: join more, or give a grid of rank {len(groups)}"
         )
     if len(groups) == grid_rank or rank < grid_rank:
         zeros = [constant(0)] * (grid_rank - len(groups))
         return AffineMap(rank, (*zeros, *(_joined(shape, dims) for dims in groups)))
     first = rank - grid_rank
-    kept = [(d,) for d in range(first, rank)]
+    kept: list[tuple[int, ...]] = [(d,) for d in range(first, rank)]
     for start, end in intervals:
         kept[max(start - first, 0)] = tuple(range(start, end))
     lost = set(range(rank)).difference(*kept)
@@ -125,11 +125,13 @@ def collapsed_shape(linear: AffineMap, shape: Shape, grid: Shape) -> Shape:
     """One more than the largest value of each result (seed 004, "Multi-Core")."""
     if linear.num_dims != len(shape):
         raise LayoutError(
-            f"linear {linear} takes {linear.num_dims} dims, but the shape {shape} has rank {len(shape)}"
+            f"linear {linear} takes {linear.num_dims} dims, "
+            f"but the shape {shape} has rank {len(shape)}"
         )
     if len(linear.results) != len(grid):
         raise LayoutError(
-            f"linear {linear} has {len(linear.results)} results, but the grid {grid} has rank {len(grid)}"
+            f"linear {linear} has {len(linear.results)} results, "
+            f"but the grid {grid} has rank {len(grid)}"
         )
     ranges = linear.range(tuple(max(n, 1) for n in shape))
     for result, (low, high) in zip(linear.results, ranges, strict=True):
@@ -148,7 +150,7 @@ def collapsed_shape(linear: AffineMap, shape: Shape, grid: Shape) -> Shape:
 
 
 def collapse_steps(walk: Walk, linear: AffineMap, shape: Shape, collapsed: Shape) -> list[int]:
-    """The steps from logical dims to collapsed dims: joins where the strides nest, else a scatter."""
+    """The steps from logical to collapsed dims: joins where the strides nest, else a scatter."""
     plan = _join_plan(linear, shape)
     if plan is None:
         return list(walk.scatter(linear, collapsed))

@@ -52,7 +52,7 @@ def train_step(params: Arrays, state: Any, images: Any, labels: Any) -> tuple[Ar
     """One optimizer step on all the training images."""
     loss, grads = jax.value_and_grad(loss_fn)(params, images, labels)
     updates, state = optimizer.update(grads, state, params)
-    return optax.apply_updates(params, updates), state, loss  # type: ignore[return-value]
+    return optax.apply_updates(params, updates), state, loss
 
 
 def accuracy(params: Arrays, images: Any, labels: Any) -> Any:
@@ -74,12 +74,12 @@ def digits() -> tuple[Arrays, Arrays]:
 
 def train(step: Any, params: Any, state: Any, data: Any, steps: int, name: str) -> tuple[Any, ...]:
     """Run `step` `steps` times behind a progress bar; gives weights, state and the last loss."""
-    loss = None
+    loss = 0.0
     for number in (bar := tqdm(range(steps), desc=name, unit="step")):
         params, state, loss = step(params, state, *data)
         if number % 20 == 0 or number == steps - 1:
             bar.set_postfix(loss=f"{float(loss):.4f}")
-    return params, state, float(loss)  # type: ignore[arg-type]
+    return params, state, float(loss)
 
 
 def describe(name: str, x: Any, device: Any) -> str:
@@ -124,10 +124,13 @@ def run(steps: int) -> int:
         "activations": gl.on_grid(on_cores)(params, *data),
         "optimizer": state,
     }
-    is_grid = lambda x: isinstance(x, gl.GridArray)  # noqa: E731
-    for path, x in jax.tree_util.tree_leaves_with_path(shown, is_leaf=is_grid):
-        if is_grid(x):
-            print(describe(jax.tree_util.keystr(path, simple=True, separator="."), x, device))
+    leaves = jax.tree_util.tree_leaves_with_path(
+        shown, is_leaf=lambda x: isinstance(x, gl.GridArray)
+    )
+    for path, x in leaves:
+        if isinstance(x, gl.GridArray):
+            name = jax.tree_util.keystr(path, simple=True, separator=".")
+            print(describe(name, x, device))
 
     step = gl.on_grid(train_step)
     print(f"\nThe training step, primitive by primitive\n{step.report(params, state, *data)}\n")

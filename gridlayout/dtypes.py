@@ -1,4 +1,4 @@
-"""Element types: NumPy dtypes, their names in MLIR text, their size in bits, values they can hold."""
+"""Element types: NumPy dtypes, their names in MLIR text, their bits, the values they hold."""
 
 from __future__ import annotations
 
@@ -161,9 +161,10 @@ def oob_text(oob: Scalar | None) -> str:
     """
     if oob is None:
         return "undef"
+    kind: Any = type(oob)
     for name, value in OOB_NAMES.items():
         # By repr too: -0.0, and a complex 0 with a sign anywhere, are equal to 0 and not "zero".
-        if value is not None and oob == value and repr(oob) == repr(type(oob)(value)):
+        if value is not None and oob == value and repr(oob) == repr(kind(value)):
             return name
     return repr(oob)
 

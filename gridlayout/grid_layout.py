@@ -49,8 +49,10 @@ class GridLayout(Layout):
     Raises `LayoutError` for anything that does not fit together.
 
     >>> layout = GridLayout((2, 3, 64, 128), "float32", grid=(2, 4), tile=(32, 32))
-    >>> layout.linear, layout.collapsed_shape, layout.shard_shape, layout.physical_shape[2:]
-    (AffineMap.parse('(d0, d1, d2, d3) -> (d0 * 192 + d1 * 64 + d2, d3)'), (384, 128), (192, 32), (6, 1, 32, 32))
+    >>> print(layout.linear)
+    (d0, d1, d2, d3) -> (d0 * 192 + d1 * 64 + d2, d3)
+    >>> layout.collapsed_shape, layout.shard_shape, layout.physical_shape
+    ((384, 128), (192, 32), (2, 4, 6, 1, 32, 32))
     """
 
     def __init__(
@@ -146,7 +148,8 @@ class GridLayout(Layout):
         extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
         if self.memory_space != "l1":
             extras.append(f"memory_space={self.memory_space!r}")
-        return f"GridLayout({', '.join([str(self.shape), repr(self.dtype.name), f'grid={self.grid}', *extras])})"
+        arguments = [str(self.shape), repr(self.dtype.name), f"grid={self.grid}", *extras]
+        return f"GridLayout({', '.join(arguments)})"
 
     def __str__(self) -> str:
         from gridlayout.text import print_grid_layout
@@ -200,7 +203,7 @@ class GridLayout(Layout):
         grid, shard = self.grid[axis], self.shard_shape[axis]
         row = AffineMap(self.ndim, (self.linear.results[axis],))
         held = image(row, self.shape, (grid * shard,)).reshape(grid, shard).sum(axis=1)
-        return self.tile_counts[axis] * self.padded_tile[axis] - held  # type: ignore[no-any-return]
+        return self.tile_counts[axis] * self.padded_tile[axis] - held
 
     # -- structure -----------------------------------------------------------------------------
 

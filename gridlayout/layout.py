@@ -98,7 +98,7 @@ class Layout:
 
     def __eq__(self, other: object) -> bool:
         return self is other or (
-            type(self) is type(other) and self._key() == other._key()  # type: ignore[attr-defined]
+            type(self) is type(other) and self._key() == other._key()
         )
 
     def __hash__(self) -> int:
@@ -128,7 +128,7 @@ class Layout:
         )
 
     def _changed(self, **fields: Any) -> Self:
-        """A copy with other facts about the data: the steps, and all that follows from them, stay."""
+        """A copy with other facts about the data; the steps and what follows from them stay."""
         new = copy.copy(self)
         cached = {k: v for k, v in self.__dict__.items() if k in ("index_map", "inverse", "groups")}
         new.__dict__.update({**cached, **fields})
@@ -272,8 +272,8 @@ class Layout:
         clash = self.index_map.collision(self.shape)
         if clash is not None:
             raise LayoutError(
-                f"the map {self.index_map} puts {clash[0]} and {clash[1]} in one place: the layout is "
-                "a read-only view; unpack reads it, pack and put need a map that is injective"
+                f"the map {self.index_map} puts {clash[0]} and {clash[1]} in one place: the layout "
+                "is a read-only view; unpack reads it, pack and put need a map that is injective"
             )
 
     # -- padding (gridlayout.padding) ----------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Memory: the four memory spaces of the document, a chip's capacities, and whether a layout fits."""
+"""Memory: the document's four memory spaces, a chip's capacities, whether a layout fits."""
 
 from __future__ import annotations
 
@@ -69,4 +69,5 @@ class Fit:
         if self.capacity is None:
             return f"{self.needed} B of {self.space} {where}, no stated capacity"
         verdict = "fits" if self else "does not fit"
-        return f"{verdict}: {self.needed} B of {self.capacity} B {self.space} {where}, {self.free} B free"
+        room = f"{self.capacity} B {self.space} {where}, {self.free} B free"
+        return f"{verdict}: {self.needed} B of {room}"

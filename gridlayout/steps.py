@@ -8,7 +8,7 @@ program pad-reshape-transpose that moves the data (`gridlayout.ops.packing`).
 
 | step | index | array |
 |---|---|---|
-| `Pad(axis, low, high)` | `e + low` | pad; a negative `high` trims positions that hold padding only |
+| `Pad(axis, low, high)` | `e + low` | pad; a negative `high` trims padding |
 | `Flip(axis)` | `n - 1 - e` | reverse |
 | `Split(axis, sizes)` | the digits of `e` | reshape |
 | `Join(axes)` | digits to one number | transpose, reshape |
@@ -27,7 +27,7 @@ from gridlayout.affine import AffineExpr, AffineMap, constant, dim
 
 @dataclass(frozen=True)
 class Pad:
-    """`low` positions before and `high` after; a negative `high` drops positions that are padding."""
+    """`low` positions before and `high` after; a negative `high` drops padding."""
 
     axis: int
     low: int

@@ -9,7 +9,7 @@ this library's.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gridlayout import dtypes
 from gridlayout.affine import AffineMap
@@ -218,9 +218,9 @@ def _read_oob(reader: _Reader) -> dtypes.Scalar | None:
     reader.fail(f"{word!r} is not one of {', '.join(dtypes.OOB_NAMES)}, nor a number", at)
 
 
-def _read_memref(reader: _Reader, element: str) -> dict[str, object]:
+def _read_memref(reader: _Reader, element: str) -> dict[str, Any]:
     """The constructor arguments that a memref states, and its shape as `counts`."""
-    found: dict[str, object] = {}
+    found: dict[str, Any] = {}
     reader.expect("memref")
     reader.expect("<")
     found["counts"] = reader.dims_before_element()

@@ -30,7 +30,7 @@ ELEMENTWISE = frozenset(
 
 
 def elementwise(ctx: Context, eqn: Any, *values: Any) -> tuple[str, Any]:
-    """The primitive on storage. The result lies as the first operand that has the result's shape."""
+    """The primitive on storage; the result lies as the first operand of the result's shape."""
     aval = eqn.outvars[0].aval
     if aval.ndim == 0:
         return RULE, _bind(eqn, [v.plain(ctx, value) for value in values])
@@ -99,9 +99,8 @@ class _Var:
         self.aval = aval
 
 
-
 def known(eqn: Any, facts: Sequence[Any], kinds: Sequence[Any]) -> dtypes.Scalar | None:
-    """The primitive applied to what is known of its operands' padding; None (undef) if it needs more."""
+    """The primitive of what is known of its operands' padding; None if it needs more."""
     name = eqn.primitive.name
     if name == "select_n" and facts[0] is not None:
         facts = [facts[0], *(facts[1 + int(facts[0])],) * (len(facts) - 1)]
@@ -123,6 +122,4 @@ def _known(primitive: Any, params: Any, facts: Any, kinds: Any, key: Any) -> dty
         out = primitive.bind(*args, **dict(params))
         out = out[0] if primitive.multiple_results else out
     value = np.asarray(out).item()
-    return dtypes.NAN if value != value else value  # type: ignore[no-any-return]
-
-
+    return dtypes.NAN if value != value else value

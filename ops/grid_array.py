@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import operator
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -167,10 +168,9 @@ class _Meta:
     def __init__(self, x: GridArray) -> None:
         self.layout, self.device = x.layout, x.device
         self.traced = isinstance(x.storage, jax.core.Tracer)
-        try:
+        self.leaf: weakref.ref[Any] | None = None
+        with suppress(TypeError):  # of leaves of JAX's own, such as None
             self.leaf = weakref.ref(x.storage)
-        except TypeError:  # a leaf of JAX's own, such as None
-            self.leaf = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Meta) and (self.layout, self.device) == (
@@ -184,7 +184,7 @@ class _Meta:
     def __repr__(self) -> str:
         return f"{self.layout!r} on {self.device!r}"
 
-    def rebuild(self, children: tuple[Any]) -> GridArray:
+    def rebuild(self, children: Any) -> GridArray:
         """The `GridArray` of another leaf; claims about padding stay only with the same data.
 
         The same data is the same object, or a tracer for a concrete array and back: that is how a

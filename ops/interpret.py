@@ -16,8 +16,8 @@ from jax import lax
 from jax.extend import core
 
 from gridlayout.layout import Layout
-from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.elementwise import ELEMENTWISE
+from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.report import FALLBACK, Row
 from gridlayout.ops.rules import RULES
 from gridlayout.ops.values import Context, Spread, layout_of, on_cores, plain
@@ -113,9 +113,8 @@ def _plainly(ctx: Context, eqn: Any, values: list[Any]) -> list[Any]:
     """No core holds any operand: run it as it is; a broadcast waits until it is wanted."""
     if eqn.primitive.name == "broadcast_in_dim" and len(values) == 1:
         value, shape = values[0], tuple(eqn.params["shape"])
-        if not isinstance(value, Spread) and shape != jnp.shape(value):
-            if jnp.ndim(value) == 0:
-                return [Spread(jnp.asarray(value, eqn.outvars[0].aval.dtype), (), shape)]
+        if not isinstance(value, Spread) and jnp.ndim(value) == 0 and shape:
+            return [Spread(jnp.asarray(value, eqn.outvars[0].aval.dtype), (), shape)]
     return _run_alone(eqn, [plain(ctx, value) for value in values])
 
 
@@ -170,8 +169,8 @@ def differentiable(ctx: Context, closed: core.ClosedJaxpr, values: Sequence[Any]
     """`evaluate`, with the derivative of the logical function for its own.
 
     The derivative is taken of the jaxpr on logical shapes and evaluated by the same rules: padding
-    takes no part in it, custom derivative rules hold, and it may be taken again. It is reverse-mode;
-    forward mode goes inside the function.
+    takes no part in it, custom derivative rules hold, and it may be taken again. It is
+    reverse-mode; forward mode goes inside the function.
     """
     # Constants may be tracers of an outer differentiation: they become arguments like the others.
     outer = closed.jaxpr

@@ -241,7 +241,7 @@ batching.primitive_batchers[_with_layout_p] = _no_vmap
 
 
 def with_layout(value: Any, layout: Layout) -> Any:
-    """`value` in `layout`, said inside a function given to `gl.on_grid`; an identity on plain arrays.
+    """`value` in `layout`, said inside a function for `gl.on_grid`; plain arrays stay as is.
 
     A `GridArray` is relayouted. Cotangents take the layout too. `LayoutError` where shape or dtype
     differ.

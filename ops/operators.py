@@ -1,4 +1,4 @@
-"""Lifting `jax.numpy` and `jax.nn`, and the operators and methods of `GridArray` made by lifting."""
+"""Lifting `jax.numpy` and `jax.nn`; the operators and methods of `GridArray` made by it."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def lifted_attribute(module: Any, name: str) -> Any:
 
 # -- operators -----------------------------------------------------------------------------------
 
-_BINARY = {
+_BINARY: dict[str, Callable[..., Any]] = {
     "add": jnp.add,
     "sub": jnp.subtract,
     "mul": jnp.multiply,
@@ -115,7 +115,7 @@ _BINARY = {
     "pow": jnp.power,
     "divmod": jnp.divmod,
 }
-_COMPARISON = {
+_COMPARISON: dict[str, Callable[..., Any]] = {
     "eq": jnp.equal,
     "ne": jnp.not_equal,
     "lt": jnp.less,
@@ -123,7 +123,7 @@ _COMPARISON = {
     "gt": jnp.greater,
     "ge": jnp.greater_equal,
 }
-_UNARY = {
+_UNARY: dict[str, Callable[..., Any]] = {
     "neg": jnp.negative,
     "pos": jnp.positive,
     "abs": jnp.abs,

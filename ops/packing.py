@@ -72,7 +72,7 @@ def unpack(physical: Any, layout: Layout, *, path: Path = "program") -> jax.Arra
 
 
 def as_array(x: Any, dtype: np.dtype[Any]) -> jax.Array:
-    """`x` as a JAX array of exactly `dtype`; untyped Python data takes it, typed data must have it."""
+    """`x` as a JAX array of exactly `dtype`, which untyped data takes and typed data must have."""
     if not hasattr(x, "dtype"):
         x = np.asarray(x, dtype)
     found = jnp.asarray(x)

@@ -23,8 +23,9 @@ def same_grid_and_tile(
 ) -> Layout:
     """The default policy: the operand's grid and tile on the new shape, its padding undef.
 
-    The last dims stay apart, one to a grid dim; all dims before them are joined. Without an operand,
-    or with one of another system, the grid is the operand's core grid or the device grid, untiled.
+    The last dims stay apart, one to a grid dim; all dims before them are joined. Without an
+    operand, or with one of another system, the grid is the operand's core grid or the device grid,
+    untiled.
 
     >>> from gridlayout import DeviceGrid
     >>> like = GridLayout((53, 63), "float32", grid=(3, 2), tile=(32, 32))

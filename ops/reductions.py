@@ -69,7 +69,8 @@ def reduction(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
         return VIEW, x if x.ndim else v.plain(ctx, x)
     x, added = _apart(ctx, x, axes)
     layout = x.layout
-    assert isinstance(layout, GridLayout) and layout.groups is not None
+    assert isinstance(layout, GridLayout)
+    assert layout.groups is not None
     reduced = [k for k, group in enumerate(layout.groups) if set(group) & set(axes)]
     along = [d for k in reduced for d in layout.axis_dims(k)]
     neutral = dtypes.oob_value(NEUTRAL[eqn.primitive.name](layout.dtype), layout.dtype)
@@ -92,7 +93,7 @@ def reduction(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
 
 
 def _bind_axes(eqn: Any, storage: jax.Array, along: Sequence[int]) -> jax.Array:
-    return eqn.primitive.bind(storage, **{**eqn.params, "axes": tuple(sorted(along))})  # type: ignore[no-any-return]
+    return eqn.primitive.bind(storage, **{**eqn.params, "axes": tuple(sorted(along))})
 
 
 def _arg(
@@ -108,7 +109,7 @@ def _arg(
     params = {**eqn.params, "axes": (flat.ndim - 1,)}
     at = eqn.primitive.bind(flat, **params)
     inside = int(np.prod([storage.shape[d] for d in own[1:]]))
-    return at // inside * layout.shard_shape[k] + at % inside  # type: ignore[no-any-return]
+    return at // inside * layout.shard_shape[k] + at % inside
 
 
 def _reduced_bytes(ctx: Context, layout: GridLayout, reduced: Sequence[int], out: Any) -> int:
@@ -155,7 +156,7 @@ def _thin_result(
 
 @lru_cache(maxsize=4096)
 def _without(layout: GridLayout, axes: tuple[int, ...], dtype: Any, added: int) -> GridLayout:
-    """The layout of a tensor without dims `axes`, nor the first `added` grid dims that held them."""
+    """The layout without dims `axes`, nor the first `added` grid dims that held them."""
     kept = [d for d in range(layout.ndim) if d not in axes]
     exprs: list[AffineExpr] = [constant(0)] * layout.ndim
     for k, d in enumerate(kept):
@@ -206,7 +207,7 @@ def _is_apart(layout: GridLayout, axes: tuple[int, ...]) -> bool:
 
 @lru_cache(maxsize=4096)
 def _moved_apart(layout: GridLayout, axes: tuple[int, ...]) -> GridLayout:
-    """A leading grid dim of one core for each reduced dim; kept dims joined on the old grid dims."""
+    """A leading grid dim of one core for each reduced dim; kept dims on the old grid dims."""
     rank = len(layout.grid)
     kept = [d for d in range(layout.ndim) if d not in axes]
     joined = max(len(kept) - rank + 1, 0)
@@ -224,5 +225,3 @@ def _moved_apart(layout: GridLayout, axes: tuple[int, ...]) -> GridLayout:
         memory_space=layout.memory_space,
         face=layout.face,
     )
-
-

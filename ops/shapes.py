@@ -101,5 +101,3 @@ def with_layout(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
     before = ctx.moved
     out = v.on_cores(ctx, value, layout)
     return (VIEW if ctx.moved == before else RULE), out
-
-

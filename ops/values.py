@@ -35,7 +35,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Spread:
-    """`source` broadcast to `shape`, its dim `i` being dim `dims[i]`: not made until it is needed."""
+    """`source` broadcast to `shape`, its dim `i` being dim `dims[i]`: not made until needed."""
 
     source: Any
     dims: Shape
@@ -97,7 +97,7 @@ def fact(value: Any) -> Scalar | None:
         return fact(value.source) if value.source.ndim == 0 else None
     if isinstance(value, jax.core.Tracer) or np.ndim(value) != 0:
         return None
-    return np.asarray(value).item()  # type: ignore[no-any-return]
+    return np.asarray(value).item()
 
 
 def plain(ctx: Context, value: Any) -> Any:

@@ -98,15 +98,16 @@ class DeviceGrid:
         return f"DeviceGrid({axes}, {self.mesh.devices.flat[0].platform})"
 
     def active(self) -> AbstractContextManager[Any]:
-        """The context in which this library's programs run: this mesh, whatever mesh the user set."""
+        """The context in which programs on this grid run, whatever mesh the user has set."""
         return jax.sharding.use_abstract_mesh(self.fine.abstract_mesh)
 
     def placement(self, grid: Sequence[int]) -> Placement:
         """Which mesh axes divide which dim of a virtual grid.
 
         The fewest cores on a device first, then the most devices with work, then whole mesh axes,
-        then blocks of cores as square as can be, then mesh axes in the order of the grid dims. An axis that would leave its devices idle or change nothing
-        divides no dim: the devices along it hold copies.
+        then blocks of cores as square as can be, then mesh axes in the order of the grid dims. An
+        axis that would leave its devices idle or change nothing divides no dim: the devices along
+        it hold copies.
         """
         return _placement(self, as_shape(grid, "grid"))
 

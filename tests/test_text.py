@@ -1,0 +1,449 @@
+"""The text of a `GridLayout`: it reads back what it wrote, and refuses the rest by column."""
+
+import math
+import re
+import time
+
+import pytest
+from brute import Brute
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from random_layouts import cases
+
+import gridlayout as gl
+
+quick = settings(
+    deadline=None,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+
+# seed 004 "Tilized", and each part of the text that can be there: gaps, an offset, a padding value,
+# faces, a block format, complex elements, no dims at all.
+VALID = [
+    "tensor<3x64x128xf32, #ttcore.metal_layout<(d0, d1, d2) -> (d0 * 64 + d1, d2), undef, <3x2>, "
+    "memref<2x2x!ttcore.tile<32x32, bfp_bf8>, #ttcore.memory_space<l1>>>>",
+    "tensor<53x63xbf16, #ttcore.metal_layout<(d0, d1) -> (d0, d1), neginf, <3x2>, "
+    "memref<18x32xbf16, #ttcore.memory_space<dram>>>>",
+    "tensor<2x3xcomplex<f32>, #ttcore.metal_layout<(d0, d1) -> (d0 * -4 - d1 + 6), (-0+2.5j), <2>, "
+    "memref<1x!ttcore.tile<4, complex<f32>, face<2>>, #ttcore.memory_space<system>>>>",
+    "tensor<i4, #ttcore.metal_layout<() -> (0, 3), -3, <1x2>, "
+    "memref<1x2xi4, #ttcore.memory_space<mmio>>>>",
+    "tensor<9xf8E4M3FN, #ttcore.metal_layout<(d0) -> (d0 floordiv 4, d0 mod 4), nan, <1x1>, "
+    "memref<3x4xf8E4M3FN, #ttcore.memory_space<l1>>>>",
+]
+
+
+def refusal(text, within=5.0):
+    """The message with which a text is refused: a `LayoutError` naming a column, and soon."""
+    start = time.perf_counter()
+    with pytest.raises(gl.LayoutError, match=r"column \d+") as caught:
+        gl.parse(text)
+    assert time.perf_counter() - start < within
+    return str(caught.value)
+
+
+def column(message):
+    return int(re.search(r"column (\d+)", message).group(1))
+
+
+# --- round trips ---
+
+
+@pytest.mark.parametrize("text", VALID)
+def test_canonical_text_is_printed_as_it_was_read(text):
+    assert str(gl.parse(text)) == text
+
+
+# dtype, a value, and how it is written. Names are the document's (seed 004, `oob_val`).
+OOB = [
+    *(("float32", None, "undef"), ("float32", 0, "zero"), ("float32", 1.0, "one")),
+    *(("float32", math.inf, "inf"), ("float32", -math.inf, "neginf")),
+    *(("float32", math.nan, "nan"), ("float32", -0.0, "-0.0"), ("float32", 3.5, "3.5")),
+    *(("float32", 7, "7.0"), ("float32", 0.1, "0.10000000149011612")),
+    *(("float64", 0.1, "0.1"), ("float64", 1e300, "1e+300"), ("float64", -5e-324, "-5e-324")),
+    *(("float16", 1e6, "inf"), ("bfloat16", 3.5, "3.5"), ("bfloat16", -math.nan, "nan")),
+    *(("float8_e4m3fn", -math.inf, "-448.0"), ("float8_e5m2", math.inf, "inf")),
+    *(("int32", None, "undef"), ("int32", 0, "zero"), ("int32", 1, "one"), ("int32", -7, "-7")),
+    *(("int64", -(2**63), "-9223372036854775808"), ("uint64", 2**64 - 1, "18446744073709551615")),
+    *(("int4", -8, "-8"), ("uint4", 15, "15"), ("bool", True, "one"), ("bool", False, "zero")),
+    *(("complex64", 1j, "1j"), ("complex64", 2.5 - 1j, "(2.5-1j)"), ("complex64", 0, "zero")),
+    *(("complex128", complex(-0.0, 0.0), "(-0+0j)"), ("complex128", complex(0.0, -0.0), "-0j")),
+    *(("complex128", complex(math.inf, 0), "inf"), ("complex128", complex(0, -math.inf), "-infj")),
+]
+
+
+@pytest.mark.parametrize(("dtype", "oob", "word"), OOB)
+def test_padding_value(dtype, oob, word):
+    layout = gl.GridLayout((5, 7), dtype, grid=(2, 2), oob=oob)
+    text = str(layout)
+    assert f"-> (d0, d1), {word}, <2x2>" in text
+    again = gl.parse(text)
+    assert again == layout
+    assert repr(again.oob) == repr(layout.oob)
+    assert type(again.oob) is type(layout.oob)
+
+
+# dtype and its element type in MLIR's text.
+ELEMENTS = [
+    *(("bool", "i1"), ("int4", "i4"), ("int8", "i8"), ("int16", "i16"), ("int32", "i32")),
+    *(("int64", "i64"), ("uint4", "ui4"), ("uint8", "ui8"), ("uint16", "ui16")),
+    *(("uint32", "ui32"), ("uint64", "ui64"), ("float8_e4m3fn", "f8E4M3FN")),
+    *(("float8_e5m2", "f8E5M2"), ("float16", "f16"), ("bfloat16", "bf16"), ("float32", "f32")),
+    *(("float64", "f64"), ("complex64", "complex<f32>"), ("complex128", "complex<f64>")),
+]
+
+
+@pytest.mark.parametrize(("dtype", "element"), ELEMENTS)
+def test_element_type(dtype, element):
+    text = (
+        f"tensor<5x{element}, #ttcore.metal_layout<(d0) -> (d0), undef, <2>, "
+        f"memref<1x!ttcore.tile<4, {element}>, #ttcore.memory_space<l1>>>>"
+    )
+    layout = gl.parse(text)
+    assert layout.dtype == dtype
+    assert str(layout) == text
+
+
+values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.complex_numbers(),
+    st.sampled_from(["undef", "zero", "one", "inf", "neginf", -0.0, 3.5, complex(-0.0, -0.0)]),
+)
+
+
+def with_value(arguments, oob, space):
+    """The layout with that padding value, or with none where its dtype cannot hold it."""
+    try:
+        return gl.GridLayout(**arguments, oob=oob, memory_space=space)
+    except gl.LayoutError as error:
+        assert re.search("no whole number|is complex|oob nan is not a value", str(error))
+        return gl.GridLayout(**arguments, memory_space=space)
+
+
+spaces = st.sampled_from(["system", "mmio", "dram", "l1"])
+
+
+@settings(quick, max_examples=800)
+@given(cases(), values, spaces)
+def test_round_trip(case, oob, space):
+    _, arguments = case
+    layout = with_value(arguments, oob, space)
+    text = str(layout)
+    again = gl.parse(text)
+    assert again == layout
+    assert hash(again) == hash(layout)
+    assert str(again) == text
+    assert again.physical_shape == layout.physical_shape
+    assert again.nbytes == layout.nbytes
+    assert repr(again.oob) == repr(layout.oob)
+
+
+@st.composite
+def written_maps(draw, depth=4):
+    """An affine map of 3 dims as a person may write it, and not as it is printed."""
+
+    def expr(depth):
+        if not depth or draw(st.integers(0, 3)) == 0:
+            return draw(st.sampled_from(["d0", "d1", "d2", "d0", "7", "1"]))
+        a, c = expr(depth - 1), draw(st.sampled_from([1, 2, 3, 4]))
+        b = expr(depth - 1)
+        return draw(
+            st.sampled_from(
+                [f"{a} + ({b})", f"({a} + {b})", f"{c} * ({a})", f"({a}) floordiv {c}"]
+                + [f"({a}) mod {c}", f"({a}) ceildiv {c}", f"({a}) - ({b}) + 40"]
+            )
+        )
+
+    return f"(d0, d1, d2) -> ({expr(depth)}, {expr(depth)})"
+
+
+@settings(quick, max_examples=500)
+@given(written_maps())
+def test_round_trip_of_a_map_that_is_not_written_as_it_prints(linear):
+    try:
+        layout = gl.GridLayout((2, 3, 4), linear=linear)
+    except gl.LayoutError as error:
+        assert "must be >= 0" in str(error)
+        assume(False)
+    assert gl.parse(str(layout)) == layout
+    assert layout.linear(1, 2, 3) == gl.AffineMap.parse(linear)(1, 2, 3)
+
+
+def test_round_trip_of_a_map_that_was_built_and_not_read():
+    d0, d1, d2 = (gl.AffineMap.identity(3).results[k] for k in range(3))
+    for results in (
+        [d0 * 12 + (d1 * 4 + d2)],
+        [d0 + (d1 + (d2 + 1)) + 2],
+        [(d1 + d2 + 1) + (d0 + 2)],
+    ):
+        layout = gl.GridLayout((2, 3, 4), grid=(2,), linear=gl.AffineMap(3, results))
+        assert gl.parse(str(layout)) == layout
+
+
+def test_round_trip_of_empty_shapes():
+    for shape in ((0,), (0, 3), (3, 0), (2, 0, 4), (0, 0), (2, 3, 0)):
+        layout = gl.GridLayout(shape, "int8", grid=(2, 2), tile=(2, 2))
+        assert gl.parse(str(layout)) == layout
+        assert layout.size == 0
+
+
+# --- blanks ---
+
+
+def tokens(layout):
+    """The text in pieces between which blanks mean nothing."""
+    element = re.findall(r"\w+|[<>]", gl.GridLayout((), layout.dtype, (1,)).__str__().split(",")[0])
+    element = element[2:]
+
+    def sizes(dims, last):
+        return [token for n in dims for token in (str(n), "x")][: None if last else -1]
+
+    word = re.search(r"\), ([^,]*), <", str(layout)).group(1)
+    tile = element
+    if layout.tile:
+        face = [",", "face", "<", *sizes(layout.face, False), ">"] if layout.face else []
+        tile = ["!ttcore.tile", "<", *sizes(layout.tile, False), ",", *element, *face, ">"]
+    return [
+        *("tensor", "<", *sizes(layout.shape, True), *element, ","),
+        *("#ttcore.metal_layout", "<", *re.findall(r"->|\w+|[^\w\s]", str(layout.linear)), ","),
+        *(word, ",", "<", *sizes(layout.grid, False), ">", ",", "memref", "<"),
+        *(*sizes(layout.tile_counts, True), *tile, ",", "#ttcore.memory_space", "<"),
+        *(layout.memory_space, ">", ">", ">", ">"),
+    ]
+
+
+@settings(quick, max_examples=300)
+@given(cases(), values, spaces, st.randoms(use_true_random=False))
+def test_blanks_mean_nothing(case, oob, space, random):
+    _, arguments = case
+    layout = with_value(arguments, oob, space)
+    pieces = tokens(layout)
+    assert "".join(pieces) == "".join(str(layout).split())
+    blanks = [" ", "  ", "\n", "\t", "\r\n", " " * 100]
+    text = "".join(random.choice(blanks) + piece for piece in pieces) + random.choice(blanks)
+    assert gl.parse(text) == layout
+
+
+# --- what contradicts itself ---
+
+PLAIN = (
+    "tensor<53x63xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <3x2>, "
+    "memref<18x32xf32, #ttcore.memory_space<l1>>>>"
+)
+AT = PLAIN.index("memref") + 1
+
+# What is changed in PLAIN, to what, the column that is named, and what the message says.
+REFUSED = [
+    # A memref that does not follow: the message says which does.
+    ("18x32xf32", "17x32xf32", AT, "memref 17x32 does not follow .*: 18x32 does.*memref<18x32xf32"),
+    ("18x32xf32", "32x18xf32", AT, "memref 32x18 does not follow .*: 18x32 does"),
+    ("18x32xf32", "18xf32", AT, "memref 18 does not follow .*: 18x32 does"),
+    ("18x32xf32", "f32", AT, "memref .*does not follow .*: 18x32 does"),
+    ("18x32xf32", "18x32x!ttcore.tile<32x32, f32>", AT, "18x32 does not follow .*: 1x1 does"),
+    ("<3x2>", "<4x2>", AT, "18x32 does not follow .*: 14x32 does"),
+    # Elements.
+    ("18x32xf32", "18x32xbf16", AT + 13, "the memref holds bf16, but the tensor f32"),
+    ("18x32xf32", "1x1x!ttcore.tile<32x32, bf16>", AT + 31, "holds bf16, but the tensor f32"),
+    ("53x63xf32", "53x63xf33", 14, "element type 'f33' is not one of i1, .*complex<f64>"),
+    ("53x63xf32", "53x63x", 14, "expected an element type"),
+    ("53x63xf32", "53x63f32", 13, "expected 'x' between sizes and before the element type"),
+    ("53x63xf32", "bfp_bf8", 8, "element type 'bfp_bf8' is not one of"),
+    ("18x32xf32", "1x1x!ttcore.tile<16x16, bfp_bf8>", AT, "'bfp_bf8' needs tile=\\(32, 32\\)"),
+    # Ranks.
+    ("<3x2>", "<3>", AT, "2 results, but the grid \\(3,\\) has rank 1"),
+    ("53x63xf32", "53xf32", AT, "takes 2 dims, but the shape \\(53,\\) has rank 1"),
+    ("18x32xf32", "1x1x!ttcore.tile<2x2x2, f32>", AT, "tile \\(2, 2, 2\\) has rank 3"),
+    ("18x32xf32", "1x1x!ttcore.tile<4x4, f32, face<3x2>>", AT, "face \\(3, 2\\) must .* divide"),
+    # Values.
+    ("<3x2>", "<0x2>", AT, "grid \\(0, 2\\) must hold .* >= 1"),
+    ("undef", "infinite", 61, "'infinite' is not one of undef, zero, one, inf, neginf, nor"),
+    ("undef", "1j", AT - 3, "oob 1j is complex, but the dtype is float32"),
+    ("<l1>", "<l2>", AT, "memory_space 'l2' is not one of system, mmio, dram, l1"),
+    # Maps.
+    ("-> (d0, d1)", "-> (d0, d2)", 56, "no such dim"),
+    ("-> (d0, d1)", "-> (d0, d1 - 1)", AT + 4, "d1 - 1 reaches -1 .* >= 0, so add 1"),
+    ("-> (d0, d1)", "-> (d0, d1 * d0)", 60, "not affine"),
+    ("-> (d0, d1)", "-> (d0, d1 / 4)", 59, "write floordiv"),
+    ("-> (d0, d1)", "-> (d0, d1", 40, "expected an affine map"),
+    # Punctuation and what is around.
+    ("tensor", "tensors", 7, "expected '<', found 's<53x63xf32, '"),
+    ("tensor", "memref", 1, "no known layout starts here"),
+    ("#ttcore.metal_layout", "#tt.metal_layout", 19, "expected '#ttcore.metal_layout'"),
+    ("undef, ", "", 54, "'<3x2>.*"),
+    (">>>>", ">>>", len(PLAIN), "expected '>'"),
+    (">>>>", ">>>>>", len(PLAIN) + 1, "unexpected text after the layout: '>'"),
+    (">>>>", ">>>> x", len(PLAIN) + 2, "unexpected text after the layout: 'x'"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "where", "says"), REFUSED)
+def test_contradiction(old, new, where, says):
+    text = PLAIN.replace(old, new, 1)
+    assert text != PLAIN
+    message = refusal(text)
+    assert re.search(says, message), message
+    assert column(message) == where, message
+
+
+# --- hostile text ---
+
+
+@pytest.mark.parametrize("text", VALID)
+def test_truncated_at_every_column(text):
+    for end in range(len(text)):
+        assert 1 <= column(refusal(text[:end])) <= end + 1, text[:end]
+
+
+def reads_or_refuses(text):
+    start = time.perf_counter()
+    try:
+        layout = gl.parse(text)
+    except gl.LayoutError as error:
+        assert re.search(r"column \d+", str(error)), (text, str(error))
+    else:
+        assert gl.parse(str(layout)) == layout
+    assert time.perf_counter() - start < 5, text
+
+
+CHARACTERS = " \t\nx<>(),.-+*#!0123456789deflmnorstuv_\0\u0663\u00b2\uff15\U0001d7d9é"
+
+
+@settings(quick, max_examples=2000)
+@given(
+    st.sampled_from(VALID),
+    st.lists(
+        st.tuples(st.integers(0, 10**6), st.integers(0, 3), st.sampled_from(CHARACTERS)),
+        min_size=1,
+        max_size=4,
+    ),
+)
+def test_mutated(text, changes):
+    for at, kind, character in changes:
+        at %= len(text)
+        keep = text[at] if kind == 0 else ""
+        put = "" if kind == 1 else character
+        if kind == 3:  # a piece twice
+            put = text[at : at + 7] * 2
+        text = text[:at] + keep + put + text[at + 1 :]
+    reads_or_refuses(text)
+
+
+PIECES = [
+    *("tensor", "<", ">", "2x3x", "f32", ",", "#ttcore.metal_layout", "(d0, d1)", "->", "(d0)"),
+    *("undef", "memref", "!ttcore.tile", "face", "#ttcore.memory_space", "l1", "4", "x", "\0", "("),
+]
+
+
+@settings(quick, max_examples=1000)
+@given(st.lists(st.sampled_from(PIECES), max_size=30), st.text(max_size=5))
+def test_shuffled_pieces(pieces, tail):
+    reads_or_refuses("tensor<" + "".join(pieces) + tail)
+    reads_or_refuses(tail + "".join(pieces))
+
+
+def text_of(
+    shape="53x63xf32", linear="(d0, d1) -> (d0, d1)", oob="undef", grid="3x2", memref="18x32xf32"
+):
+    return (
+        f"tensor<{shape}, #ttcore.metal_layout<{linear}, {oob}, <{grid}>, "
+        f"memref<{memref}, #ttcore.memory_space<l1>>>>"
+    )
+
+
+NINES = "9" * 5000
+LONG = 60_000
+
+# Numbers that would take the memory or the time, nesting that would take the stack.
+HOSTILE = {
+    "size": text_of(shape=f"{NINES}x63xf32"),
+    "size of 20 digits": text_of(shape="99999999999999999999x63xf32"),
+    "size over 2**62": text_of(shape=f"{2**62 + 1}x63xf32"),
+    "sizes whose product is over 2**62": text_of(shape=f"{2**40}x{2**40}xf32"),
+    "grid": text_of(grid=f"{2**62}x{2**62}"),
+    "grid of 5000 digits": text_of(grid=f"{NINES}x2"),
+    "tile": text_of(memref=f"1x1x!ttcore.tile<{2**62}x{2**62}, f32>"),
+    "tile of 5000 digits": text_of(memref=f"1x1x!ttcore.tile<{NINES}x2, f32>"),
+    "face": text_of(memref=f"1x1x!ttcore.tile<32x32, f32, face<{NINES}>>"),
+    "memref": text_of(memref=f"{2**62}x{2**62}xf32"),
+    "rank of the shape": text_of(shape="1x" * 20_000 + "f32"),
+    "rank of the grid": text_of(grid="x".join("1" * 20_000)),
+    "rank of the memref": text_of(memref="1x" * 20_000 + "f32"),
+    "rank of the tile": text_of(memref=f"1x1x!ttcore.tile<{'x'.join('1' * 20_000)}, f32>"),
+    "dims of the map": text_of(linear=f"({', '.join(f'd{k}' for k in range(7000))}) -> (d0, d1)"),
+    "results of the map": text_of(linear=f"(d0, d1) -> ({', '.join(['d0'] * 10_000)})"),
+    "open parentheses": text_of(linear="(" * LONG),
+    "nested parentheses": text_of(linear=f"(d0, d1) -> ({'(' * 20_000}d0{')' * 20_000}, d1)"),
+    "closed parentheses": text_of(linear=")" * LONG),
+    "minus signs": text_of(linear=f"(d0, d1) -> ({'-' * LONG}d0, d1)"),
+    "terms": text_of(linear=f"(d0, d1) -> (d0{' + d1' * 10_000}, d1)"),
+    "divisions": text_of(linear=f"(d0, d1) -> (d0{' floordiv 2' * 5_000}, d1)"),
+    "constant": text_of(linear=f"(d0, d1) -> (d0 + {NINES}, d1)"),
+    "constant of int64": text_of(linear=f"(d0, d1) -> (d0 + {2**63 - 1}, d1)"),
+    "constants that overflow together": text_of(
+        linear=f"(d0, d1) -> (d0 + {2**63 - 1} + {2**63 - 1}, d1)"
+    ),
+    "factors that overflow together": text_of(linear=f"(d0, d1) -> (d0 * {2**40} * {2**40}, d1)"),
+    "stride": text_of(linear=f"(d0, d1) -> (d0 * {2**61}, d1)"),
+    "divisor of 0": text_of(linear="(d0, d1) -> (d0 floordiv 0, d1)"),
+    "divisor below 0": text_of(linear="(d0, d1) -> (d0 mod -3, d1)"),
+    "oob of letters": text_of(oob="e" * LONG),
+    "oob in parentheses": text_of(oob="(" * LONG),
+    "oob with an underscore": text_of(oob="1_000"),
+    "oob in other digits": text_of(oob="\u0663"),
+    "element type": text_of(shape="2x3x" + "f" * LONG),
+    "blanks": text_of()[:-1] + " " * LONG,
+    "blanks only": " " * LONG,
+    "1 MB": text_of() + " " * 2**20,
+    "1 MB of tensors": "tensor<" * 150_000,
+    "1 MB of digits": "tensor<" + "9" * 2**20,
+    "1 MB of parentheses": text_of(linear="(" * 2**20),
+    "NUL": "\0",
+    "NUL inside": text_of(shape="53x\0063xf32"),
+    "NUL at the end": text_of() + "\0",
+    "Arabic digits": text_of(shape="\u0665\u0663x63xf32"),
+    "full-width digits": text_of(grid="\uff13x2"),
+    "superscripts": text_of(shape="53x6\u00b2xf32"),
+    "mathematical digits in the map": text_of(linear="(d0, d1) -> (d0 * \U0001d7d9, d1)"),
+    "no-break space": text_of(shape="53x\u00a063xf32"),
+    "a form feed": text_of(shape="53x\f63xf32"),
+    "a lone surrogate": text_of(shape="53x\ud80063xf32"),
+    "nothing": "",
+    "a byte-order mark": "\ufeff" + text_of(),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile(name):
+    text = HOSTILE[name]
+    message = refusal(text)
+    assert 1 <= column(message) <= len(text) + 1
+
+
+@pytest.mark.parametrize(
+    "value", [None, 5, 2.5, b"tensor<f32>", bytearray(b"x"), ["tensor"], ("a",), {}, object, True]
+)
+def test_not_a_text(value):
+    assert f"must be a str, not {type(value).__name__}" in refusal(value)
+
+
+def test_large_numbers_that_are_allowed_take_no_memory_and_no_time():
+    text = text_of(f"{2**31}x{2**30}xbf16", grid="1024x1", memref=f"{2**21}x{2**30}xbf16")
+    start = time.perf_counter()
+    layout = gl.parse(text)
+    assert layout.nbytes == 2**62
+    assert layout.locate((2**31 - 1, 5)).offset == (2**21 - 1) * 2**30 + 5
+    assert layout.padded_regions() == []
+    assert time.perf_counter() - start < 2
+
+
+def test_numbers_with_many_digits_are_values_of_the_padding():
+    """Integers saturate, floats overflow to inf, at any length."""
+    for digits in ("1" + "0" * 320, NINES):
+        for dtype, element, high in (("float32", "f32", math.inf), ("int8", "i8", 127)):
+            memref, shape = f"18x32x{element}", f"53x63x{element}"
+            assert gl.parse(text_of(shape, oob=digits, memref=memref)).oob == high, dtype
+            low = -128 if dtype == "int8" else -math.inf
+            assert gl.parse(text_of(shape, oob=f"-{digits}", memref=memref)).oob == low
