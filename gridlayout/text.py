@@ -110,6 +110,7 @@ class _Reader:
         return found.group()
 
     def number(self) -> int:
+        self.skip()
         at = self.at
         digits = self.match(r"[0-9]+", "a number")
         if len(digits) > 19 or int(digits) > 2**62:
@@ -206,6 +207,7 @@ def _read_map(reader: _Reader) -> AffineMap:
 
 
 def _read_oob(reader: _Reader) -> dtypes.Scalar | None:
+    reader.skip()
     at = reader.at
     word = reader.match(r"[-+.A-Za-z0-9()]+", f"one of {', '.join(dtypes.OOB_NAMES)}, or a number")
     if word in dtypes.OOB_NAMES:

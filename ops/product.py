@@ -209,10 +209,15 @@ def _local(a: jax.Array, layout: GridLayout, k: int) -> tuple[int, int]:
 def _gathered(a: jax.Array, axes: tuple[str, ...], at: int) -> jax.Array:
     """All devices' parts along dim `at`, in one dim.
 
-    XLA gathers along the first dim, one block after another; a transpose then puts them in place.
+    XLA gathers along the first dim block after block; along a later one it takes several times as
+    long on CPUs, so a transpose does that here.
     """
-    blocks = lax.all_gather(a, axes, axis=0, tiled=False)
-    blocks = jnp.moveaxis(blocks, 0, at)
+    if prod(a.shape[:at]) == 1:
+        lead = a.shape[:at]
+        return lax.all_gather(a.reshape(a.shape[at:]), axes, axis=0, tiled=True).reshape(
+            *lead, -1, *a.shape[at + 1 :]
+        )
+    blocks = jnp.moveaxis(lax.all_gather(a, axes, axis=0, tiled=False), 0, at)
     return blocks.reshape(*a.shape[:at], -1, *a.shape[at + 1 :])
 
 

@@ -5,7 +5,6 @@ import re
 import time
 
 import pytest
-from brute import Brute
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from random_layouts import cases
@@ -119,8 +118,9 @@ def with_value(arguments, oob, space):
     try:
         return gl.GridLayout(**arguments, oob=oob, memory_space=space)
     except gl.LayoutError as error:
-        assert re.search("no whole number|is complex|oob nan is not a value", str(error))
-        return gl.GridLayout(**arguments, memory_space=space)
+        reason = str(error)
+    assert re.search("no whole number|is complex|oob nan is not a value", reason)
+    return gl.GridLayout(**arguments, memory_space=space)
 
 
 spaces = st.sampled_from(["system", "mmio", "dram", "l1"])
@@ -152,8 +152,10 @@ def written_maps(draw, depth=4):
         b = expr(depth - 1)
         return draw(
             st.sampled_from(
-                [f"{a} + ({b})", f"({a} + {b})", f"{c} * ({a})", f"({a}) floordiv {c}"]
-                + [f"({a}) mod {c}", f"({a}) ceildiv {c}", f"({a}) - ({b}) + 40"]
+                [
+                    *(f"{a} + ({b})", f"({a} + {b})", f"{c} * ({a})", f"({a}) - ({b}) + 40"),
+                    *(f"({a}) floordiv {c}", f"({a}) mod {c}", f"({a}) ceildiv {c}"),
+                ]
             )
         )
 
@@ -163,13 +165,11 @@ def written_maps(draw, depth=4):
 @settings(quick, max_examples=500)
 @given(written_maps())
 def test_round_trip_of_a_map_that_is_not_written_as_it_prints(linear):
-    try:
-        layout = gl.GridLayout((2, 3, 4), linear=linear)
-    except gl.LayoutError as error:
-        assert "must be >= 0" in str(error)
-        assume(False)
+    index_map = gl.AffineMap.parse(linear)
+    assume(all(low >= 0 for low, _ in index_map.range((2, 3, 4))))
+    layout = gl.GridLayout((2, 3, 4), linear=linear)
     assert gl.parse(str(layout)) == layout
-    assert layout.linear(1, 2, 3) == gl.AffineMap.parse(linear)(1, 2, 3)
+    assert layout.linear(1, 2, 3) == index_map(1, 2, 3)
 
 
 def test_round_trip_of_a_map_that_was_built_and_not_read():
@@ -233,49 +233,49 @@ PLAIN = (
     "tensor<53x63xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <3x2>, "
     "memref<18x32xf32, #ttcore.memory_space<l1>>>>"
 )
-AT = PLAIN.index("memref") + 1
 
-# What is changed in PLAIN, to what, the column that is named, and what the message says.
+# What is changed in PLAIN, to what, what stands at the column that is named ("" is the end), and
+# what the message says.
 REFUSED = [
     # A memref that does not follow: the message says which does.
-    ("18x32xf32", "17x32xf32", AT, "memref 17x32 does not follow .*: 18x32 does.*memref<18x32xf32"),
-    ("18x32xf32", "32x18xf32", AT, "memref 32x18 does not follow .*: 18x32 does"),
-    ("18x32xf32", "18xf32", AT, "memref 18 does not follow .*: 18x32 does"),
-    ("18x32xf32", "f32", AT, "memref .*does not follow .*: 18x32 does"),
-    ("18x32xf32", "18x32x!ttcore.tile<32x32, f32>", AT, "18x32 does not follow .*: 1x1 does"),
-    ("<3x2>", "<4x2>", AT, "18x32 does not follow .*: 14x32 does"),
+    ("18x32xf32", "17x32xf32", "memref", "memref 17x32 does not .*: 18x32 does.*memref<18x32xf32"),
+    ("18x32xf32", "32x18xf32", "memref", "memref 32x18 does not follow .*: 18x32 does"),
+    ("18x32xf32", "18xf32", "memref", "memref 18 does not follow .*: 18x32 does"),
+    ("18x32xf32", "f32", "memref", "memref .*does not follow .*: 18x32 does"),
+    ("18x32xf32", "18x32x!ttcore.tile<32x32, f32>", "memref", "18x32 does not .*: 1x1 does"),
+    ("<3x2>", "<4x2>", "memref", "18x32 does not follow .*: 14x32 does"),
     # Elements.
-    ("18x32xf32", "18x32xbf16", AT + 13, "the memref holds bf16, but the tensor f32"),
-    ("18x32xf32", "1x1x!ttcore.tile<32x32, bf16>", AT + 31, "holds bf16, but the tensor f32"),
-    ("53x63xf32", "53x63xf33", 14, "element type 'f33' is not one of i1, .*complex<f64>"),
-    ("53x63xf32", "53x63x", 14, "expected an element type"),
-    ("53x63xf32", "53x63f32", 13, "expected 'x' between sizes and before the element type"),
-    ("53x63xf32", "bfp_bf8", 8, "element type 'bfp_bf8' is not one of"),
-    ("18x32xf32", "1x1x!ttcore.tile<16x16, bfp_bf8>", AT, "'bfp_bf8' needs tile=\\(32, 32\\)"),
+    ("18x32xf32", "18x32xbf16", "bf16", "the memref holds bf16, but the tensor f32"),
+    ("18x32xf32", "1x1x!ttcore.tile<32x32, bf16>", "bf16", "holds bf16, but the tensor f32"),
+    ("53x63xf32", "53x63xf33", "f33", "element type 'f33' is not one of i1, .*complex<f64>"),
+    ("53x63xf32", "53x63x", ", #tt", "expected an element type"),
+    ("53x63xf32", "53x63f32", "f32", "expected 'x' between sizes and before the element type"),
+    ("53x63xf32", "bfp_bf8", "bfp_bf8", "element type 'bfp_bf8' is not one of"),
+    ("18x32xf32", "1x1x!ttcore.tile<16x16, bfp_bf8>", "memref", r"'bfp_bf8' needs tile=\(32, 32\)"),
     # Ranks.
-    ("<3x2>", "<3>", AT, "2 results, but the grid \\(3,\\) has rank 1"),
-    ("53x63xf32", "53xf32", AT, "takes 2 dims, but the shape \\(53,\\) has rank 1"),
-    ("18x32xf32", "1x1x!ttcore.tile<2x2x2, f32>", AT, "tile \\(2, 2, 2\\) has rank 3"),
-    ("18x32xf32", "1x1x!ttcore.tile<4x4, f32, face<3x2>>", AT, "face \\(3, 2\\) must .* divide"),
+    ("<3x2>", "<3>", "memref", r"2 results, but the grid \(3,\) has rank 1"),
+    ("53x63xf32", "53xf32", "memref", r"takes 2 dims, but the shape \(53,\) has rank 1"),
+    ("18x32xf32", "1x1x!ttcore.tile<2x2x2, f32>", "memref", r"tile \(2, 2, 2\) has rank 3"),
+    ("18x32xf32", "1x!ttcore.tile<4x4, f32, face<3x2>>", "memref", r"face \(3, 2\) .* divide"),
     # Values.
-    ("<3x2>", "<0x2>", AT, "grid \\(0, 2\\) must hold .* >= 1"),
-    ("undef", "infinite", 61, "'infinite' is not one of undef, zero, one, inf, neginf, nor"),
-    ("undef", "1j", AT - 3, "oob 1j is complex, but the dtype is float32"),
-    ("<l1>", "<l2>", AT, "memory_space 'l2' is not one of system, mmio, dram, l1"),
+    ("<3x2>", "<3 x  5000000000000000000>", "5000", r"5000000000000000000 is over 2\*\*62"),
+    ("<3x2>", "<0x2>", "memref", r"grid \(0, 2\) must hold .* >= 1"),
+    ("undef", "infinite", "infinite", "'infinite' is not one of undef, .*inf, neginf, nor"),
+    ("undef", "1j", "memref", "oob 1j is complex, but the dtype is float32"),
+    ("<l1>", "<l2>", "memref", "memory_space 'l2' is not one of system, mmio, dram, l1"),
     # Maps.
-    ("-> (d0, d1)", "-> (d0, d2)", 56, "no such dim"),
-    ("-> (d0, d1)", "-> (d0, d1 - 1)", AT + 4, "d1 - 1 reaches -1 .* >= 0, so add 1"),
-    ("-> (d0, d1)", "-> (d0, d1 * d0)", 60, "not affine"),
-    ("-> (d0, d1)", "-> (d0, d1 / 4)", 59, "write floordiv"),
-    ("-> (d0, d1)", "-> (d0, d1", 40, "expected an affine map"),
-    # Punctuation and what is around.
-    ("tensor", "tensors", 7, "expected '<', found 's<53x63xf32, '"),
-    ("tensor", "memref", 1, "no known layout starts here"),
-    ("#ttcore.metal_layout", "#tt.metal_layout", 19, "expected '#ttcore.metal_layout'"),
-    ("undef, ", "", 54, "'<3x2>.*"),
-    (">>>>", ">>>", len(PLAIN), "expected '>'"),
-    (">>>>", ">>>>>", len(PLAIN) + 1, "unexpected text after the layout: '>'"),
-    (">>>>", ">>>> x", len(PLAIN) + 2, "unexpected text after the layout: 'x'"),
+    ("-> (d0, d1)", "-> (d0, d2)", "d2", "no such dim, found 'd2'"),
+    ("-> (d0, d1)", "-> (d0, d1 - 1)", "memref", "d1 - 1 reaches -1 .* >= 0, so add 1"),
+    ("-> (d0, d1)", "-> (d0, d1 * d0)", "* d0", "not affine; one factor must be a constant"),
+    ("-> (d0, d1)", "-> (d0, d1 / 4)", "/", "write floordiv"),
+    ("-> (d0, d1)", "-> (d0, d1", "(d0", "expected an affine map"),
+    # Punctuation, and what is around.
+    ("tensor", "tensors", "s<53", "expected '<', found 's<53x63xf32,'"),
+    ("tensor", "memref", "memref", "no known layout starts here; known: tensor<"),
+    ("#ttcore.metal_layout", "#tt.metal_layout", "#tt", "expected '#ttcore.metal_layout'"),
+    ("undef, ", "", "<3x2>", "expected one of undef, .*or a number, found '<3x2>"),
+    (">>>>", ">>>", "", "expected '>'"),
+    (">>>>", ">>>>, x", ", x", "unexpected text after the layout: ', x'"),
 ]
 
 
@@ -285,7 +285,7 @@ def test_contradiction(old, new, where, says):
     assert text != PLAIN
     message = refusal(text)
     assert re.search(says, message), message
-    assert column(message) == where, message
+    assert column(message) == (text.index(where) if where else len(text)) + 1, message
 
 
 # --- hostile text ---
@@ -298,14 +298,16 @@ def test_truncated_at_every_column(text):
 
 
 def reads_or_refuses(text):
-    start = time.perf_counter()
+    start, layout, message = time.perf_counter(), None, ""
     try:
         layout = gl.parse(text)
     except gl.LayoutError as error:
-        assert re.search(r"column \d+", str(error)), (text, str(error))
+        message = str(error)
+    assert time.perf_counter() - start < 5, text
+    if layout is None:
+        assert re.search(r"column \d+", message), (text, message)
     else:
         assert gl.parse(str(layout)) == layout
-    assert time.perf_counter() - start < 5, text
 
 
 CHARACTERS = " \t\nx<>(),.-+*#!0123456789deflmnorstuv_\0\u0663\u00b2\uff15\U0001d7d9é"
@@ -435,7 +437,6 @@ def test_large_numbers_that_are_allowed_take_no_memory_and_no_time():
     layout = gl.parse(text)
     assert layout.nbytes == 2**62
     assert layout.locate((2**31 - 1, 5)).offset == (2**21 - 1) * 2**30 + 5
-    assert layout.padded_regions() == []
     assert time.perf_counter() - start < 2
 
 
