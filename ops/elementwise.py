@@ -106,17 +106,18 @@ def known(eqn: Any, facts: Sequence[Any], kinds: Sequence[Any]) -> dtypes.Scalar
         facts = [facts[0], *(facts[1 + int(facts[0])],) * (len(facts) - 1)]
     if any(f is None for f in facts):
         return None
-    params = tuple(sorted((k, p) for k, p in eqn.params.items() if _hashable(p)))
-    key = tuple(repr(f) for f in facts)
-    return _known(eqn.primitive, params, tuple(facts), tuple(map(str, kinds)), key)
-
-
-def _hashable(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, str, np.dtype, type(None), tuple, type))
+    params = tuple(sorted(eqn.params.items()))
+    key = (eqn.primitive, params, tuple(map(repr, facts)), tuple(map(str, kinds)))
+    try:
+        return _known(key, tuple(facts))
+    except TypeError:  # a parameter that can't be hashed
+        return None
 
 
 @lru_cache(maxsize=4096)
-def _known(primitive: Any, params: Any, facts: Any, kinds: Any, key: Any) -> dtypes.Scalar | None:
+def _known(key: Any, facts: Any) -> dtypes.Scalar | None:
+    # The key spells facts out: 1, 1.0 and True are equal, and so are 0.0 and -0.0.
+    primitive, params, _, kinds = key
     with jax.ensure_compile_time_eval():
         args = [jnp.asarray(f, jnp.dtype(kind)) for f, kind in zip(facts, kinds, strict=True)]
         out = primitive.bind(*args, **dict(params))

@@ -4,9 +4,10 @@ A registered pytree of one leaf, the placed array; layout and device grid are st
 through jit, grad, vmap, scan and `jax.tree_util` unchanged. Under vmap the leaf has batch dims in
 front, which the layout does not speak of.
 
-What the layout says of the padding (`oob`) is true of the leaf it was said of. A pytree function
-may put another array in its place (`jax.tree.map(jnp.exp, x)`, a gradient): then the layout comes
-back with an undef `oob`, so that nothing is ever computed on a claim that no longer holds.
+What the layout says of the padding (`oob`) is true of the leaf it was said of. Wherever JAX puts
+another array in its place (`jax.tree.map(jnp.exp, x)`, a gradient, the inside of a jit), the layout
+comes back with an undef `oob`, so that nothing is ever computed on a claim that may not hold. Calls
+of this library's own functions hand claims on.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from jax import lax
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
 from gridlayout.ops import packing
-from gridlayout.program import host_fill, pack_host
+from gridlayout.program import host_fill, pack_host, unpack_host
 from gridlayout.sharding.device_grid import DeviceGrid
 
 if TYPE_CHECKING:
@@ -119,12 +120,18 @@ class GridArray:
     def to_logical(self) -> jax.Array:
         """The logical array, a `jax.Array` that every device holds whole; in multi-process too."""
         with self.device.active():
-            return _to_logical(self)
+            return _to_logical(self.storage, self.layout, self.device)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError("a GridArray has no logical array to share: copy=False can't be met")
-        array = np.asarray(self.to_logical())
+        if self.storage.is_fully_addressable and self.storage.ndim == len(
+            self.layout.physical_shape
+        ):
+            storage = np.asarray(self.storage)
+            array = unpack_host(storage[tuple(map(slice, self.layout.physical_shape))], self.layout)
+        else:
+            array = np.asarray(self.to_logical())
         return array if dtype is None else array.astype(dtype)
 
     def with_oob(self, oob: Any) -> GridArray:
@@ -163,40 +170,31 @@ class GridArray:
 
 
 class _Meta:
-    """The static part of the pytree, and which leaf it was said of."""
+    """The static part of the pytree, and which leaf its claim about padding is true of."""
 
     def __init__(self, x: GridArray) -> None:
         self.layout, self.device = x.layout, x.device
-        self.traced = isinstance(x.storage, jax.core.Tracer)
         self.leaf: weakref.ref[Any] | None = None
         with suppress(TypeError):  # of leaves of JAX's own, such as None
             self.leaf = weakref.ref(x.storage)
 
+    # Without the claim: a loop's carry, or a compiled program, is for any padding.
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Meta) and (self.layout, self.device) == (
-            other.layout,
-            other.device,
-        )
+        if not isinstance(other, _Meta) or self.device != other.device:
+            return False
+        return self.layout.with_oob(None) == other.layout.with_oob(None)
 
     def __hash__(self) -> int:
-        return hash((self.layout, self.device))
+        return hash((self.layout.with_oob(None), self.device))
 
     def __repr__(self) -> str:
-        return f"{self.layout!r} on {self.device!r}"
+        return f"{self.layout.with_oob(None)!r} on {self.device!r}"
 
     def rebuild(self, children: Any) -> GridArray:
-        """The `GridArray` of another leaf; claims about padding stay only with the same data.
-
-        The same data is the same object, or a tracer for a concrete array and back: that is how a
-        JAX transformation hands arguments in and results out.
-        """
+        """The `GridArray` of a leaf; its padding is undef unless the leaf is the same."""
         (storage,) = children
-        layout = self.layout
         same = self.leaf is not None and self.leaf() is storage
-        if layout.oob is not None and not same:
-            crossing = isinstance(storage, jax.core.Tracer) != self.traced
-            layout = layout if crossing else layout.with_oob(None)
-        return GridArray(storage, layout, self.device)
+        return GridArray(storage, self.layout if same else self.layout.with_oob(None), self.device)
 
 
 jax.tree_util.register_pytree_with_keys(
@@ -302,16 +300,21 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
 _place = partial(jax.jit, static_argnums=(1, 2))(place)
 
 
-@jax.jit
-def _to_logical(x: GridArray) -> jax.Array:
-    batch = x.storage.ndim - len(x.layout.physical_shape)
-    unpack = partial(packing.unpack, layout=x.layout)
-    for _ in range(batch):
-        unpack = jax.vmap(unpack)
-    # Gathered first: XLA would split an unpack of shards into masked sums, and -0.0 + 0.0 is 0.0.
-    storage = lax.with_sharding_constraint(x.storage, x.device.replicated)
-    physical = storage[(..., *(slice(n) for n in x.layout.physical_shape))]
-    return lax.with_sharding_constraint(unpack(physical), x.device.replicated)
+@partial(jax.jit, static_argnums=(1, 2))
+def _to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
+    batch = storage.ndim - len(layout.physical_shape)
+
+    def moved(storage: jax.Array, fill: jax.Array) -> jax.Array:
+        # Gathered first: XLA would split the unpacking of shards into masked sums, and -0.0 + 0.0
+        # is 0.0.
+        storage = lax.with_sharding_constraint(storage, device.replicated)
+        physical = storage[(..., *(slice(n) for n in layout.physical_shape))]
+        unpack = partial(packing.moved_back, layout=layout, path="program", fill=fill)
+        for _ in range(batch):
+            unpack = jax.vmap(unpack)
+        return lax.with_sharding_constraint(unpack(physical), device.replicated)
+
+    return packing.bitwise(moved, storage, jnp.zeros((), layout.dtype))
 
 
 @partial(jax.jit, static_argnums=(1, 2))

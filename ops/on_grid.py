@@ -7,11 +7,13 @@ layouts.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
@@ -53,10 +55,7 @@ def on_grid(
     """
     if isinstance(fn, OnGrid):
         fn = fn.fn
-    try:
-        return _on_grid(fn, device, policy)
-    except TypeError:  # a function that can't be hashed has no cache
-        return OnGrid(fn, device, policy)
+    return OnGrid(fn, device, policy)
 
 
 @dataclass(frozen=True)
@@ -74,9 +73,9 @@ class OnGrid:
     def __init__(self, fn: Callable[..., Any], device: DeviceGrid | None, policy: Policy | None):
         if not callable(fn):
             raise LayoutError(f"on_grid takes a function, not {type(fn).__name__}")
-        self.fn, self.device, self.policy = fn, device, policy or same_grid_and_tile
+        self.fn, self.device = fn, device
         self.__wrapped__ = fn
-        self._run = partial(jax.jit, static_argnums=(1,))(self._traced)
+        self._program = _program(fn, policy or same_grid_and_tile)
 
     def __repr__(self) -> str:
         return f"on_grid({getattr(self.fn, '__name__', repr(self.fn))})"
@@ -87,7 +86,7 @@ class OnGrid:
             return self.fn(*args, **kwargs)
         arrays, static = call
         with static.device.active():
-            return _given(self._run(_kept(arrays), static))
+            return _given(self._program.run(_kept(arrays), static))
 
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """What a call with these arguments does, primitive by primitive, without running it."""
@@ -95,7 +94,8 @@ class OnGrid:
             raise LayoutError("report: no argument is a GridArray, and on_grid was given no device")
         rows: list[Any] = []
         with call[1].device.active():
-            jax.eval_shape(lambda kept: self._traced(kept, call[1], rows), _kept(call[0]))
+            trace = partial(self._program.traced, static=call[1], rows=rows)
+            jax.eval_shape(trace, _kept(call[0]))
         return Report(tuple(rows))
 
     def _split(self, args: Any, kwargs: Any) -> tuple[list[Any], _Static] | None:
@@ -125,8 +125,18 @@ class OnGrid:
                 raise LayoutError(f"{x!r} has batch dims: map over them with jax.vmap")
         return dynamic, _Static(structure, static, devices.pop())
 
-    def _traced(self, kept: Sequence[Any], static: _Static, rows: Any = None) -> Any:
+
+class _Program:
+    """What is compiled of a function: kept as long as the function, and shared by its `OnGrid`s."""
+
+    def __init__(self, fn: Any, policy: Policy) -> None:
+        self.fn, self.policy = fn, policy  # fn: a reference to the function that does not hold it
+        self.run = partial(jax.jit, static_argnums=(1,))(self.traced)
+
+    def traced(self, kept: Sequence[Any], static: _Static, rows: Any = None) -> Any:
+        """The call as a traced program: jit's view of it."""
         dynamic = _given(kept)
+        fn = self.fn()
         template = next((x.layout for x in dynamic if _is_grid(x)), None)
         ctx = Context(static.device, self.policy, template)
         values = [_enter(ctx, x) for x in dynamic]
@@ -136,7 +146,7 @@ class OnGrid:
             for i, leaf in static.leaves:
                 leaves.insert(i, leaf)
             args, kwargs = jax.tree.unflatten(static.structure, leaves)
-            return self.fn(*args, **kwargs)
+            return fn(*args, **kwargs)
 
         token = _tracing.set(True)
         try:
@@ -148,6 +158,16 @@ class OnGrid:
         if rows is not None:
             rows += ctx.rows
         return _kept(jax.tree.unflatten(jax.tree.structure(shapes), outs))
+
+
+_programs: WeakKeyDictionary[Any, dict[Policy, _Program]] = WeakKeyDictionary()
+
+
+def _program(fn: Callable[..., Any], policy: Policy) -> _Program:
+    try:
+        return _programs.setdefault(fn, {}).setdefault(policy, _Program(weakref.ref(fn), policy))
+    except TypeError:  # a function that can't be hashed, or not weakly referenced, is not shared
+        return _Program(lambda: fn, policy)
 
 
 @partial(
@@ -174,9 +194,6 @@ def _given(tree: Any) -> Any:
         return GridArray(x.storage, x.layout, x.device) if isinstance(x, _Kept) else x
 
     return jax.tree.map(give, tree, is_leaf=lambda x: isinstance(x, _Kept))
-
-
-_on_grid = lru_cache(maxsize=1024)(OnGrid)
 
 
 def _is_grid(x: Any) -> bool:

@@ -66,7 +66,7 @@ def _is_operand(leaf: Any) -> bool:
     )
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=512)
 def _with_static(fn: Any, structure: Any, fixed: Any) -> OnGrid:
     def call(*operands: Any) -> Any:
         leaves = list(operands)

@@ -106,7 +106,6 @@ def fill_value(layout: Layout) -> jax.Array:
     return jnp.asarray(host_fill(layout))
 
 
-_Moved = Callable[[jax.Array, Layout, str, jax.Array], jax.Array]
 # XLA may compute with these in a wider type, which changes NaN payloads: move their bits instead.
 _AS_BITS = {"bfloat16": jnp.uint16, "float8_e4m3fn": jnp.uint8, "float8_e5m2": jnp.uint8}
 
@@ -114,36 +113,36 @@ _AS_BITS = {"bfloat16": jnp.uint16, "float8_e4m3fn": jnp.uint8, "float8_e5m2": j
 @partial(jax.jit, static_argnums=(1, 2))
 def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:
     """`pack` without its checks."""
-    return _bitwise(_pack, x, layout, path)
+    moved = partial(_packed, layout=layout, path=path)
+    return bitwise(lambda x, fill: moved(x, fill=fill), x, fill_value(layout))
 
 
 @partial(jax.jit, static_argnums=(1, 2))
 def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
-    return _bitwise(_moved_back, physical, layout, path)
+    moved = partial(moved_back, layout=layout, path=path)
+    return bitwise(lambda x, fill: moved(x, fill=fill), physical, jnp.zeros((), layout.dtype))
 
 
-@partial(jax.custom_jvp, nondiff_argnums=(0, 2, 3))
-def _bitwise(moved: _Moved, x: jax.Array, layout: Layout, path: str) -> jax.Array:
-    """Data moved as it is, bit by bit; derivatives move as numbers, since the move is linear."""
-    fill = fill_value(layout)
-    if layout.dtype.name not in _AS_BITS:
-        return moved(x, layout, path, fill)
-    kind = _AS_BITS[layout.dtype.name]
-    fill, bits = (lax.bitcast_convert_type(array, kind) for array in (fill, x))
-    return lax.bitcast_convert_type(moved(bits, layout, path, fill), layout.dtype)
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: jax.Array) -> jax.Array:
+    """`moved(x, fill)`, which only moves data, bit by bit; its derivative moves numbers."""
+    if x.dtype.name not in _AS_BITS:
+        return moved(x, fill)
+    kind = _AS_BITS[x.dtype.name]
+    bits = moved(*(lax.bitcast_convert_type(array, kind) for array in (x, fill)))
+    return lax.bitcast_convert_type(bits, x.dtype)
 
 
-@_bitwise.defjvp
-def _(moved: _Moved, layout: Layout, path: str, primals: Any, tangents: Any) -> Any:
-    (x,), (tangent,) = primals, tangents
-    out = _bitwise(moved, x, layout, path)
+@bitwise.defjvp
+def _(moved: Callable[..., jax.Array], primals: Any, tangents: Any) -> Any:
+    out = bitwise(moved, *primals)
+    tangent = tangents[0]
     if tangent.dtype == jax.dtypes.float0:  # integers have no derivative
         return out, np.zeros(out.shape, jax.dtypes.float0)
-    zero = jnp.zeros((), tangent.dtype)
-    return out, moved(tangent, layout, path, zero)
+    return out, moved(tangent, jnp.zeros((), tangent.dtype))
 
 
-def _pack(x: jax.Array, layout: Layout, path: str, fill: jax.Array) -> jax.Array:
+def _packed(x: jax.Array, layout: Layout, path: str, fill: jax.Array) -> jax.Array:
     if path == "gather":
         return _scatter(x, layout.index_map, layout.physical_shape, fill)
     for move in moves(layout):
@@ -161,7 +160,8 @@ def _pack(x: jax.Array, layout: Layout, path: str, fill: jax.Array) -> jax.Array
     return x
 
 
-def _moved_back(x: jax.Array, layout: Layout, path: str, fill: jax.Array) -> jax.Array:
+def moved_back(x: jax.Array, layout: Layout, path: str, fill: jax.Array) -> jax.Array:
+    """A physical array's logical one, by moves alone; `fill` has its dtype and is never seen."""
     if path == "gather":
         return _gather(x, layout.index_map, layout.shape)
     for move in reversed(moves(layout)):

@@ -1,0 +1,166 @@
+"""Layouts of every kind over small shapes, and arrays in them whose padding is poisoned.
+
+The judge of the tests that run on devices: it asks a layout only where single elements live
+(`locate`), in plain Python, and never for its array program, its inverse or its masks.
+"""
+
+import itertools
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import gridlayout as gl
+
+# What each linear map is a case of, by rank of the tensor. `{n}` is filled in with an extent.
+LINEAR = {
+    1: {
+        "twice": "(d0) -> (d0, d0)",
+        "gap": "(d0) -> (d0 * 2 + 3)",
+        "digits": "(d0) -> (d0 floordiv 3, d0 mod 3)",
+        "reversed": "(d0) -> (-d0 + {0})",
+    },
+    2: {
+        "transposed": "(d0, d1) -> (d1, d0)",
+        "bumped stride": "(d0, d1) -> (d0 * ({1} + 3) + d1)",
+        "gap": "(d0, d1) -> (d0 * 2 + 1, d1)",
+        "flip and gap": "(d0, d1) -> (-d0 + {0}, d1 * 3)",
+        "twice": "(d0, d1) -> (d0, d0, d1)",
+        "documented twice": "(d0, d1) -> (d0 * {1} + d1, d1)",
+        "digits": "(d0, d1) -> (d1 floordiv 4, d0 * 4 + d1 mod 4)",
+        "staircase": "(d0, d1) -> (d0 + d1, d1)",
+    },
+    3: {
+        "joined": "(d0, d1, d2) -> (d0 * {1} + d1, d2)",
+        "joined across": "(d0, d1, d2) -> (d1, d0 * ({2} + 1) + d2)",
+        "joined swapped": "(d0, d1, d2) -> (d1 * {0} + d0, d2)",
+        "documented twice": "(d0, d1, d2) -> (d0 * {1} + d1, d1, d2)",
+    },
+}
+
+# Grids and tiles for collapse intervals, by rank of the tensor: (grid, tile, face, intervals).
+INTERVALS = {
+    1: [
+        ((2, 4), None, None, None),
+        ((3,), None, None, []),
+        ((2,), (2,), None, []),
+        ((1, 3), (4, 4), None, None),
+    ],
+    2: [
+        ((2, 4), None, None, None),
+        ((3, 2), (4, 4), None, None),
+        ((1, 1), (8, 4), None, None),
+        ((3,), None, None, [(0, 2)]),
+        ((3,), (4,), None, [(0, 2)]),
+        ((2, 3, 2), None, None, []),
+        ((2, 1), (4, 8), (2, 4), None),
+        ((8, 8), None, None, None),
+        ((3, 2), (4,), None, None),
+    ],
+    3: [
+        ((2, 4), None, None, None),
+        ((3, 2), (4, 4), None, None),
+        ((3,), None, None, [(0, 3)]),
+        ((2, 2, 2), None, None, []),
+        ((2, 3, 2), (2, 4), None, []),
+        ((1, 4), None, None, [(1, 3)]),
+    ],
+}
+
+
+@cache
+def layouts(shape, dtype="float32"):
+    """One layout of every kind for a shape of rank 1 to 3, by name."""
+    found = {}
+    for grid, tile, face, intervals in INTERVALS[len(shape)]:
+        name = f"grid {grid} tile {tile} face {face} collapse {intervals}"
+        found[name] = gl.GridLayout(shape, dtype, grid, tile, intervals, face=face)
+    for name, text in LINEAR[len(shape)].items():
+        text = text.format(*shape)
+        rank = gl.AffineMap.parse(text).results.__len__()
+        found[name] = gl.GridLayout(shape, dtype, (2,) * rank, linear=text)
+        if rank == 2:
+            found[f"{name}, tiled"] = found[name].replace(tile=(2, 4), grid=(3, 2))
+    return found
+
+
+def choices(shapes, count, seed):
+    """`count` tuples of layouts for the shapes; over all seeds every layout has its turn."""
+    tables = [list(layouts(shape).values()) for shape in shapes]
+    for n in range(count):
+        step = seed * count + n
+        # Different strides through the tables, so that pairs of layouts differ from turn to turn.
+        yield tuple(
+            table[(step * (2 * k + 1) + 5 * k) % len(table)] for k, table in enumerate(tables)
+        )
+
+
+def indices(shape):
+    return itertools.product(*map(range, shape))
+
+
+def packed(array, layout, fill):
+    """The physical array, element by element; `fill` where nothing is put."""
+    physical = np.full(layout.physical_shape, fill, array.dtype)
+    for index in indices(layout.shape):
+        where = layout.locate(index)
+        physical[(*where.core, *where.local)] = array[index]
+    return physical
+
+
+def padding(layout):
+    """True at the physical indices that no element lives at, element by element."""
+    return packed(np.zeros(layout.shape, bool), layout, True)
+
+
+def poison(dtype):
+    """A value that no operation forgives: NaN, or a number unlike all others in the tests."""
+    dtype = np.dtype(dtype)
+    if dtype == np.bool_:
+        return True
+    return np.nan if jnp.issubdtype(dtype, jnp.inexact) else 77
+
+
+def poisoned(array, layout, device):
+    """The array laid out, with poison in its padding."""
+    array = np.asarray(array)
+    layout = layout.with_dtype(array.dtype)
+    return gl.from_physical(packed(array, layout, poison(array.dtype)), layout, device)
+
+
+def is_grid(x):
+    return isinstance(x, gl.GridArray)
+
+
+def leaves(tree):
+    return jax.tree.leaves(tree, is_leaf=is_grid)
+
+
+def wide(x):
+    """As NumPy numbers that hold every value of the small types exactly."""
+    x = np.asarray(x)
+    return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
+
+
+def assert_claim_holds(x):
+    """What a `GridArray`'s layout says of its padding is true, in idle slots too."""
+    if not is_grid(x) or x.layout.oob is None:
+        return
+    storage = np.asarray(x.storage)
+    rank = len(x.layout.physical_shape)
+    outside = np.ones(storage.shape[storage.ndim - rank :], bool)
+    outside[tuple(slice(n) for n in x.layout.physical_shape)] = padding(x.layout)
+    held = wide(storage[..., outside])
+    np.testing.assert_array_equal(held, np.full_like(held, x.layout.oob), err_msg=repr(x.layout))
+
+
+def assert_same(found, wanted, rtol=1e-5, atol=1e-6):
+    """A result on the grid is JAX's: structure, shape, dtype, values; and its claims hold."""
+    assert jax.tree.structure(found, is_leaf=is_grid) == jax.tree.structure(wanted)
+    for f, w in zip(leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert f.shape == w.shape
+        assert f.dtype == w.dtype
+        assert is_grid(f) == (f.ndim > 0)
+        np.testing.assert_allclose(wide(f), wide(w), rtol=rtol, atol=atol)
+        assert_claim_holds(f)
