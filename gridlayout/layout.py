@@ -97,9 +97,7 @@ class Layout:
         return (self.shape, self.dtype, self.steps, self.order, self.core_rank, repr(self.oob))
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            type(self) is type(other) and self._key() == other._key()
-        )
+        return self is other or (type(self) is type(other) and self._key() == other._key())
 
     def __hash__(self) -> int:
         return self._hash
@@ -267,14 +265,15 @@ class Layout:
 
     def check_invertible(self) -> None:
         """`LayoutError` naming two logical indices that share a physical one, if there are any."""
-        if not self.is_scatter:
-            return
-        clash = self.index_map.collision(self.shape)
-        if clash is not None:
-            raise LayoutError(
-                f"the map {self.index_map} puts {clash[0]} and {clash[1]} in one place: the layout "
-                "is a read-only view; unpack reads it, pack and put need a map that is injective"
-            )
+        # A scatter is the first step and reads the logical dims; all other steps are injective.
+        for scatter in (step for step in self.steps if isinstance(step, Scatter)):
+            clash = scatter.map.collision(self.shape)
+            if clash is not None:
+                raise LayoutError(
+                    f"the map {scatter.map} puts {clash[0]} and {clash[1]} in one place: the "
+                    "layout is a read-only view; unpack reads it, pack and put need a map that is "
+                    "injective"
+                )
 
     # -- padding (gridlayout.padding) ----------------------------------------------------------
 

@@ -113,9 +113,15 @@ class GridArray:
 
     @property
     def physical(self) -> jax.Array:
-        """The storage without the idle slots: exactly `layout.physical_shape` (batch dims kept)."""
+        """The storage without the idle slots: exactly `layout.physical_shape` (batch dims kept).
+
+        Where there are idle slots to leave out, every device gets the whole.
+        """
+        shape = self.layout.physical_shape
+        if self.storage.shape[self.storage.ndim - len(shape) :] == shape:
+            return self.storage
         with self.device.active():
-            return self.storage[(..., *(slice(n) for n in self.layout.physical_shape))]
+            return _without_idle(self.storage, shape, self.device)
 
     def to_logical(self) -> jax.Array:
         """The logical array, a `jax.Array` that every device holds whole; in multi-process too."""
@@ -298,6 +304,16 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
 
 
 _place = partial(jax.jit, static_argnums=(1, 2))(place)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _without_idle(storage: jax.Array, shape: tuple[int, ...], device: DeviceGrid) -> jax.Array:
+    def moved(storage: jax.Array, _: jax.Array) -> jax.Array:
+        # Its cores do not divide by the mesh any more, so every device has it whole.
+        storage = lax.with_sharding_constraint(storage, device.replicated)
+        return storage[(..., *map(slice, shape))]
+
+    return packing.bitwise(moved, storage, jnp.zeros((), storage.dtype))
 
 
 @partial(jax.jit, static_argnums=(1, 2))

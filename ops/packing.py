@@ -129,8 +129,10 @@ def bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: jax.Array) -> j
     if x.dtype.name not in _AS_BITS:
         return moved(x, fill)
     kind = _AS_BITS[x.dtype.name]
-    bits = moved(*(lax.bitcast_convert_type(array, kind) for array in (x, fill)))
-    return lax.bitcast_convert_type(bits, x.dtype)
+    bits = [lax.bitcast_convert_type(array, kind) for array in (x, fill)]
+    # The barriers keep XLA from moving the data first and casting then.
+    out = lax.optimization_barrier(moved(*lax.optimization_barrier(bits)))
+    return lax.bitcast_convert_type(out, x.dtype)
 
 
 @bitwise.defjvp

@@ -75,12 +75,13 @@ def cases(draw):
     rank = draw(st.integers(0, 4))
     extent = st.sampled_from([1, 2, 2, 3, 3, 4, 5, 7] if rank < 3 else [1, 2, 2, 3, 3, 4])
     shape = tuple(draw(st.lists(extent, min_size=rank, max_size=rank)))
-    if rank and draw(st.integers(0, 19)) == 0:
+    kind = draw(st.sampled_from(["default", "intervals", "nested", "nested", "free"]))
+    # Not with free sums: whether `d0 - d0` reads an empty d0 is a question without an answer.
+    if rank and kind != "free" and draw(st.integers(0, 15)) == 0:
         shape = (*shape[:-1], 0)[:: draw(st.sampled_from([1, -1]))]
     grid_rank = draw(st.integers(1, 4))
     grid = tuple(draw(st.lists(st.integers(1, 3), min_size=grid_rank, max_size=grid_rank)))
     arguments = {"shape": shape, "grid": grid}
-    kind = draw(st.sampled_from(["default", "intervals", "nested", "nested", "free"]))
     if kind in ("default", "intervals"):
         pairs = [(0, -1)] if kind == "default" else draw(collapse_intervals(rank))
         sums = joined(shape, pairs if rank else [], grid_rank)

@@ -424,6 +424,13 @@ def test_hostile(name):
     assert 1 <= column(message) <= len(text) + 1
 
 
+def test_a_range_that_is_hard_to_bound_is_given_up():
+    dims = ", ".join(f"d{k}" for k in range(60))
+    terms = " + ".join(f"(d{k} * 3 + d{(k + 1) % 60} * 5) mod 7" for k in range(60))
+    text = text_of("2x" * 60 + "f32", f"({dims}) -> ({terms})", grid="1", memref="1xf32")
+    assert "simplify it" in refusal(text, within=30)
+
+
 @pytest.mark.parametrize(
     "value", [None, 5, 2.5, b"tensor<f32>", bytearray(b"x"), ["tensor"], ("a",), {}, object, True]
 )

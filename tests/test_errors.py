@@ -1,0 +1,449 @@
+"""What is refused, and how: each message names the value, the rule and the fix.
+
+And what is not refused but bounded: values of the padding, and whether a layout fits a chip.
+"""
+
+import copy
+import math
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gridlayout as gl
+
+
+def refused(*says, **arguments):
+    """The message with which the constructor refuses, which holds all of `says` in that order."""
+    with pytest.raises(gl.LayoutError, match=".*".join(map(re.escape, says))) as caught:
+        gl.GridLayout(**{"shape": (53, 63), "grid": (3, 2)} | arguments)
+    assert isinstance(caught.value, ValueError)
+    return str(caught.value)
+
+
+# --- the constructor ---
+
+RANK_5 = "(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2, d3, d4 * 7 + d5)"
+
+# The arguments, and words of the message, in their order.
+ARGUMENTS = [
+    # Shapes.
+    ({"shape": (53, -1)}, ["shape (53, -1)", "whole numbers >= 0"]),
+    ({"shape": (53, 63.0)}, ["shape (53, 63.0)", "sequence of whole numbers"]),
+    ({"shape": (53, True)}, ["shape (53, True)", "whole numbers"]),
+    ({"shape": (53, np.True_)}, ["shape (53, np.True_)", "whole numbers"]),
+    ({"shape": (n for n in (53, True))}, ["shape (53, True)", "whole numbers"]),
+    ({"shape": 53}, ["shape 53", "sequence of whole numbers"]),
+    ({"shape": "53"}, ["shape", "'5'", "sequence of whole numbers"]),
+    ({"shape": None}, ["shape None", "sequence of whole numbers"]),
+    ({"shape": (53, None)}, ["shape (53, None)", "sequence of whole numbers"]),
+    ({"shape": np.zeros((2, 2), int)}, ["shape", "sequence of whole numbers"]),
+    ({"shape": (1,) * 65, "grid": (1,)}, ["shape has rank 65", "ranks up to 64"]),
+    ({"shape": (2**62 + 1, 1)}, ["shape (4611686018427387905, 1)", "over 2**62"]),
+    ({"shape": (2**40, 2**40)}, ["(1099511627776, 1099511627776)", "more than 2**62 elements"]),
+    # Grids.
+    ({"grid": ()}, ["grid ()", "at least one number", ">= 1"]),
+    ({"grid": (3, 0)}, ["grid (3, 0)", ">= 1"]),
+    ({"grid": (3, -2)}, ["grid (3, -2)", "whole numbers"]),
+    ({"grid": (3, 2.5)}, ["grid (3, 2.5)", "whole numbers"]),
+    ({"grid": (True, 2)}, ["grid (True, 2)", "whole numbers"]),
+    ({"grid": None}, ["grid None", "whole numbers"]),
+    ({"grid": (3,)}, ["collapse [(0, -1)] leaves 2 dims", "grid has rank 1", "grid of rank 2"]),
+    ({"grid": (2**40, 2**40)}, ["physical shape", "more than 2**62 elements"]),
+    ({"grid": (1,) * 30, "tile": (1,) * 30}, ["physical rank 90", "over 64"]),
+    # Tiles and faces.
+    ({"tile": (32, 0)}, ["tile (32, 0)", ">= 1"]),
+    ({"tile": (32, -32)}, ["tile (32, -32)", "whole numbers"]),
+    ({"tile": (32, 32.0)}, ["tile (32, 32.0)", "whole numbers"]),
+    ({"tile": (True, 32)}, ["tile (True, 32)", "whole numbers"]),
+    ({"tile": ()}, ["tile ()", "at least one number"]),
+    ({"tile": 32}, ["tile 32", "sequence"]),
+    ({"tile": (2, 2, 2)}, ["tile (2, 2, 2) has rank 3", "more than the grid's 2"]),
+    ({"tile": (2**40, 2**40)}, ["physical shape", "more than 2**62 elements"]),
+    ({"tile": (32, 32), "face": (16, 12)}, ["face (16, 12)", "divide", "tile is (32, 32)"]),
+    ({"tile": (32, 32), "face": (64, 16)}, ["face (64, 16)", "divide", "tile is (32, 32)"]),
+    ({"tile": (32, 32), "face": (16,)}, ["face (16,)", "tile's rank", "tile is (32, 32)"]),
+    ({"tile": (32, 32), "face": (0, 16)}, ["face (0, 16)", ">= 1"]),
+    ({"tile": (32, 32), "face": (True, 16)}, ["face (True, 16)", "whole numbers"]),
+    ({"face": (16, 16)}, ["face (16, 16)", "tile's rank", "tile is None"]),
+    # Collapse intervals, seed 004 "Dimension Collapsing".
+    ({"collapse": [(0, 3)]}, ["interval (0, 3)", "rank 2", "0 <= start <= end <= rank"]),
+    ({"collapse": [(-3, -1)]}, ["interval (-3, -1)", "rank 2", "negative ends count from"]),
+    ({"collapse": [(1, 0)]}, ["interval (1, 0)", "rank 2", "start <= end"]),
+    ({"collapse": [(0, 2), (1, 2)]}, ["[(0, 2), (1, 2)] overlap", "dim 1"]),
+    ({"collapse": [(-2, 2), (0, 1)]}, ["[(-2, 2), (0, 1)] overlap", "dim"]),
+    ({"collapse": [(0, 1.5)]}, ["collapse [(0, 1.5)]", "pairs (start, end)"]),
+    ({"collapse": [(0, "1")]}, ["collapse [(0, '1')]", "pairs (start, end)"]),
+    ({"collapse": ["01"]}, ["collapse ['01']", "pairs (start, end)"]),
+    ({"collapse": [(0, 1, 2)]}, ["collapse [(0, 1, 2)]", "pairs (start, end)"]),
+    ({"collapse": (0, -1)}, ["collapse (0, -1)", "pairs (start, end)"]),
+    ({"collapse": 5}, ["collapse 5", "pairs (start, end)"]),
+    ({"shape": (2, 3, 4), "collapse": []}, ["collapse [] leaves 3 dims", "grid of rank 3"]),
+    # Six dims in four groups on five grid dims: the rule for that case would leave d0 nowhere.
+    (
+        {"shape": (2,) * 6, "grid": (1,) * 5, "collapse": [(1, 4)]},
+        ["collapse [(1, 4)]", "leaves dim 0 in no dim of a rank-5 grid", "grid of rank 4"],
+    ),
+    (
+        {"shape": (2,) * 7, "grid": (1,) * 5, "collapse": [(0, 2), (2, 5)]},
+        ["leaves dim 0 in no dim", "grid of rank 4, or a linear map"],
+    ),
+    ({"collapse": [(0, 1)], "linear": "(d0, d1) -> (d0, d1)"}, ["collapse", "linear", "not both"]),
+    # Linear maps.
+    ({"linear": "(d0) -> (d0, d0)"}, ["(d0) -> (d0, d0) takes 1 dims", "(53, 63) has rank 2"]),
+    ({"linear": "(d0, d1) -> (d0)"}, ["has 1 results", "grid (3, 2) has rank 2"]),
+    ({"linear": RANK_5, "shape": (2,) * 6}, ["has 5 results", "grid (3, 2) has rank 2"]),
+    ({"linear": "(d0, d1) -> (d0 - 1, d1)"}, ["d0 - 1 reaches -1", ">= 0", "add 1"]),
+    ({"linear": "(d0, d1) -> (d0, -d1)"}, ["-d1 reaches -62", "(53, 63)", ">= 0", "add 62"]),
+    ({"linear": f"(d0, d1) -> (d0 * {2**57}, d1)"}, ["d0 * 144115188075855872", "over 2**62"]),
+    ({"linear": "(d0, d1) -> (d0, d2)"}, ["no such dim", "'d2'", "column"]),
+    ({"linear": ""}, ["column 1"]),
+    ({"linear": 5}, ["linear 5", "AffineMap or its text"]),
+    ({"linear": b"(d0, d1) -> (d0, d1)"}, ["linear b'", "AffineMap or its text"]),
+    ({"linear": ["d0", "d1"]}, ["linear ['d0', 'd1']", "AffineMap or its text"]),
+    # Values.
+    ({"oob": "infinite"}, ["oob 'infinite'", "undef, zero, one, inf, neginf", "number"]),
+    ({"oob": [0]}, ["oob [0]", "undef, zero, one, inf, neginf", "number"]),
+    ({"oob": np.zeros(2)}, ["oob array", "number"]),
+    ({"oob": 1j}, ["oob 1j is complex", "float32"]),
+    ({"oob": 3.5, "dtype": "int32"}, ["oob 3.5 is no whole number", "int32"]),
+    ({"oob": math.nan, "dtype": "int8"}, ["oob nan is not a value of int8", "undef, zero"]),
+    ({"oob": math.nan, "dtype": "bool"}, ["oob nan is not a value of bool", "undef, zero"]),
+    ({"memory_space": "L1"}, ["memory_space 'L1'", "system, mmio, dram, l1"]),
+    ({"memory_space": None}, ["memory_space None", "system, mmio, dram, l1"]),
+    ({"memory_space": ["l1"]}, ["memory_space ['l1']", "system, mmio, dram, l1"]),
+    ({"dtype": "float31"}, ["dtype 'float31' is not known", "bfloat16"]),
+    ({"dtype": "str"}, ["dtype 'str' is not supported", "bfloat16"]),
+    ({"dtype": object}, ["dtype 'object' is not supported", "bfloat16"]),
+    ({"dtype": "f4,f4"}, ["is not supported", "bfloat16"]),
+    ({"dtype": "datetime64[s]"}, ["dtype 'datetime64[s]' is not supported", "bfloat16"]),
+    # NumPy reads None as float64.
+    ({"dtype": None}, ["dtype None is not known", "bfloat16"]),
+    ({"dtype": 4}, ["dtype 4 is not known", "bfloat16"]),
+    ({"tile_format": "bfp_bf8"}, ["'bfp_bf8' needs tile=(32, 32)", "tile is None"]),
+    ({"tile_format": "bfp_bf8", "tile": (16, 16)}, ["needs tile=(32, 32)", "(16, 16)"]),
+    ({"tile_format": "bfp8", "tile": (32, 32)}, ["'bfp8'", "bfp_bf8, bfp_bf4, bfp_bf2"]),
+    ({"tile_format": ["bfp_bf8"], "tile": (32, 32)}, ["['bfp_bf8']", "bfp_bf8, bfp_bf4"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    ARGUMENTS,
+    ids=[f"{k}-{'-'.join(a)}" for k, (a, _) in enumerate(ARGUMENTS)],
+)
+def test_the_constructor_refuses(arguments, says):
+    refused(*says, **arguments)
+
+
+def test_replace_refuses_as_the_constructor_does():
+    layout = gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32), face=(16, 16))
+    for changes, says in (
+        ({"grid": (3, 0)}, "grid .*>= 1"),
+        ({"tile": None}, "face .* the tile is None"),
+        ({"grid": (3, 2, 1)}, "has 2 results, but the grid .* has rank 3"),
+        ({"collapse": [], "linear": "(d0, d1) -> (d0, d1)"}, "not both"),
+        ({"oob": "none"}, "oob 'none'"),
+    ):
+        with pytest.raises(gl.LayoutError, match=says):
+            layout.replace(**changes)
+    with pytest.raises(gl.LayoutError, match="oob 'none'"):
+        layout.with_oob("none")
+    with pytest.raises(gl.LayoutError, match="dtype 'none' is not known"):
+        layout.with_dtype("none")
+
+
+def test_whole_numbers_of_any_type_are_whole_numbers():
+    layout = gl.GridLayout([np.int8(53), np.int64(63)], grid=np.array([3, 2]), tile=iter((32, 32)))
+    assert layout == gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32))
+    assert {type(n) for n in layout.physical_shape + layout.shape + layout.grid} == {int}
+
+
+# --- a layout is frozen ---
+
+FIELDS = "shape dtype grid tile face linear oob memory_space tile_format steps order physical_shape"
+
+
+@pytest.mark.parametrize("field", [*FIELDS.split(), "index_map", "new"])
+def test_frozen(field):
+    layout = gl.GridLayout((53, 63), grid=(3, 2))
+    before, value = str(layout), getattr(layout, field, None)
+    for each in (layout, copy.copy(layout), layout.with_oob(0)):
+        with pytest.raises(AttributeError, match=f"frozen: {field} can't be set; build a new"):
+            setattr(each, field, value)
+        with pytest.raises(AttributeError, match=f"frozen: {field} can't be deleted"):
+            delattr(each, field)
+    assert str(layout) == before
+
+
+# --- indices ---
+
+LAYOUT = gl.GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
+
+INDICES = [
+    ((53, 0), ["index (53, 0)", "outside the shape (53, 63)"]),
+    ((0, 63), ["index (0, 63)", "outside the shape (53, 63)"]),
+    ((-1, 0), ["index (-1, 0)", ">= 0"]),
+    ((0,), ["index (0,)", "outside the shape (53, 63)"]),
+    ((0, 0, 0), ["index (0, 0, 0)", "outside the shape (53, 63)"]),
+    ((0.0, 0), ["index (0.0, 0)", "whole numbers"]),
+    ((True, 0), ["index (True, 0)", "whole numbers"]),
+    (5, ["index 5", "sequence of whole numbers"]),
+    (None, ["index None", "sequence of whole numbers"]),
+]
+
+
+@pytest.mark.parametrize(("index", "says"), INDICES)
+def test_locate_refuses(index, says):
+    with pytest.raises(gl.LayoutError, match=".*".join(map(re.escape, says))):
+        LAYOUT.locate(index)
+
+
+@pytest.mark.parametrize(
+    ("physical", "says"),
+    [
+        (
+            (3, 0, 0, 0, 0, 0),
+            ["physical index (3, 0, 0, 0, 0, 0)", "outside", "(3, 2, 1, 1, 32, 32)"],
+        ),
+        ((0, 0, 0, 0, 0), ["physical index (0, 0, 0, 0, 0)", "outside", "(3, 2, 1, 1, 32, 32)"]),
+        ((0, 0, 0, 0, -1, 0), ["physical index (0, 0, 0, 0, -1, 0)", ">= 0"]),
+        ((0, 0, 0, 0, 0.5, 0), ["physical index", "0.5", "whole numbers"]),
+    ],
+)
+def test_logical_index_refuses(physical, says):
+    with pytest.raises(gl.LayoutError, match=".*".join(map(re.escape, says))):
+        LAYOUT.logical_index(physical)
+
+
+@pytest.mark.parametrize("axis", [2, -3])
+def test_padding_along_refuses(axis):
+    with pytest.raises(gl.LayoutError, match=f"axis {axis} is outside the 2 collapsed dims"):
+        LAYOUT.padding_along(axis)
+
+
+# --- maps that are not injective: views that can be read and not written ---
+
+# shape, linear, grid rank. Each puts two elements in one place.
+VIEWS = [
+    ((4, 5), "(d0, d1) -> (d0, 0)", 2),  # a broadcast, stride 0
+    ((4, 5), "(d0, d1) -> (d0 + d1)", 1),  # a sliding window
+    ((3, 4), "(d0, d1) -> (d0 * 2 + d1)", 1),  # overlapping rows
+    ((4, 4), "(d0, d1) -> (d0 - d1 + 3, 0)", 2),  # diagonals
+    ((9,), "(d0) -> (d0 floordiv 2, 0)", 2),
+    ((2**20, 2**20), f"(d0, d1) -> (d0 * {2**20 - 1} + d1)", 1),  # too large to enumerate
+]
+
+
+@pytest.mark.parametrize(("shape", "linear", "grid_rank"), VIEWS)
+def test_a_view_names_two_indices_that_collide(shape, linear, grid_rank):
+    layout = gl.GridLayout(shape, linear=linear, grid=(2,) * grid_rank)
+    with pytest.raises(
+        gl.LayoutError, match=r"read-only view.*unpack reads it.*injective"
+    ) as caught:
+        layout.check_invertible()
+    named = re.search(r"puts (\(.*?\)) and (\(.*?\)) in one place", str(caught.value)).groups()
+    first, second = (tuple(int(i) for i in re.findall(r"\d+", text)) for text in named)
+    assert first != second
+    assert layout.locate(first) == layout.locate(second)
+
+
+@pytest.mark.parametrize(
+    "linear",
+    [
+        "(d0, d1) -> (d0 * 7 + d1, 0)",
+        "(d0, d1) -> (d1 * 5 + d0, 0)",
+        # Documented forms with a dim in two results, and one that is a skew.
+        "(d0, d1) -> (d0 * 5 + d1, d1)",
+        "(d0, d1) -> (d0 + d1, d1)",
+        "(d0, d1) -> (d0 floordiv 2, d0 mod 2 + d1 * 2)",
+    ],
+)
+def test_injective_maps_pass(linear):
+    gl.GridLayout((4, 5), linear=linear).check_invertible()
+
+
+# --- what is known of the padding ---
+
+# dtype, the least and the greatest value, what infinity becomes. Sources: the formats' own
+# definitions (OCP OFP8 for float8: E4M3 has no infinity, its greatest value is 448).
+LIMITS = [
+    ("bool", False, True),
+    ("int4", -8, 7),
+    ("int8", -128, 127),
+    ("int16", -32768, 32767),
+    ("int32", -(2**31), 2**31 - 1),
+    ("int64", -(2**63), 2**63 - 1),
+    ("uint4", 0, 15),
+    ("uint8", 0, 255),
+    ("uint16", 0, 65535),
+    ("uint32", 0, 2**32 - 1),
+    ("uint64", 0, 2**64 - 1),
+    ("float8_e4m3fn", -448.0, 448.0),
+    ("float8_e5m2", -math.inf, math.inf),
+    ("float16", -math.inf, math.inf),
+    ("bfloat16", -math.inf, math.inf),
+    ("float32", -math.inf, math.inf),
+    ("float64", -math.inf, math.inf),
+    ("complex64", complex(-math.inf, 0), complex(math.inf, 0)),
+    ("complex128", complex(-math.inf, 0), complex(math.inf, 0)),
+]
+
+
+def known(oob, dtype):
+    """The value that the padding has, and a check that it is one of the dtype."""
+    value = gl.GridLayout((3,), dtype, (2,), oob=oob).oob
+    held = np.asarray(value).astype(dtype)
+    assert complex(held) == complex(value) or held != held
+    return value
+
+
+@pytest.mark.parametrize(("dtype", "least", "greatest"), LIMITS)
+def test_infinity_and_numbers_out_of_range(dtype, least, greatest):
+    for high in ("inf", math.inf, 10**400, np.float64(math.inf), np.float32(math.inf)):
+        assert known(high, dtype) == greatest, high
+    for low in ("neginf", -math.inf, -(10**400), np.float64(-math.inf)):
+        assert known(low, dtype) == least, low
+    if math.isfinite(abs(greatest)):
+        assert known(greatest + 1, dtype) == greatest
+        assert known(least - 1, dtype) == least
+        assert known(greatest, dtype) == greatest
+        assert known(least, dtype) == least
+        assert known(1e300, dtype) == greatest
+
+
+# dtype, a value, what is known. Ends of the formats, and the nearest value in between.
+ROUNDED = [
+    ("float8_e4m3fn", 449, 448.0),
+    ("float8_e4m3fn", 447, 448.0),
+    ("float8_e4m3fn", -1e9, -448.0),
+    ("float8_e4m3fn", 0.001953125, 0.001953125),  # 2**-9, the least above 0
+    ("float8_e4m3fn", 17, 16.0),
+    ("float8_e5m2", 57344, 57344.0),
+    ("float8_e5m2", 1e9, math.inf),
+    ("float8_e5m2", -1e9, -math.inf),
+    ("float16", 65504, 65504.0),
+    ("float16", -1e6, -math.inf),
+    ("bfloat16", 257, 256.0),
+    ("bfloat16", 1e39, math.inf),
+    ("float32", 2**24 + 1, 16777216.0),
+    ("float32", 1e39, math.inf),
+    ("float64", 0.1, 0.1),
+    ("complex64", 1e39, complex(math.inf, 0)),
+    ("complex64", complex(1, -1e39), complex(1, -math.inf)),
+    ("int8", 3.0, 3),
+    ("int8", np.int64(5), 5),
+    ("int8", True, 1),
+    ("int8", -0.0, 0),
+    ("float32", True, 1.0),
+    ("float32", np.array(2.5), 2.5),
+    ("bool", 7, True),
+    ("bool", 0.0, False),
+]
+
+
+@pytest.mark.parametrize(("dtype", "oob", "expected"), ROUNDED)
+def test_value_of_the_dtype(dtype, oob, expected):
+    value = known(oob, dtype)
+    assert value == expected
+    assert type(value) is type(expected)
+
+
+def test_nan_is_one_value():
+    for dtype in ("float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "complex64"):
+        for nan in (math.nan, -math.nan, np.float32("nan"), np.array(math.nan)):
+            layout = gl.GridLayout((3,), dtype, (2,), oob=nan)
+            assert layout.oob != layout.oob
+            assert layout == gl.GridLayout((3,), dtype, (2,), oob=float("nan"))
+            assert layout != gl.GridLayout((3,), dtype, (2,), oob=0)
+
+
+def test_undef_is_no_number_and_zeros_differ_by_sign():
+    zero, minus, undef = (gl.GridLayout((3,), grid=(2,), oob=v) for v in (0, -0.0, None))
+    assert len({zero, minus, undef}) == 3
+    assert zero == gl.GridLayout((3,), grid=(2,), oob="zero")
+    assert undef == gl.GridLayout((3,), grid=(2,), oob="undef")
+    assert zero.same_physical(undef)
+
+
+@settings(deadline=None, max_examples=500)
+@given(
+    st.sampled_from([dtype for dtype, _, _ in LIMITS]),
+    st.one_of(st.integers(), st.floats(), st.integers(-(2**70), 2**70), st.complex_numbers()),
+)
+def test_a_known_value_is_one_of_the_dtype_and_stays(dtype, oob):
+    try:
+        layout = gl.GridLayout((3,), dtype, (2,), oob=oob)
+    except gl.LayoutError as error:
+        message = str(error)
+    else:
+        assert known(layout.oob, dtype) == layout.oob or layout.oob != layout.oob
+        assert layout.with_oob(layout.oob) == layout
+        return
+    assert re.search("is complex|no whole number|oob nan is not a value", message)
+
+
+# --- whether it fits ---
+
+# docs of tt-mlir's default chips: L1 less what the firmware reserves; DRAM channels x bytes.
+WORMHOLE, BLACKHOLE = gl.tenstorrent.WORMHOLE, gl.tenstorrent.BLACKHOLE
+
+
+def test_the_chips():
+    assert WORMHOLE.grid == (8, 8)
+    assert WORMHOLE.capacity == {"l1": 1499136 - 1024, "dram": 12 * 1024**3}
+    assert BLACKHOLE.grid == (10, 13)
+    assert BLACKHOLE.capacity == {"l1": 1572864 - 98304, "dram": 8 * 4278190080}
+
+
+# memory space, layout, chip, bytes needed, capacity. l1 counts one core, dram all of them.
+FITS = [
+    ("l1", ((53, 63), "bfloat16", (3, 2), (32, 32)), WORMHOLE, 2048, 1498112),
+    ("dram", ((53, 63), "bfloat16", (3, 2), (32, 32)), WORMHOLE, 6 * 2048, 12 * 1024**3),
+    ("l1", ((53, 63), "bfloat16", (3, 2), (32, 32)), BLACKHOLE, 2048, 1474560),
+    # To the byte: 1498112 = 374528 * 4.
+    ("l1", ((374528,), "float32", (1,)), WORMHOLE, 1498112, 1498112),
+    ("l1", ((374528 + 1,), "float32", (1,)), WORMHOLE, 1498116, 1498112),
+    # Two cores halve what each needs of its l1, and nothing of what all need of the dram.
+    ("l1", ((374528 + 1,), "float32", (2,)), WORMHOLE, 4 * 187265, 1498112),
+    ("dram", ((2**31 + 3 * 2**30,), "float32", (2,)), WORMHOLE, 20 * 2**30, 12 * 2**30),
+    # Half bytes are rounded up on each core.
+    ("dram", ((3,), "int4", (3,)), WORMHOLE, 3, 12 * 2**30),
+    # Host memory: no stated capacity.
+    ("system", ((2**40,), "float32", (2,)), WORMHOLE, 2**42, None),
+    ("mmio", ((2**40,), "float32", (2,)), BLACKHOLE, 2**42, None),
+]
+
+
+@pytest.mark.parametrize(("space", "arguments", "chip", "needed", "capacity"), FITS)
+def test_fits(space, arguments, chip, needed, capacity):
+    fit = gl.GridLayout(*arguments, memory_space=space).fits(chip)
+    assert fit.space == space
+    assert fit.needed == needed
+    assert fit.capacity == capacity
+    assert fit.free == (None if capacity is None else capacity - needed)
+    assert bool(fit) is (capacity is None or needed <= capacity)
+    where = "on each core" if space == "l1" else "in all"
+    if capacity is None:
+        assert str(fit) == f"{needed} B of {space} {where}, no stated capacity"
+    else:
+        verdict = "fits" if needed <= capacity else "does not fit"
+        assert str(fit).startswith(f"{verdict}: {needed} B of {capacity} B {space} {where}, ")
+        assert str(fit).endswith(f"{capacity - needed} B free")
+
+
+def test_a_block_format_is_what_makes_it_fit():
+    """1088 instead of 4096 bytes a tile: a quarter and a bit of float32."""
+    layout = gl.GridLayout((1024, 1024), "float32", grid=(1, 1), tile=(32, 32))
+    block = layout.replace(tile_format="bfp_bf8")
+    assert not layout.fits(WORMHOLE)
+    assert block.fits(WORMHOLE)
+    assert block.fits(WORMHOLE).needed == 1024 * 1088
+
+
+def test_a_chip_names_known_memory_spaces_only():
+    with pytest.raises(gl.LayoutError, match="memory_space 'sram' is not one of system, mmio"):
+        gl.Chip("toy", (2, 2), {"sram": 1024})
+    assert gl.GridLayout((3,), grid=(1,)).fits(gl.Chip("toy", (2, 2))).free is None

@@ -1,0 +1,608 @@
+"""Which device holds which core: the bytes are where `DeviceGrid.core_map` says, on any mesh."""
+
+import copy
+import itertools
+import math
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.sharding import AxisType, Mesh
+from laid_out import assert_same, packed
+
+import gridlayout as gl
+
+ROOT = Path(__file__).parents[1]
+MESHES = [(2, 4), (8,), (4, 2), (2, 2, 2), (1,), (3, 2), (5,), (1, 8, 1)]
+GRIDS = [
+    *[(1,), (3,), (8,), (64,)],
+    *[(1, 1), (3, 2), (2, 4), (4, 2), (8, 8), (1, 64), (5, 7), (7, 1)],
+    *[(2, 2, 2), (3, 1, 2), (1, 1, 8)],
+    *[(2, 3, 1, 2), (2, 2, 2, 2)],
+]
+
+
+def uneven(grid):
+    """A layout on this grid that no dim of more than one core divides evenly."""
+    shape = tuple(max(2 * g - 1, 1) for g in grid)
+    return gl.GridLayout(shape, "int32", grid, collapse=[])
+
+
+def numbered(layout):
+    return np.arange(1, layout.size + 1, dtype="int32").reshape(layout.shape)
+
+
+def shards(array):
+    return {shard.device: np.asarray(shard.data) for shard in array.addressable_shards}
+
+
+def assert_placed(x, wanted, device):
+    """Every core's buffer is on the device that `core_map` names, at the place it names there.
+
+    x: placed; wanted: its physical array. Gives the devices that hold a core.
+    """
+    grid = x.layout.core_shape
+    core_map = device.core_map(grid)
+    held = shards(x.storage)
+    busy = set()
+    places = set()
+    for core in np.ndindex(*grid):
+        place = core_map(*core)
+        assert place not in places, f"two cores at {place}"
+        places.add(place)
+        at, inside = place[: len(device.shape)], place[len(device.shape) :]
+        holder = device.mesh.devices[at]
+        busy.add(holder)
+        np.testing.assert_array_equal(held[holder][inside], wanted[core], err_msg=f"core {core}")
+    return busy
+
+
+@pytest.mark.parametrize("mesh", MESHES, ids=str)
+def test_every_core_is_on_the_device_that_core_map_names(mesh):
+    device = gl.DeviceGrid(mesh)
+    assert (device.shape, device.size) == (mesh, math.prod(mesh))
+    assert list(device.mesh.devices.flat) == jax.devices()[: device.size]
+    for grid in GRIDS:
+        layout = uneven(grid)
+        x = gl.put(numbered(layout), layout, device)
+        wanted = packed(numbered(layout), layout, 0)
+        assert_placed(x, wanted, device)
+        assert x.sharding.is_equivalent_to(device.sharding(layout), x.storage.ndim)
+        assert x.storage.shape == device.storage_shape(layout)
+        assert set(shards(x.storage)) == set(device.mesh.devices.flat)
+        # The same map places data that comes from a device, and data laid out elsewhere.
+        assert_placed(gl.from_physical(wanted, layout, device), wanted, device)
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.sampled_from([1, 2, 3, 4, 8]), min_size=1, max_size=3)
+    .map(tuple)
+    .filter(lambda mesh: math.prod(mesh) <= 8),
+    st.lists(st.integers(1, 9), min_size=1, max_size=4).map(tuple),
+)
+def test_core_map_gives_each_core_its_own_slot(mesh, grid):
+    device = gl.DeviceGrid(mesh)
+    placement, core_map = device.placement(grid), device.core_map(grid)
+    places = [core_map(*core) for core in np.ndindex(*grid)]
+    assert len(set(places)) == math.prod(grid)
+    for place in places:
+        at, inside = place[: len(mesh)], place[len(mesh) :]
+        assert all(0 <= i < n for i, n in zip(at, mesh, strict=True))
+        assert all(0 <= i < n for i, n in zip(inside, placement.per_device, strict=True))
+    # The slots hold the grid, no device's share of a dim is needlessly large, and nothing beats
+    # the fair share.
+    along = [s // p for s, p in zip(placement.slots, placement.per_device, strict=True)]
+    for g, slots, per_device, n in zip(
+        grid, placement.slots, placement.per_device, along, strict=True
+    ):
+        assert slots == per_device * n >= g
+        assert per_device == -(-g // n)
+    assert math.prod(along) <= device.size
+    assert math.prod(placement.per_device) >= -(-math.prod(grid) // device.size)
+
+
+SPREAD = [
+    # mesh, grid, devices that hold cores, cores on the fullest device, idle slots
+    ((2, 4), (3, 2), 6, 1, 2),
+    ((2, 4), (2, 4), 8, 1, 0),
+    ((2, 4), (4, 2), 8, 1, 0),
+    ((2, 4), (8, 8), 8, 8, 0),
+    ((2, 4), (1, 64), 8, 8, 0),
+    ((2, 4), (64,), 8, 8, 0),
+    ((2, 4), (1,), 1, 1, 0),
+    ((2, 4), (3,), 3, 1, 1),
+    ((2, 4), (2, 2, 2), 8, 1, 0),
+    ((8,), (2, 4), 8, 1, 0),
+    ((8,), (2, 2, 2), 8, 1, 0),
+    ((8,), (3, 2), 6, 1, 2),
+    ((8,), (3,), 3, 1, 1),
+    ((4, 2), (2, 4), 8, 1, 0),
+    ((2, 2, 2), (4, 2), 8, 1, 0),
+    ((2, 2, 2), (8,), 8, 1, 0),
+    ((1,), (3, 2), 1, 6, 0),
+]
+
+
+@pytest.mark.parametrize(("mesh", "grid", "busy", "cores", "idle"), SPREAD)
+def test_grids_spread_over_the_mesh(mesh, grid, busy, cores, idle):
+    device = gl.DeviceGrid(mesh)
+    layout = uneven(grid)
+    x = gl.put(numbered(layout), layout, device)
+    assert len(assert_placed(x, packed(numbered(layout), layout, 0), device)) == busy
+    # Memory: no device holds more than its cores' buffers, in elements.
+    buffer = math.prod(layout.local_shape)
+    assert {held.size for held in shards(x.storage).values()} == {cores * buffer}
+    slots = math.prod(x.storage.shape) // buffer
+    assert slots - math.prod(grid) <= idle
+
+
+def test_f32_5_7_on_a_2x4_mesh_just_works():
+    # What NamedSharding refuses (design, "Who it is for").
+    device = gl.DeviceGrid((2, 4))
+    a = np.arange(35, dtype="f4").reshape(5, 7)
+    with pytest.raises(ValueError, match="divisible"):
+        jax.device_put(a, jax.NamedSharding(device.mesh, jax.P("x", "y")))
+    x = gl.put(a, gl.GridLayout((5, 7), "float32", (2, 4)), device)
+    np.testing.assert_array_equal(np.asarray(x), a)
+    assert {held.shape for held in shards(x.storage).values()} == {(1, 1, 3, 2)}
+    assert x.nbytes == 2 * 4 * 3 * 2 * 4
+
+
+# -- what a GridArray is ----------------------------------------------------------------------
+
+
+@pytest.fixture(name="device")
+def fixture_device():
+    return gl.DeviceGrid((2, 4))
+
+
+A = np.arange(35, dtype="f4").reshape(5, 7)
+LAYOUT = gl.GridLayout((5, 7), "float32", (3, 2), (2, 2))
+
+
+@pytest.fixture(name="x")
+def fixture_x(device):
+    return gl.put(A, LAYOUT, device)
+
+
+def test_the_parts_of_a_grid_array(x, device):
+    assert (x.shape, x.dtype, x.ndim, x.size, len(x)) == ((5, 7), np.float32, 2, 35, 5)
+    assert (x.layout, x.device) == (LAYOUT, device)
+    assert x.nbytes == LAYOUT.nbytes
+    assert x.sharding == x.storage.sharding
+    assert repr(x) == "GridArray(float32[5,7], grid 3x2, tile 2x2, on 2x4 devices)"
+    physical = x.physical
+    assert isinstance(physical, jax.Array)
+    assert physical.shape == LAYOUT.physical_shape == (3, 2, 1, 2, 2, 2)
+    np.testing.assert_array_equal(physical, packed(A, LAYOUT, 0))
+    # One shard a device: 3x2 cores on 2x4 devices leave 2 slots idle.
+    assert math.prod(x.storage.shape[:2]) == 8
+    logical = x.to_logical()
+    assert isinstance(logical, jax.Array)
+    assert logical.sharding.is_fully_replicated
+    assert len(logical.sharding.device_set) == 8
+    np.testing.assert_array_equal(logical, A)
+
+
+def test_numpy_reads_the_logical_array(x):
+    assert np.asarray(x).dtype == np.float32
+    np.testing.assert_array_equal(np.asarray(x), A)
+    np.testing.assert_array_equal(np.array(x, "int32"), A.astype("int32"))
+    with pytest.raises(ValueError, match="copy"):
+        np.array(x, copy=False)
+
+
+def test_idle_slots_and_padding_hold_the_oob(device):
+    for oob in (0, 1, -np.inf, 2.5):
+        x = gl.put(A, LAYOUT.with_oob(oob), device)
+        np.testing.assert_array_equal(x.physical, packed(A, LAYOUT, oob))
+        storage = np.array(x.storage)
+        storage[tuple(map(slice, LAYOUT.physical_shape))] = oob
+        np.testing.assert_array_equal(storage, np.full_like(storage, oob))
+
+
+def test_what_idle_slots_hold_reaches_no_result(device):
+    layout = LAYOUT.with_oob(None)
+    x = gl.put(A, layout, device)
+    storage = np.full(x.storage.shape, np.nan, "f4")
+    storage[tuple(map(slice, layout.physical_shape))] = packed(A, layout, np.nan)
+    poisoned = gl.GridArray(jax.device_put(storage, x.sharding), layout, device)
+    np.testing.assert_array_equal(np.asarray(poisoned), A)
+    assert_same(gl.numpy.sum(poisoned), jnp.sum(A))
+    assert_same(gl.numpy.max(poisoned, axis=0), jnp.max(A, axis=0))
+    assert_same(poisoned @ poisoned.T, jnp.asarray(A @ A.T))
+    other = gl.relayout(poisoned, gl.GridLayout((5, 7), "float32", (2, 4)))
+    np.testing.assert_array_equal(np.asarray(other), A)
+
+
+def test_from_physical_wraps_data_with_any_padding(device):
+    for layout in (LAYOUT, LAYOUT.with_oob(0)):
+        for garbage in (np.nan, np.inf, -1.0):
+            physical = packed(A, layout, garbage)
+            for given_physical in (physical, jnp.asarray(physical)):
+                x = gl.from_physical(given_physical, layout, device)
+                assert x.layout.oob is None
+                np.testing.assert_array_equal(x.physical, physical)
+                np.testing.assert_array_equal(np.asarray(x), A)
+                known = x.with_oob(3)
+                assert known.layout.oob == 3
+                np.testing.assert_array_equal(known.physical, packed(A, layout, 3))
+
+
+def test_data_committed_elsewhere_comes_to_the_mesh(device):
+    small = gl.DeviceGrid((2,))
+    committed = jax.device_put(jnp.asarray(A), jax.devices()[5])
+    x = gl.put(committed, LAYOUT, small)
+    assert x.sharding.device_set == set(jax.devices()[:2])
+    np.testing.assert_array_equal(np.asarray(x), A)
+    y = gl.put(x.to_logical(), LAYOUT, device)
+    assert y.sharding.device_set == set(jax.devices()[:8])
+    np.testing.assert_array_equal(np.asarray(gl.from_physical(x.physical, LAYOUT, device)), A)
+
+
+REFUSED = {
+    "shape": (lambda d: gl.put(A.T, LAYOUT, d), r"\(7, 5\).*\(5, 7\)"),
+    "dtype": (lambda d: gl.put(A.astype("int32"), LAYOUT, d), "int32.*float32.*astype"),
+    "device dtype": (lambda d: gl.put(jnp.asarray(A, "bfloat16"), LAYOUT, d), "bfloat16.*float32"),
+    "layout": (lambda d: gl.put(A, (5, 7), d), "layout must be a gl.Layout.*tuple"),
+    "device": (lambda d: gl.put(A, LAYOUT, d.mesh), "DeviceGrid.*Mesh"),
+    "put twice": (lambda d: gl.put(gl.put(A, LAYOUT, d), LAYOUT, d), "gl.relayout"),
+    "physical shape": (lambda d: gl.from_physical(A, LAYOUT, d), r"\(5, 7\).*\(3, 2, 1, 2, 2, 2\)"),
+    "relayout shape": (
+        lambda d: gl.relayout(gl.put(A, LAYOUT, d), gl.GridLayout((7, 5), grid=(1, 1))),
+        "relayout keeps shape and dtype.*reshape",
+    ),
+    "relayout plain": (lambda d: gl.relayout(A, LAYOUT), "GridArray, not ndarray; gl.put"),
+    "too large": (lambda d: gl.DeviceGrid((3, 4)), r"\(3, 4\) needs 12 devices.*8.*emulate_devices"),
+    "empty mesh": (lambda d: gl.DeviceGrid(()), "at least one"),
+    "zero": (lambda d: gl.DeviceGrid((2, 0)), ">= 1"),
+    "negative": (lambda d: gl.DeviceGrid((-2,)), ">= 0|>= 1"),
+    "a float": (lambda d: gl.DeviceGrid((2.0, 4)), "whole numbers"),
+    "an int": (lambda d: gl.DeviceGrid(8), "sequence"),
+    "emulate none": (lambda d: gl.emulate_devices(0), "whole number >= 1"),
+    "emulate half": (lambda d: gl.emulate_devices(2.5), "whole number >= 1"),
+    "emulate True": (lambda d: gl.emulate_devices(True), "whole number >= 1"),
+    "emulate late": (lambda d: gl.emulate_devices(7), "already started, with 8 cpu"),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED.values(), ids=REFUSED)
+def test_refusals_name_the_value_and_the_fix(device, call, message):
+    with pytest.raises(gl.LayoutError, match=message):
+        call(device)
+
+
+def test_emulating_the_same_count_again_changes_nothing():
+    assert gl.emulate_devices(len(jax.devices())) == jax.devices()
+
+
+# -- meshes of the user's own -----------------------------------------------------------------
+
+AXIS_TYPES = {
+    "Auto": (AxisType.Auto, AxisType.Auto),
+    "Explicit": (AxisType.Explicit, AxisType.Explicit),
+    "mixed": (AxisType.Explicit, AxisType.Auto),
+}
+
+
+def steps(device, mesh):
+    """Every way in, through and out; each gives the array that it should be, to compare."""
+    layout = gl.GridLayout((5, 7), "float32", (3, 2))
+    other = gl.GridLayout((5, 7), "float32", (2, 4))
+    even = gl.GridLayout((2, 4), "float32", (2, 2))
+    x = gl.put(A, layout, device)
+    b = np.arange(8, dtype="f4").reshape(2, 4)
+    user = jax.device_put(b, jax.NamedSharding(mesh, jax.P(*mesh.axis_names)))
+    y = gl.put(b, even, device)
+    return {
+        "asarray": lambda: (x, A),
+        "physical": lambda: (x.physical, packed(A, layout, 0)),
+        "put numpy": lambda: (gl.put(A, layout, device), A),
+        "put jax": lambda: (gl.put(jnp.asarray(A), layout, device), A),
+        "put the user's shards": lambda: (gl.put(user, even, device), b),
+        "put in jit": lambda: (jax.jit(lambda u: gl.put(u, even, device))(user), b),
+        "pack the user's shards": lambda: (gl.pack(user, even), packed(b, even, 0)),
+        "from_physical": lambda: (gl.from_physical(x.physical, layout, device), A),
+        "relayout": lambda: (gl.relayout(x, other), A),
+        "add": lambda: (x + x, A + A),
+        "add numpy": lambda: (x + A, A + A),
+        "add jax": lambda: (x + jnp.asarray(A), A + A),
+        "add the user's shards": lambda: (y + user, b + b),
+        "matmul": lambda: (x @ x.T, A @ A.T),
+        "sum": lambda: (gl.numpy.sum(x, axis=1), A.sum(1)),
+        "fallback": lambda: (gl.numpy.cumsum(x, axis=1), A.cumsum(1)),
+        "jit": lambda: (jax.jit(lambda x: x * 2)(x), A * 2),
+        "grad": lambda: (jax.grad(lambda x: gl.numpy.sum(x * x))(x), A * 2),
+        "jit grad": lambda: (jax.jit(jax.grad(lambda x: gl.numpy.sum(x * x)))(x), A * 2),
+        "scan": lambda: (jax.lax.scan(lambda c, _: (c * 2, None), x, None, length=2)[0], A * 4),
+        "vmap": lambda: (
+            jax.vmap(lambda x: x * 2)(jax.tree.map(lambda s: jnp.stack([s, s]), x)),
+            np.stack([A * 2] * 2),
+        ),
+        "report": lambda: (np.asarray(len(gl.on_grid(jnp.exp).report(x).rows)), np.asarray(1)),
+    }
+
+
+STEPS = list(steps(gl.DeviceGrid((2, 4)), gl.DeviceGrid((2, 4)).mesh))
+
+
+@pytest.mark.parametrize("is_set", [False, True], ids=["", "set_mesh"])
+@pytest.mark.parametrize("types", AXIS_TYPES.values(), ids=AXIS_TYPES)
+@pytest.mark.parametrize("step", STEPS)
+def test_users_meshes(types, is_set, step):
+    mesh = jax.make_mesh((2, 4), ("rows", "columns"), axis_types=types)
+    device = gl.DeviceGrid(mesh)
+    run = steps(device, mesh)[step]
+    if is_set:
+        with jax.set_mesh(mesh):
+            found, wanted = run()
+            found = np.asarray(found)
+    else:
+        found, wanted = run()
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6)
+
+
+def test_a_users_mesh_places_as_its_axes_say():
+    devices = np.array(jax.devices()[:8])[::-1].reshape(4, 2)
+    device = gl.DeviceGrid(Mesh(devices, ("data", "model")))
+    assert device.shape == (4, 2)
+    assert (device.mesh.devices == devices).all()
+    for grid in ((4, 2), (2, 4), (3, 2), (8,)):
+        layout = uneven(grid)
+        x = gl.put(numbered(layout), layout, device)
+        assert_placed(x, packed(numbered(layout), layout, 0), device)
+    assert repr(device) == "DeviceGrid(data=4, model=2, cpu)"
+
+
+def test_device_grids_compare_by_their_mesh():
+    assert gl.DeviceGrid((2, 4)) == gl.DeviceGrid((2, 4))
+    assert hash(gl.DeviceGrid((2, 4))) == hash(gl.DeviceGrid((2, 4)))
+    assert gl.DeviceGrid((2, 4)) != gl.DeviceGrid((4, 2))
+    assert gl.DeviceGrid((2, 4)) != gl.DeviceGrid((8,))
+    mesh = gl.DeviceGrid((2, 4)).mesh
+    assert gl.DeviceGrid(mesh) == gl.DeviceGrid((2, 4))
+    assert gl.DeviceGrid((2, 4)) != mesh
+
+
+# -- a GridArray is a pytree ------------------------------------------------------------------
+
+
+def test_tree_functions_keep_the_layout(x):
+    doubled = jax.tree.map(lambda leaf: leaf * 2, x)
+    assert isinstance(doubled, gl.GridArray)
+    assert (doubled.layout, doubled.device) == (x.layout, x.device)
+    np.testing.assert_array_equal(np.asarray(doubled), A * 2)
+    (leaf,) = jax.tree.leaves(x)
+    assert leaf is x.storage
+    ((path, _),) = jax.tree_util.tree_leaves_with_path({"w": x})
+    assert jax.tree_util.keystr(path) == "['w'].storage"
+    rebuilt = jax.tree.unflatten(jax.tree.structure(x), [leaf])
+    np.testing.assert_array_equal(np.asarray(rebuilt), A)
+    for strange in (None, 3, object(), jax.ShapeDtypeStruct((2,), "int32")):
+        held = jax.tree.unflatten(jax.tree.structure(x), [strange])
+        assert held.storage is strange
+
+
+def test_grid_arrays_go_through_jit_and_keep_their_place(x, device):
+    traced = []
+
+    @jax.jit
+    def step(tree):
+        traced.append(1)
+        return {"x": tree["x"], "y": tree["x"] + tree["k"]}
+
+    for k in (1.0, 2.0, 3.0):
+        out = step({"x": x, "k": k})
+        np.testing.assert_array_equal(np.asarray(out["y"]), A + k)
+        assert out["x"].layout == x.layout
+        assert out["y"].layout.same_physical(x.layout)
+        assert out["y"].sharding.is_equivalent_to(device.sharding(x.layout), x.storage.ndim)
+    assert len(traced) == 1
+    shapes = jax.eval_shape(step, {"x": x, "k": 1.0})
+    assert shapes["y"].storage.shape == x.storage.shape
+    compiled = step.lower({"x": x, "k": 1.0}).compile()
+    np.testing.assert_array_equal(np.asarray(compiled({"x": x, "k": 2.0})["y"]), A + 2)
+
+
+def test_vmap_maps_a_stack_of_grid_arrays(x, device):
+    stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), x, x * 2, x * 3)
+    assert stack.shape == (5, 7)  # the layout speaks of the trailing dims
+    np.testing.assert_array_equal(np.asarray(stack), np.stack([A, A * 2, A * 3]))
+    out = jax.vmap(lambda x: gl.numpy.sum(x * x, axis=1))(stack)
+    wanted = np.stack([(A * k * A * k).sum(1) for k in (1, 2, 3)])
+    np.testing.assert_allclose(np.asarray(out), wanted, rtol=1e-6)
+    product = jax.vmap(lambda a, b: a @ b.T, in_axes=(0, None))(stack, x)
+    np.testing.assert_allclose(np.asarray(product)[1], A @ A.T * 2, rtol=1e-6)
+    put = jax.vmap(lambda a: gl.put(a, LAYOUT, device))(jnp.stack([A, -A]))
+    np.testing.assert_array_equal(np.asarray(put), np.stack([A, -A]))
+    with pytest.raises(gl.LayoutError, match="batch dims.*jax.vmap"):
+        gl.numpy.exp(stack)
+
+
+@pytest.mark.parametrize("oob", [None, 0, 1])
+@pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
+def test_grid_arrays_are_carries(device, oob, jit):
+    x = gl.put(A, LAYOUT.with_oob(oob), device)
+
+    def run(x):
+        scanned, sums = jax.lax.scan(
+            lambda c, k: (c * k + 1, gl.numpy.sum(c)), x, jnp.arange(3.0)
+        )
+        looped = jax.lax.fori_loop(0, 2, lambda _, c: c + c, x)
+        waited = jax.lax.while_loop(lambda c: gl.numpy.sum(c) < 1e4, lambda c: c * 2, x)
+        chosen = jax.lax.cond(gl.numpy.sum(x) > 0, lambda c: c - 1, lambda c: c, x)
+        return scanned, sums, looped, waited, chosen
+
+    scanned, sums, looped, waited, chosen = (jax.jit(run) if jit else run)(x)
+    a = A
+    for k, total in zip(range(3), np.asarray(sums), strict=True):
+        np.testing.assert_allclose(total, a.sum(), rtol=1e-6)
+        a = a * k + 1
+    np.testing.assert_array_equal(np.asarray(scanned), a)
+    np.testing.assert_array_equal(np.asarray(looped), A * 4)
+    np.testing.assert_array_equal(np.asarray(waited), A * 32)
+    np.testing.assert_array_equal(np.asarray(chosen), A - 1)
+
+
+def test_chex_assertions_take_grid_arrays(x, device):
+    tree, same = {"w": x}, {"w": gl.put(A.copy(), LAYOUT, device)}
+    chex.assert_trees_all_close(tree, same)
+    chex.assert_trees_all_equal_structs(tree, same)
+    chex.assert_trees_all_equal_shapes_and_dtypes(tree, same)
+    chex.assert_tree_all_finite(tree)
+    with pytest.raises(AssertionError):
+        chex.assert_trees_all_close(tree, {"w": x + 1})
+    moved = {"w": gl.relayout(x, gl.GridLayout((5, 7), "float32", (2, 4)))}
+    with pytest.raises(AssertionError):
+        chex.assert_trees_all_equal_structs(tree, moved)
+
+
+def test_mismatched_layouts_are_told_in_words(x):
+    other = gl.relayout(x, gl.GridLayout((5, 7), "float32", (2, 4)))
+    mine, theirs = r"GridLayout\(\(5, 7\), 'float32', grid=\(3, 2\), tile", r"grid=\(2, 4\)"
+    for run in (
+        lambda: jax.tree.map(jnp.add, x, other),
+        lambda: jax.lax.cond(True, lambda: x, lambda: other),
+        lambda: jax.lax.scan(lambda c, _: (other, None), x, None, length=2),
+    ):
+        with pytest.raises((ValueError, TypeError)) as refused:
+            run()
+        text = " ".join(str(refused.value).split())
+        assert len(text) < 3000
+        for part in (mine, theirs):
+            assert pytest.approx(1) == bool(__import__("re").search(part, text)), text
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        LAYOUT,
+        LAYOUT.with_oob(1),
+        LAYOUT.with_oob(np.nan),
+        gl.GridLayout((5, 7), "bfloat16", (2, 2), linear="(d0, d1) -> (d0 + d1, d1)"),
+    ],
+    ids=repr,
+)
+def test_layouts_pickle_and_copy(layout):
+    for again in (pickle.loads(pickle.dumps(layout)), copy.copy(layout), copy.deepcopy(layout)):
+        assert again == layout
+        assert hash(again) == hash(layout)
+        assert repr(again) == repr(layout)
+        assert again.index_map == layout.index_map
+        with pytest.raises(AttributeError, match="frozen"):
+            again.oob = 3
+
+
+# -- other processes --------------------------------------------------------------------------
+
+
+def run_python(*lines, **environment):
+    """A fresh Python with warnings as errors; gives what it prints."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "\n".join(lines)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_a_pickled_layout_equals_a_fresh_one_in_another_process():
+    # Strings hash differently in every process: a pickled hash would be a wrong one.
+    layout = LAYOUT.with_oob(1)
+    printed = run_python(
+        "import pickle, gridlayout as gl",
+        f"layout = pickle.loads({pickle.dumps(layout)!r})",
+        "fresh = gl.GridLayout((5, 7), 'float32', (3, 2), (2, 2), oob=1)",
+        "print(layout == fresh, hash(layout) == hash(fresh), layout in {fresh})",
+        PYTHONHASHSEED="123",
+    )
+    assert printed.split() == ["True"] * 3
+
+
+EMULATE = {
+    "first": ("devices = gl.emulate_devices(3)", "3 3 ok"),
+    "twice": ("gl.emulate_devices(3); devices = gl.emulate_devices(3)", "3 3 ok"),
+    "one": ("devices = gl.emulate_devices(1)", "1 1 ok"),
+    "after a start": ("jnp.zeros(3); devices = gl.emulate_devices(3)", "already started"),
+    "another count": ("gl.emulate_devices(3); devices = gl.emulate_devices(5)", "already started"),
+    "against the flag": ("devices = gl.emulate_devices(3)", "3 3 ok"),
+}
+
+
+@pytest.mark.parametrize(("line", "wanted"), EMULATE.values(), ids=EMULATE)
+def test_emulate_devices_in_a_fresh_process(line, wanted, request):
+    flag = "--xla_force_host_platform_device_count=2" if "flag" in request.node.name else ""
+    printed = run_python(
+        "import jax, jax.numpy as jnp, gridlayout as gl",
+        "try:",
+        f"    {line}",
+        "    print(len(devices), jax.device_count(), 'ok')",
+        "except gl.LayoutError as error:",
+        "    print(error)",
+        XLA_FLAGS=flag,
+    )
+    assert wanted in printed
+
+
+SMALL = """
+import numpy as np, gridlayout as gl
+count = {count}
+devices = gl.emulate_devices(count)
+for mesh in {meshes}:
+    device = gl.DeviceGrid(mesh)
+    a = np.arange(35, dtype="f4").reshape(5, 7)
+    for grid in ((3, 2), (8, 8)):
+        layout = gl.GridLayout((5, 7), "float32", grid)
+        x = gl.put(a, layout, device)
+        held = {{s.device: np.asarray(s.data) for s in x.storage.addressable_shards}}
+        core_map, physical = device.core_map(grid), np.asarray(gl.pack(a, layout))
+        for core in np.ndindex(*grid):
+            place = core_map(*core)
+            at, inside = place[: len(mesh)], place[len(mesh) :]
+            assert (held[device.mesh.devices[at]][inside] == physical[core]).all(), (mesh, core)
+        assert (np.asarray(x) == a).all()
+    np.testing.assert_allclose(np.asarray(x @ x.T), a @ a.T, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(gl.numpy.sum(x, axis=0)), a.sum(0), rtol=1e-6)
+    np.testing.assert_allclose(gl.numpy.sum(x), a.sum(), rtol=1e-6)
+try:
+    gl.DeviceGrid((count + 1,))
+except gl.LayoutError as error:
+    assert f"needs {{count + 1}} devices" in str(error)
+    print("done")
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "meshes"),
+    [
+        (1, [(1,), (1, 1)]),
+        (4, [(2, 2), (4,)]),
+        (16, [(4, 4), (2, 8)]),
+        (64, [(8, 8)]),
+    ],
+)
+def test_other_device_counts(count, meshes):
+    assert run_python(SMALL.format(count=count, meshes=meshes)).split() == ["done"]
+
+
+def test_nothing_here_is_vacuous():
+    # The tables reach every kind of fold: more cores than devices, fewer, and no even division.
+    folds = {
+        (math.prod(grid) > math.prod(mesh), math.prod(grid) % math.prod(mesh) == 0)
+        for mesh, grid in itertools.product(MESHES, GRIDS)
+    }
+    assert folds == set(itertools.product([True, False], repeat=2))
