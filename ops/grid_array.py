@@ -325,7 +325,7 @@ def _to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.A
         # is 0.0.
         storage = lax.with_sharding_constraint(storage, device.replicated)
         physical = storage[(..., *(slice(n) for n in layout.physical_shape))]
-        unpack = partial(packing.moved_back, layout=layout, path="program", fill=fill)
+        unpack = partial(packing.moved_back, fill=fill, layout=layout, path="program")
         for _ in range(batch):
             unpack = jax.vmap(unpack)
         return lax.with_sharding_constraint(unpack(physical), device.replicated)

@@ -110,41 +110,38 @@ def fill_value(layout: Layout) -> jax.Array:
 _AS_BITS = {"bfloat16": jnp.uint16, "float8_e4m3fn": jnp.uint8, "float8_e5m2": jnp.uint8}
 
 
-@partial(jax.jit, static_argnums=(1, 2))
 def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:
     """`pack` without its checks."""
-    moved = partial(_packed, layout=layout, path=path)
-    return bitwise(lambda x, fill: moved(x, fill=fill), x, fill_value(layout))
+    return bitwise(partial(_packed, layout=layout, path=path), x, fill_value(layout))
 
 
-@partial(jax.jit, static_argnums=(1, 2))
 def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
-    moved = partial(moved_back, layout=layout, path=path)
-    return bitwise(lambda x, fill: moved(x, fill=fill), physical, jnp.zeros((), layout.dtype))
+    moved = partial(_moved_back, layout=layout, path=path)
+    return bitwise(moved, physical, jnp.zeros((), layout.dtype))
+
+
+def bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: jax.Array) -> jax.Array:
+    """`moved(x, fill)`, which only moves data, bit by bit; its derivative moves numbers."""
+    return _bitwise(moved, x, fill) if x.dtype.name in _AS_BITS else moved(x, fill)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: jax.Array) -> jax.Array:
-    """`moved(x, fill)`, which only moves data, bit by bit; its derivative moves numbers."""
-    if x.dtype.name not in _AS_BITS:
-        return moved(x, fill)
+def _bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: jax.Array) -> jax.Array:
     kind = _AS_BITS[x.dtype.name]
     bits = [lax.bitcast_convert_type(array, kind) for array in (x, fill)]
-    # The barriers keep XLA from moving the data first and casting then.
+    # The barriers, and a jit of its own around `moved`, keep XLA from casting back first.
     out = lax.optimization_barrier(moved(*lax.optimization_barrier(bits)))
     return lax.bitcast_convert_type(out, x.dtype)
 
 
-@bitwise.defjvp
+@_bitwise.defjvp
 def _(moved: Callable[..., jax.Array], primals: Any, tangents: Any) -> Any:
-    out = bitwise(moved, *primals)
     tangent = tangents[0]
-    if tangent.dtype == jax.dtypes.float0:  # integers have no derivative
-        return out, np.zeros(out.shape, jax.dtypes.float0)
-    return out, moved(tangent, jnp.zeros((), tangent.dtype))
+    return _bitwise(moved, *primals), moved(tangent, jnp.zeros((), tangent.dtype))
 
 
-def _packed(x: jax.Array, layout: Layout, path: str, fill: jax.Array) -> jax.Array:
+@partial(jax.jit, static_argnames=("layout", "path"))
+def _packed(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
     if path == "gather":
         return _scatter(x, layout.index_map, layout.physical_shape, fill)
     for move in moves(layout):
@@ -162,7 +159,7 @@ def _packed(x: jax.Array, layout: Layout, path: str, fill: jax.Array) -> jax.Arr
     return x
 
 
-def moved_back(x: jax.Array, layout: Layout, path: str, fill: jax.Array) -> jax.Array:
+def moved_back(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
     """A physical array's logical one, by moves alone; `fill` has its dtype and is never seen."""
     if path == "gather":
         return _gather(x, layout.index_map, layout.shape)
@@ -179,6 +176,9 @@ def moved_back(x: jax.Array, layout: Layout, path: str, fill: jax.Array) -> jax.
             case ScatterMove(map, before, _):
                 x = _gather(x, map, before)
     return x
+
+
+_moved_back = partial(jax.jit, static_argnames=("layout", "path"))(moved_back)
 
 
 def _x64() -> bool:

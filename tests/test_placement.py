@@ -5,6 +5,7 @@ import itertools
 import math
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -150,7 +151,7 @@ def test_f32_5_7_on_a_2x4_mesh_just_works():
     # What NamedSharding refuses (design, "Who it is for").
     device = gl.DeviceGrid((2, 4))
     a = np.arange(35, dtype="f4").reshape(5, 7)
-    with pytest.raises(ValueError, match="divisible"):
+    with pytest.raises(ValueError, match="should evenly divide"):
         jax.device_put(a, jax.NamedSharding(device.mesh, jax.P("x", "y")))
     x = gl.put(a, gl.GridLayout((5, 7), "float32", (2, 4)), device)
     np.testing.assert_array_equal(np.asarray(x), a)
@@ -263,7 +264,10 @@ REFUSED = {
         "relayout keeps shape and dtype.*reshape",
     ),
     "relayout plain": (lambda d: gl.relayout(A, LAYOUT), "GridArray, not ndarray; gl.put"),
-    "too large": (lambda d: gl.DeviceGrid((3, 4)), r"\(3, 4\) needs 12 devices.*8.*emulate_devices"),
+    "too large": (
+        lambda d: gl.DeviceGrid((3, 4)),
+        r"\(3, 4\) needs 12 devices.*8.*emulate_devices",
+    ),
     "empty mesh": (lambda d: gl.DeviceGrid(()), "at least one"),
     "zero": (lambda d: gl.DeviceGrid((2, 0)), ">= 1"),
     "negative": (lambda d: gl.DeviceGrid((-2,)), ">= 0|>= 1"),
@@ -304,6 +308,7 @@ def steps(device, mesh):
     b = np.arange(8, dtype="f4").reshape(2, 4)
     user = jax.device_put(b, jax.NamedSharding(mesh, jax.P(*mesh.axis_names)))
     y = gl.put(b, even, device)
+    stack = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), x)
     return {
         "asarray": lambda: (x, A),
         "physical": lambda: (x.physical, packed(A, layout, 0)),
@@ -325,10 +330,7 @@ def steps(device, mesh):
         "grad": lambda: (jax.grad(lambda x: gl.numpy.sum(x * x))(x), A * 2),
         "jit grad": lambda: (jax.jit(jax.grad(lambda x: gl.numpy.sum(x * x)))(x), A * 2),
         "scan": lambda: (jax.lax.scan(lambda c, _: (c * 2, None), x, None, length=2)[0], A * 4),
-        "vmap": lambda: (
-            jax.vmap(lambda x: x * 2)(jax.tree.map(lambda s: jnp.stack([s, s]), x)),
-            np.stack([A * 2] * 2),
-        ),
+        "vmap": lambda: (jax.vmap(lambda x: x * 2)(stack), np.stack([A * 2] * 2)),
         "report": lambda: (np.asarray(len(gl.on_grid(jnp.exp).report(x).rows)), np.asarray(1)),
     }
 
@@ -435,9 +437,7 @@ def test_grid_arrays_are_carries(device, oob, jit):
     x = gl.put(A, LAYOUT.with_oob(oob), device)
 
     def run(x):
-        scanned, sums = jax.lax.scan(
-            lambda c, k: (c * k + 1, gl.numpy.sum(c)), x, jnp.arange(3.0)
-        )
+        scanned, sums = jax.lax.scan(lambda c, k: (c * k + 1, gl.numpy.sum(c)), x, jnp.arange(3.0))
         looped = jax.lax.fori_loop(0, 2, lambda _, c: c + c, x)
         waited = jax.lax.while_loop(lambda c: gl.numpy.sum(c) < 1e4, lambda c: c * 2, x)
         chosen = jax.lax.cond(gl.numpy.sum(x) > 0, lambda c: c - 1, lambda c: c, x)
@@ -469,7 +469,7 @@ def test_chex_assertions_take_grid_arrays(x, device):
 
 def test_mismatched_layouts_are_told_in_words(x):
     other = gl.relayout(x, gl.GridLayout((5, 7), "float32", (2, 4)))
-    mine, theirs = r"GridLayout\(\(5, 7\), 'float32', grid=\(3, 2\), tile", r"grid=\(2, 4\)"
+    mine, theirs = "GridLayout((5, 7), 'float32', grid=(3, 2), tile=(2, 2))", "grid=(2, 4))"
     for run in (
         lambda: jax.tree.map(jnp.add, x, other),
         lambda: jax.lax.cond(True, lambda: x, lambda: other),
@@ -477,10 +477,12 @@ def test_mismatched_layouts_are_told_in_words(x):
     ):
         with pytest.raises((ValueError, TypeError)) as refused:
             run()
-        text = " ".join(str(refused.value).split())
+        text = str(refused.value)
+        assert mine in text
+        assert theirs in text
+        # What is told is the layouts in one line each, not their steps, maps or arrays.
         assert len(text) < 3000
-        for part in (mine, theirs):
-            assert pytest.approx(1) == bool(__import__("re").search(part, text)), text
+        assert not re.search(r"0x[0-9a-f]{6}|Pad\(|Split\(", text)
 
 
 @pytest.mark.parametrize(

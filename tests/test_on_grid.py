@@ -1,0 +1,1087 @@
+"""`on_grid` against JAX itself: every function on laid-out arrays is the function on plain ones.
+
+Padding is poisoned with NaN before every operation, or holds a known number that the result's
+layout must then tell the truth about.
+"""
+
+import functools
+import gc
+import itertools
+import operator
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+from jax import lax
+from laid_out import (
+    assert_claim_holds,
+    assert_same,
+    choices,
+    is_grid,
+    layouts,
+    leaves,
+    poisoned,
+    wide,
+)
+
+import gridlayout as gl
+
+DEVICE = gl.DeviceGrid((2, 4))
+A, B, C, V, T, U, R, K = (5, 7), (5, 7), (7, 3), (7,), (2, 5, 7), (2, 7, 3), (1, 7), (5, 1)
+
+
+@functools.cache
+def example(shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype("f4")
+
+
+def examples(shapes):
+    return tuple(jnp.asarray(example(shape, seed)) for seed, shape in enumerate(shapes))
+
+
+# -- the functions ----------------------------------------------------------------------------
+
+
+def layer_norm(x):
+    mean = x.mean(-1, keepdims=True)
+    return (x - mean) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5)
+
+
+def attention(q, k, v):
+    return jax.nn.softmax(q @ k.swapaxes(-1, -2) / 2.0, axis=-1) @ v
+
+
+@jax.custom_jvp
+def cube(x):
+    return x * x * x
+
+
+cube.defjvp(lambda p, t: (cube(*p), 3 * p[0] ** 2 * t[0]))
+
+
+@jax.custom_vjp
+def strange_sine(x):
+    return jnp.sin(x)
+
+
+# Not the derivative of the sine: a rule that is dropped shows.
+strange_sine.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (ct * 2 * jnp.cos(x),))
+
+AXES = [0, 1, 2, (0, 1), (0, 2), (1, 2), (0, 1, 2)]
+
+# name: (function, shapes of its arguments). `GRAD` names those whose derivative is compared too.
+ELEMENTWISE = {
+    "add": (lambda x, y: x + y, (A, B)),
+    "subtract a column": (lambda x, y: x - y, (A, K)),
+    "multiply by a row": (lambda x, y: x * y, (A, V)),
+    "divide by a row of rank 2": (lambda x, y: x / (3 + y), (A, R)),
+    "row times column": (lambda x, y, z: x * y + z, (R, K, A)),
+    "rank 3 and rank 2": (lambda x, y: x + y, (T, A)),
+    "rank 2 and rank 3": (lambda x, y: jnp.maximum(x, y), (A, T)),
+    "rank 3 and rank 1": (lambda x, y: x * y, (T, V)),
+    "a plain constant": (lambda x: x * np.arange(7.0, dtype="f4") + 1, (A,)),
+    "iota": (lambda x: x * jnp.arange(7.0) + jnp.arange(5.0)[:, None], (A,)),
+    "exp": (jnp.exp, (A,)),
+    "sine and tanh": (lambda x: jnp.tanh(jnp.sin(x)), (V,)),
+    "log1p": (lambda x: jnp.log1p(jnp.abs(x)), (T,)),
+    "power": (lambda x: x**3 + jnp.abs(x) ** 1.5, (A,)),
+    "atan2 and hypot": (lambda x, y: jnp.atan2(x, y) + jnp.hypot(x, y), (A, B)),
+    "erf": (lambda x: lax.erf(x) + lax.rsqrt(x * x + 1), (A,)),
+    "where": (lambda x, y: jnp.where(x > 0, x, y), (A, B)),
+    "where with a scalar": (lambda x: jnp.where(x > 0, x, 0.0), (A,)),
+    "where with a row": (lambda x, y: jnp.where(y > 0, x, -1.0), (A, V)),
+    "select of three": (
+        lambda x, y: lax.select_n((x > 0).astype("int32") + (y > 0), x, y, x * y),
+        (A, B),
+    ),
+    "clip": (lambda x: jnp.clip(x, -0.5, 0.5), (A,)),
+    "clamp between arrays": (lambda x, y: lax.clamp(x - 1, y, x + 1), (A, B)),
+    "relu silu gelu": (lambda x: jax.nn.relu(x) + jax.nn.silu(x) * jax.nn.gelu(x), (A,)),
+    "complex": (lambda x: (lax.complex(x, x * 2) * 1j).real, (A,)),
+}
+NUMBERS = {
+    "casts": (lambda x: (x * 10).astype("int8").astype("bfloat16"), (A,)),
+    "bool and back": (lambda x: (x > 0).astype("float32") + x.astype(bool), (A,)),
+    "integers": (lambda x: (x * 9).astype("int32") // 2 % 3 << 1 & 7 ^ 1, (A,)),
+    "floor and rint": (lambda x: jnp.floor(x * 3) + jnp.rint(x * 7) + jnp.sign(x), (A,)),
+    "comparisons": (lambda x, y: (x < y) | (x == y) & ~(x >= 2), (A, B)),
+    "bits": (lambda x: lax.population_count(lax.bitcast_convert_type(x, jnp.uint32)), (A,)),
+    "one_hot": (lambda x: jax.nn.one_hot(jnp.argmax(x, 1), 7), (A,)),
+    "one_hot of all": (lambda x: jax.nn.one_hot((jnp.abs(x) * 3).astype("int32"), 4), (A,)),
+    "any and all": (lambda x: ((x > 0).any(0), (x > -9).all(1), (x > 9).any()), (A,)),
+    "counting": (lambda x: (x > 0).astype("int32").sum((0, 1)), (A,)),
+    "bitwise reductions": (
+        lambda x: (
+            jnp.bitwise_and.reduce((x * 50).astype("int32"), axis=0),
+            jnp.bitwise_or.reduce((x * 50).astype("int32"), axis=1),
+        ),
+        (A,),
+    ),
+    "unsigned extremes": (
+        lambda x: (jnp.abs(x * 50).astype("uint8").min(0), (x * 50).astype("int8").max((0, 1))),
+        (A,),
+    ),
+    **{
+        f"argmax {axis}": (
+            lambda x, axis=axis: (jnp.argmax(x, axis), jnp.argmin(x, axis, keepdims=True)),
+            (T,),
+        )
+        for axis in (0, 1, 2, None)
+    },
+    "argmax of ties": (lambda x: (jnp.argmax(x * 0, 1), jnp.argmin(x > 9, 0)), (A,)),
+    "argmax of infinities": (lambda x: jnp.argmax(jnp.where(x > 9, x, -jnp.inf), 1), (A,)),
+}
+REDUCTIONS = {
+    **{
+        f"sum, extremes over {axis}": (
+            lambda x, axis=axis: (x.sum(axis), x.max(axis), x.min(axis), x.mean(axis)),
+            (T,),
+        )
+        for axis in AXES
+    },
+    "product": (lambda x: (x.prod(0), x.prod((1, 2))), (T,)),
+    "product of the last": (lambda x: x.prod(1), (A,)),
+    "keepdims": (lambda x: x - x.sum(1, keepdims=True), (A,)),
+    "centred": (lambda x: x - x.mean(0), (A,)),
+    "variance": (lambda x: x.var(1, keepdims=True) + x, (T,)),
+    "sums of sums": (lambda x: x.sum(1).sum(0) + x.sum(0).max(), (T,)),
+    "sum of exp": (lambda x: jnp.exp(x - 1).sum(1) * x.sum(1), (A,)),
+    "norm": (lambda x: x / jnp.linalg.norm(x, axis=1, keepdims=True), (A,)),
+    "softmax": (jax.nn.softmax, (A,)),
+    "softmax over the first": (lambda x: jax.nn.softmax(x, 0), (T,)),
+    "log_softmax": (lambda x: jax.nn.log_softmax(x, 1), (T,)),
+    "logsumexp": (lambda x: jax.nn.logsumexp(x, (0, 2)), (T,)),
+    "layer norm": (layer_norm, (T,)),
+    "a mean of a broadcast": (lambda x: jnp.broadcast_to(x[:, None], (7, 5)).max(0), (V,)),
+    "a sum of a broadcast": (lambda x: jnp.broadcast_to(x, (4, 7)).sum(0), (V,)),
+    "an outer product's sum": (lambda x, y: (x[:, None] * y[None]).sum(0), (V, V)),
+}
+SHAPES = {
+    "flatten": (lambda x: x.reshape(35), (A,)),
+    "join the first": (lambda x: x.reshape(10, 7), (T,)),
+    "join the last": (lambda x: x.reshape(2, 35), (T,)),
+    "other digits": (lambda x: x.reshape(5, 14) * 2, (T,)),
+    "reshape after transpose": (lambda x: lax.reshape(x, (7, 5), (1, 0)), (A,)),
+    "transpose": (lambda x: x.T, (A,)),
+    "transpose of rank 3": (lambda x: x.transpose(2, 0, 1) + 1, (T,)),
+    "newaxis": (lambda x: x[:, None, :] * x[None], (A,)),
+    "squeeze": (lambda x: jnp.squeeze(x) + 1, (R,)),
+    "squeeze a column": (lambda x: x[..., 0], (K,)),
+    "expand": (lambda x: jnp.expand_dims(x, (0, 3)), (A,)),
+    "slice": (lambda x: x[1:4, 2:], (A,)),
+    "strided and reversed": (lambda x: x[::2, ::-1], (A,)),
+    "one row": (lambda x: x[2], (A,)),
+    "broadcast": (lambda x: jnp.broadcast_to(x[:, None], (5, 2, 7)), (A,)),
+    "broadcast, transposed": (lambda x, y: jnp.broadcast_to(x, (5, 7)).T + y.T, (V, A)),
+    "broadcast, reshaped": (lambda x: jnp.broadcast_to(x, (4, 7)).reshape(28)[3:], (V,)),
+    "interior padding": (lambda x: lax.pad(x, 0.0, ((0, 0, 1), (1, 0, 0))), (A,)),
+}
+PRODUCTS = {
+    "matmul": (lambda x, y: x @ y, (A, C)),
+    "x.T @ y": (lambda x, y: x.T @ y, (A, B)),
+    "x @ y.T": (lambda x, y: x @ y.T, (A, B)),
+    "(x @ y).T": (lambda x, y: (x @ y).T, (A, C)),
+    "matrix and vector": (lambda x, y: x @ y, (A, V)),
+    "vector and matrix": (lambda x, y: x @ y, (V, C)),
+    "vectors": (lambda x, y: x @ y, (V, V)),
+    "outer": (jnp.outer, (V, V)),
+    "batched": (lambda x, y: x @ y, (T, U)),
+    "one side batched": (lambda x, y: x @ y, (T, C)),
+    "other side batched": (lambda x, y: x @ y, (A, U)),
+    "two contracted": (lambda x, y: jnp.einsum("abc,dbc->ad", x, y), (T, T)),
+    "two contracted to a vector": (lambda x, y: jnp.einsum("abc,bc->a", x, y), (T, A)),
+    "batch moved": (lambda x, y: jnp.einsum("abc,acd->dab", x, y), (T, U)),
+    "batch in the middle": (lambda x, y: jnp.einsum("abc,abc->b", x, y), (T, T)),
+    "all batch": (lambda x, y: jnp.einsum("ab,ab->ba", x, y), (A, B)),
+    "all contracted": (lambda x, y: jnp.tensordot(x, y, 2), (A, B)),
+    "none contracted": (lambda x, y: jnp.einsum("ab,cd->adbc", x, y), (R, K)),
+    "with a constant": (lambda x: x @ jnp.eye(7) + 1, (A,)),
+    "constants alone, transposed": (
+        lambda x: x[:4, :2] + (jnp.arange(6.0).reshape(2, 3) @ jnp.arange(12.0).reshape(3, 4)).T,
+        (A,),
+    ),
+    "ones of one side": (lambda x: jnp.einsum("abc,abd->cd", x, jnp.ones((2, 5, 3))), (T,)),
+    "with a broadcast": (lambda x, y: jnp.broadcast_to(x, (5, 7)) @ y, (V, C)),
+    "narrow": (lambda x, y: x.astype("bfloat16") @ y.astype("bfloat16"), (A, C)),
+    "integers": (lambda x, y: (x * 9).astype("int32") @ (y * 9).astype("int32"), (A, C)),
+    "attention": (attention, (T, T, T)),
+}
+CALLS = {
+    "jit inside": (lambda x: jax.jit(lambda y: y.sum(0) * 2)(x) + x, (A,)),
+    "remat": (jax.checkpoint(lambda x: jnp.sin(x @ x.T)), (A,)),
+    "custom_jvp": (lambda x: cube(x) + 1, (A,)),
+    "custom_vjp": (lambda x: strange_sine(x) * 2, (A,)),
+    "vmap inside": (lambda x: jax.vmap(lambda row: row * row.sum())(x), (A,)),
+    "scan": (lambda x: lax.scan(lambda c, r: (c + r, c * r), jnp.zeros(7), x), (A,)),
+    "while": (
+        lambda x: lax.while_loop(lambda c: c.sum() < 1e3, lambda c: jnp.abs(c) * 2 + 1, x),
+        (A,),
+    ),
+    "cond": (lambda x: lax.cond(x.sum() > 0, lambda y: y * 2, lambda y: y - 1, x), (A,)),
+    "cumsum": (lambda x: jnp.cumsum(x, 1) * 2, (A,)),
+    "sort": (lambda x: jnp.sort(x, 0) + x, (A,)),
+    "gather": (lambda x: x[jnp.array([0, 2, 2]), 1:3], (A,)),
+    "index that is computed": (lambda x, y: x[jnp.argmax(y) % 5], (A, V)),
+    "scatter": (lambda x: jnp.asarray(x).at[1].set(0.0).at[:, 2].add(x[:, 0]), (A,)),
+    "concatenate": (lambda x, y: jnp.concatenate([x, y], 0).sum(0), (A, B)),
+    "stack and pad": (lambda x, y: jnp.pad(jnp.stack([x, y], 1), 1), (A, B)),
+    "top_k": (lambda x: lax.top_k(x, 3), (A,)),
+    "tril": (jnp.tril, (A,)),
+    "convolution": (lambda x: jnp.convolve(x, jnp.ones(3)), (V,)),
+    "random": (lambda x: x * jax.random.bernoulli(jax.random.key(0), 0.5, x.shape), (A,)),
+    "no argument is used": (lambda x: jnp.ones((5, 7)) * 2, (A,)),
+    "identity": (lambda x: x, (A,)),
+    "pytrees": (lambda x, y: {"a": x + 1, "b": [y, x.sum(), None]}, (A, B)),
+}
+TABLE = {**ELEMENTWISE, **NUMBERS, **REDUCTIONS, **SHAPES, **PRODUCTS, **CALLS}
+# Those that are flat almost everywhere, or that reverse-mode can't go through.
+NO_GRAD = {*NUMBERS, "while", "no argument is used", "narrow", "integers", "top_k", "pytrees"}
+SECOND = """
+multiply by a row; row times column; where with a row; softmax; layer norm; product; one row;
+product of the last; strided and reversed; matmul; two contracted; all contracted; batched;
+with a broadcast; remat; custom_jvp; custom_vjp; scan; cumsum
+""".replace("\n", " ")
+SECOND = [name.strip() for name in SECOND.split(";")]
+MAPPED = """
+subtract a column; rank 3 and rank 2; where; sum, extremes over (0, 2); softmax; layer norm;
+flatten; other digits; newaxis; slice; matmul; batched; x @ y.T; all contracted; attention;
+jit inside; scan; sort; remat; argmax 1
+""".replace("\n", " ")
+MAPPED = [name.strip() for name in MAPPED.split(";")]
+
+
+def cases(names):
+    assert set(names) <= set(TABLE)
+    return [
+        pytest.param(seed, fn, shapes, id=name)
+        for seed, (name, (fn, shapes)) in enumerate(TABLE.items())
+        if name in names
+    ]
+
+
+def operands(shapes, seed, turn=0):
+    """Plain arguments, and the same with poisoned padding in layouts whose turn it is."""
+    plain = examples(shapes)
+    *_, chosen = choices(shapes, turn + 1, seed)
+    return plain, [poisoned(a, layout, DEVICE) for a, layout in zip(plain, chosen, strict=True)]
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+@pytest.mark.parametrize(("seed", "fn", "shapes"), cases(TABLE))
+def test_a_function_on_the_grid_is_the_function(seed, fn, shapes, turn):
+    plain, grid = operands(shapes, seed, turn)
+    wanted = jax.tree.map(jnp.asarray, fn(*plain))
+    tolerance = 2e-2 if any(w.dtype == jnp.bfloat16 for w in jax.tree.leaves(wanted)) else 2e-4
+    assert_same(gl.on_grid(fn)(*grid), wanted, rtol=tolerance, atol=1e-5)
+
+
+@pytest.mark.parametrize(("seed", "fn", "shapes"), cases({*TABLE} - {"narrow"}))
+def test_what_results_say_of_their_padding_is_true(seed, fn, shapes):
+    facts = itertools.islice(itertools.cycle([0, 1, -np.inf, 2.5, None]), seed, seed + len(shapes))
+    plain = examples(shapes)
+    *_, chosen = choices(shapes, 3, seed)
+    grid = [
+        gl.put(np.asarray(a), layout.with_oob(oob), DEVICE)
+        for a, layout, oob in zip(plain, chosen, facts, strict=True)
+    ]
+    wanted = jax.tree.map(jnp.asarray, fn(*plain))
+    assert_same(gl.on_grid(fn)(*grid), wanted, rtol=2e-4, atol=1e-5)
+
+
+def test_every_layout_has_its_turn():
+    used = {
+        layout
+        for seed, (_, shapes) in enumerate(TABLE.values())
+        for chosen in choices(shapes, 2, seed)
+        for layout in chosen
+    }
+    for shape in (A, V, T):
+        assert set(layouts(shape).values()) <= used
+
+
+# -- derivatives ------------------------------------------------------------------------------
+
+
+def total(fn):
+    """A scalar of all results, with a different weight for each element."""
+
+    def scalar(*args):
+        outs = jax.tree.leaves(fn(*args))
+        return sum(
+            jnp.sum(jnp.sin(out) * (1 + jnp.arange(out.size).reshape(out.shape))) for out in outs
+        )
+
+    return scalar
+
+
+def gradients(fn, shapes):
+    return jax.grad(total(fn), tuple(range(len(shapes))))
+
+
+@pytest.mark.parametrize("side", ["inside", "around"])
+@pytest.mark.parametrize(("seed", "fn", "shapes"), cases({*TABLE} - NO_GRAD))
+def test_gradients_on_the_grid_are_jaxs(seed, fn, shapes, side):
+    plain, grid = operands(shapes, seed, turn=2 + (side == "around"))
+    if side == "inside":
+        found = gl.on_grid(gradients(fn, shapes))(*grid)
+    else:
+        found = jax.grad(gl.on_grid(total(fn)), tuple(range(len(shapes))))(*grid)
+        for f, x in zip(found, grid, strict=True):
+            assert f.layout.same_physical(x.layout)
+    assert_same(found, gradients(fn, shapes)(*plain), rtol=1e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("side", ["inside", "around"])
+@pytest.mark.parametrize(("seed", "fn", "shapes"), cases(SECOND))
+def test_second_derivatives_on_the_grid_are_jaxs(seed, fn, shapes, side):
+    plain, grid = operands(shapes, seed, turn=4)
+    every = tuple(range(len(shapes)))
+    twice = jax.grad(total(gradients(fn, shapes)), every)
+    if side == "inside":
+        found = gl.on_grid(twice)(*grid)
+    else:
+        first = jax.grad(gl.on_grid(total(fn)), every)
+        found = jax.grad(lambda *args: gl.on_grid(total(lambda *g: g))(*first(*args)), every)(*grid)
+    assert_same(found, twice(*plain), rtol=2e-3, atol=2e-3)
+
+
+def test_forward_mode_goes_inside():
+    (x,), (g,) = operands((A,), 3)
+    push = lambda x: jax.jvp(lambda y: jnp.sin(y) * y.sum(1, keepdims=True), (x,), (x + 1,))  # noqa: E731
+    assert_same(gl.on_grid(push)(g), push(x), rtol=1e-4, atol=1e-5)
+    (v,), (h,) = operands((V,), 3)
+    hessian = jax.hessian(lambda v: jnp.sum(jnp.sin(v) * v.sum()))
+    assert_same(gl.on_grid(hessian)(h), hessian(v), rtol=1e-4, atol=1e-5)
+    with pytest.raises(TypeError, match="forward-mode"):
+        jax.jvp(gl.numpy.sin, (g,), (g,))
+
+
+def test_gradients_with_auxiliary_and_integer_results():
+    (x,), (g,) = operands((A,), 5)
+
+    def loss(x):
+        return jnp.sum(x * x), (jnp.argmax(x, 1), x.mean())
+
+    wanted = jax.value_and_grad(loss, has_aux=True)(x)
+    assert_same(jax.value_and_grad(gl.on_grid(loss), has_aux=True)(g), wanted, atol=1e-5)
+    assert_same(gl.on_grid(jax.value_and_grad(loss, has_aux=True))(g), wanted, atol=1e-5)
+
+
+def test_integer_arguments_have_no_part_in_a_gradient():
+    (x,), (g,) = operands((A,), 6)
+    index = gl.put(np.arange(5, dtype="int32"), gl.GridLayout((5,), "int32", (2,)), DEVICE)
+    loss = lambda x, i: jnp.sum(x * i[:, None])  # noqa: E731
+    found = jax.grad(gl.on_grid(loss))(g, index)
+    assert_same(found, jax.grad(loss)(x, jnp.arange(5)))
+
+
+def test_jacobians_around():
+    (x,), (g,) = operands((A,), 7)
+    found = jax.jacrev(
+        lambda x: gl.on_grid(lambda x: jnp.stack([x.sum(), (x * x).sum()]))(x).to_logical()
+    )(g)
+    wanted = jax.jacrev(lambda x: jnp.stack([x.sum(), (x * x).sum()]))(x)
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5)
+
+
+# -- transformations around -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("seed", "fn", "shapes"), cases(MAPPED))
+def test_vmap_around(seed, fn, shapes):
+    plain, _ = operands(shapes, seed)
+    *_, chosen = choices(shapes, 6, seed)
+    stacks = [jnp.stack([a, a * 2 - 1, a * 0 + 0.5]) for a in plain]
+    grid = [
+        jax.tree.map(lambda *rows: jnp.stack(rows), *[poisoned(a, layout, DEVICE) for a in stack])
+        for stack, layout in zip(stacks, chosen, strict=True)
+    ]
+    found = jax.vmap(gl.on_grid(fn))(*grid)
+    wanted = jax.vmap(fn)(*stacks)
+    for f, w in zip(leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(wide(f), wide(w), rtol=3e-4, atol=2e-5)
+        assert_claim_holds(f)
+
+
+def test_gradients_of_a_vmap_around():
+    (x, y), _ = operands((A, C), 0)
+    one, two = (
+        layouts(A)["flip and gap, tiled"],
+        layouts(C)["grid (2, 4) tile None face None collapse None"],
+    )
+    xs = jnp.stack([x, x + 1])
+    grid = jax.tree.map(lambda *rows: jnp.stack(rows), *[poisoned(a, one, DEVICE) for a in xs])
+    w = poisoned(y, two, DEVICE)
+    loss = lambda x, w: jnp.sum(jnp.tanh(x @ w))  # noqa: E731
+    found = jax.vmap(jax.grad(gl.on_grid(loss), 1), in_axes=(0, None))(grid, w)
+    wanted = jax.vmap(jax.grad(loss, 1), in_axes=(0, None))(xs, y)
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_jit_around_changes_nothing():
+    for seed, name in enumerate(("softmax", "matmul", "other digits", "cumsum", "scan", "where")):
+        fn, shapes = TABLE[name]
+        plain, grid = operands(shapes, seed + 8)
+        found = jax.jit(lambda *args, fn=fn: gl.on_grid(fn)(*args))(*grid)
+        assert_same(found, fn(*plain), rtol=2e-4, atol=1e-5)
+
+
+def test_a_donated_grid_array_is_used_up():
+    x = gl.put(example(A), layouts(A)["transposed"], DEVICE)
+    wanted = np.asarray(x) * 2
+    y = jax.jit(lambda x: x * 2, donate_argnums=0)(x)
+    assert x.storage.is_deleted()
+    np.testing.assert_array_equal(np.asarray(y), wanted)
+
+
+def test_claims_do_not_outlive_their_data():
+    # The padding of what a pytree function makes is not what the layout said of its argument's.
+    x = gl.put(example(A), layouts(A)["gap"].with_oob(1), DEVICE)
+    for make in (
+        lambda: jax.tree.map(lambda leaf: leaf * 3, x),
+        lambda: jax.tree.map(jnp.add, x, x),
+        lambda: jax.grad(lambda x: gl.numpy.sum(gl.numpy.exp(x)) + gl.numpy.sum(x * x))(x),
+        lambda: jax.jit(lambda k: jax.tree.map(lambda leaf: leaf * k, x))(3.0),
+        lambda: jax.jit(lambda k: jax.grad(lambda x: gl.numpy.sum(x * x) * k)(x))(3.0),
+        lambda: jax.jit(lambda x: jax.tree.map(lambda leaf: leaf * 3, x))(x),
+        lambda: jax.jit(lambda x, y: jax.tree.map(lambda a, b: a - b, x, y))(x, x),
+        lambda: optax.apply_updates(x, jax.tree.map(lambda leaf: leaf * 3, x)),
+    ):
+        assert_claim_holds(make())
+    found = jax.jit(lambda k: gl.numpy.prod(jax.tree.map(lambda leaf: leaf * 0 + k, x)))(1.5)
+    np.testing.assert_allclose(found, 1.5**35, rtol=1e-5)
+
+
+# -- tracing and caching ----------------------------------------------------------------------
+
+
+def test_eager_calls_trace_once():
+    traced = []
+
+    def fn(x, y, scale, mode="up"):
+        traced.append(mode)
+        return x * scale + y
+
+    _, (x, y) = operands((A, B), 1)
+    lifted = gl.on_grid(fn)
+    for _ in range(3):
+        lifted(x, y, 2.0)
+    assert traced == ["up"]
+    lifted(x + 1, y, 3.0)  # other data, another scalar
+    gl.on_grid(fn)(x, y, 2.0)  # lifted again
+    assert traced == ["up"]
+    lifted(x, y, 2.0, mode="down")
+    assert traced == ["up", "down"]
+    lifted(y, x, 2.0)  # other layouts
+    assert len(traced) == 3
+
+
+def test_operators_and_lifted_functions_are_traced_once(monkeypatch):
+    x = gl.put(example(A), layouts(A)["transposed"], DEVICE)
+    traces = []
+    counted = lambda x, y: (traces.append(1), jnp.add(x, y))[1]  # noqa: E731
+    monkeypatch.setattr(jnp, "an_op", counted, raising=False)
+    for k in range(3):
+        gl.numpy.an_op(x, float(k))
+    assert len(traces) == 1
+
+
+def test_functions_are_let_go_with_their_programs():
+    x = gl.put(example(A), layouts(A)["transposed"], DEVICE)
+
+    def scope():
+        fn = lambda x: x * 3  # noqa: E731
+        gl.on_grid(fn)(x)
+        return weakref.ref(fn)
+
+    gone = scope()
+    gc.collect()
+    assert gone() is None
+
+
+# -- reports ----------------------------------------------------------------------------------
+
+
+def rows(fn, *args):
+    return [(row.primitive, row.how) for row in gl.on_grid(fn).report(*args).rows]
+
+
+def test_reports_tell_rules_from_views_and_fallbacks():
+    x = gl.put(example(A), gl.GridLayout(A, "float32", (2, 4), (4, 4)), DEVICE)
+    assert rows(jnp.exp, x) == [("exp", "rule")]
+    assert rows(lambda x: x.T, x) == [("transpose", "view")]
+    assert rows(lambda x: x @ x.T, x) == [("transpose", "view"), ("dot_general", "rule")]
+    assert rows(lambda x: jnp.cumsum(x, 1), x) == [("cumsum", "fallback")]
+    report = gl.on_grid(lambda x: jnp.cumsum(x, 1) + 1).report(x)
+    assert [row.primitive for row in report.fallbacks] == ["cumsum"]
+    assert report.bytes_moved > 0
+    text = str(report)
+    assert "cumsum" in text
+    assert "2 primitives, 1 fallbacks" in text
+    assert "float32[5,7]@2x4" in text
+
+
+def test_what_lies_right_does_not_move():
+    layout = gl.GridLayout((2, 4, 6), "float32", (4, 2), (2, 2))
+    x = gl.put(example((2, 4, 6)), layout, DEVICE)
+    report = gl.on_grid(lambda x: x.reshape(8, 6) * 2).report(x)
+    assert [row.how for row in report.rows] == ["view", "rule"]
+    assert report.bytes_moved == report.masks == 0
+    same = gl.GridLayout((8, 6), "float32", (4, 2), (2, 2))
+    assert gl.on_grid(lambda x: x.reshape(8, 6))(x).layout.same_physical(same)
+
+
+MASKS = [
+    # function, oob of its argument, masks
+    (lambda x: x.sum(1), 0, 0),
+    (lambda x: x.sum(1), None, 1),
+    (lambda x: x.sum(1), 1, 1),
+    (lambda x: x.max(0), -np.inf, 0),
+    (lambda x: x.max(0), 0, 1),
+    (lambda x: x.min(0), np.inf, 0),
+    (lambda x: x.prod(0), 1, 0),
+    (lambda x: jnp.exp(x).sum(0), 0, 1),
+    (lambda x: jnp.exp(x).prod(0), 0, 0),
+    (lambda x: jnp.exp(x).sum(0), -np.inf, 0),
+    (lambda x: (x * x - x).sum(0), 1, 0),
+    (lambda x: jnp.where(x > 0, x, 0.0).sum(0), -np.inf, 0),
+    (lambda x: x.astype("int32").sum(), 0, 0),
+    (lambda x: jnp.exp(x), None, 0),
+    (lambda x: x @ x.T, None, 0),
+    (lambda x: x.T.reshape(35), None, 0),
+]
+
+
+@pytest.mark.parametrize(("fn", "oob", "masks"), MASKS)
+def test_reductions_mask_only_what_is_not_neutral(fn, oob, masks):
+    for layout in (
+        layouts(A)["gap"],
+        layouts(A)["bumped stride"],
+        gl.GridLayout(A, "float32", (2, 4)),
+    ):
+        x = gl.put(example(A), layout.with_oob(oob), DEVICE)
+        assert gl.on_grid(fn).report(x).masks == masks, layout
+        assert_same(gl.on_grid(fn)(x), fn(jnp.asarray(example(A))), rtol=1e-4, atol=1e-5)
+
+
+def test_no_padding_no_mask():
+    x = gl.put(example((4, 8)), gl.GridLayout((4, 8), "float32", (2, 4)), DEVICE)
+    report = gl.on_grid(lambda x: (x.sum(0), x.max(), jnp.argmax(x, 1))).report(x)
+    assert report.masks == 0
+
+
+def test_facts_follow_from_the_operations():
+    x = gl.put(example(A), layouts(A)["gap"].with_oob(0), DEVICE)
+    y = gl.put(example(A), layouts(A)["gap"].with_oob(2), DEVICE)
+    unknown = poisoned(example(A), layouts(A)["gap"], DEVICE)
+    for fn, oob in [
+        (lambda x, y, u: jnp.exp(x), 1),
+        (lambda x, y, u: x + y, 2),
+        (lambda x, y, u: x - 3, -3),
+        (lambda x, y, u: jnp.log(x), -np.inf),
+        (lambda x, y, u: x < y, True),
+        (lambda x, y, u: y.astype("int8"), 2),
+        (lambda x, y, u: jnp.where(x < y, y, u), 2),
+        (lambda x, y, u: x + u, None),
+        (lambda x, y, u: x * u, None),  # 0 * NaN
+        (lambda x, y, u: y.T, 2),
+    ]:
+        found = gl.on_grid(fn)(x, y, unknown)
+        assert found.layout.oob == oob
+        assert_claim_holds(found)
+    assert np.isnan(gl.on_grid(lambda x: x / x)(x).layout.oob)
+
+
+# -- where results lie ------------------------------------------------------------------------
+
+
+def test_elementwise_results_lie_like_the_first_operand():
+    for one, two in choices((A, A), 8, 1):
+        x, y = poisoned(example(A, 0), one, DEVICE), poisoned(example(A, 1), two, DEVICE)
+        for found, like in ((x + y, one), (y - x, two), (x * example(A, 2), one)):
+            assert found.layout.same_physical(like)
+        assert gl.numpy.where(y > 0, x, y).layout.same_physical(two)
+
+
+def test_new_shapes_keep_grid_and_tile():
+    layout = gl.GridLayout((5, 7), "float32", (3, 2), (2, 2))
+    x = gl.put(example(A), layout, DEVICE)
+    for found in (x @ x.T, x[1:4], gl.numpy.cumsum(x, 1), gl.numpy.stack([x, x])):
+        assert (found.layout.grid, found.layout.tile) == ((3, 2), (2, 2))
+
+
+def test_a_policy_chooses():
+    chosen = []
+
+    def policy(shape, dtype, like, device):
+        chosen.append((shape, np.dtype(dtype), like, device))
+        return gl.GridLayout(shape, dtype, (2,), collapse=[(0, len(shape))])
+
+    x = gl.put(example(A), layouts(A)["transposed"], DEVICE)
+    found = gl.on_grid(lambda x: jnp.cumsum(x, 0), policy=policy)(x)
+    assert found.layout.grid == (2,)
+    assert chosen[0] == ((5, 7), np.float32, x.layout, DEVICE)
+    np.testing.assert_allclose(np.asarray(found), example(A).cumsum(0), rtol=1e-5, atol=1e-6)
+
+
+def test_plain_arguments_are_laid_out():
+    fn = lambda x, y: x @ y  # noqa: E731
+    found = gl.on_grid(fn, device=DEVICE)(example(A), jnp.asarray(example(C)))
+    assert found.device == DEVICE
+    assert_same(found, jnp.asarray(example(A) @ example(C)), atol=1e-5)
+    x = gl.put(example(A), layouts(A)["gap"], DEVICE)
+    assert_same(gl.on_grid(fn)(x, example(C)), jnp.asarray(example(A) @ example(C)), atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
+def test_relayout_between_any_two_layouts(dtype):
+    names = list(layouts(A))
+    a = (example(A) * 40).astype(dtype)
+    for k, (one, two) in enumerate(zip(names, names[3:] + names[:3], strict=True)):
+        if k % 3 != len(dtype) % 3:
+            continue
+        x = poisoned(a, layouts(A)[one], DEVICE)
+        for oob in (None, 1):
+            layout = layouts(A)[two].with_dtype(dtype, oob)
+            found = gl.relayout(x, layout)
+            assert found.layout == layout
+            assert_claim_holds(found)
+            np.testing.assert_array_equal(np.asarray(found), a)
+
+
+def test_relayout_to_the_same_place_is_free():
+    layout = layouts(A)["gap"].with_oob(2)
+    x = gl.put(example(A), layout, DEVICE)
+    assert gl.relayout(x, layout.with_oob(None)).layout.oob is None
+    again = gl.relayout(x, layout.with_oob(5))
+    assert again.layout.oob == 5
+    assert_claim_holds(again)
+    text = jax.jit(lambda x: gl.relayout(x, layout)).lower(x).as_text()
+    assert not any(op in text for op in ("gather", "scatter", "reshape", "transpose", "pad"))
+
+
+def test_with_layout_inside():
+    one, two = layouts(A)["gap"], layouts(A)["grid (3, 2) tile (4, 4) face None collapse None"]
+    x = poisoned(example(A), one, DEVICE)
+
+    def fn(x):
+        return gl.with_layout(jnp.sin(x), two) * 2
+
+    plain = jnp.asarray(example(A))
+    np.testing.assert_array_equal(fn(plain), jnp.sin(plain) * 2)  # an identity on plain arrays
+    found = gl.on_grid(fn)(x)
+    assert found.layout.same_physical(two)
+    assert_same(found, fn(plain))
+    assert ("with_layout", "rule") in rows(fn, x)
+    assert ("with_layout", "view") in rows(lambda x: gl.with_layout(x, one), x)
+    for found in (
+        gl.on_grid(jax.grad(lambda x: fn(x).sum()))(x),
+        jax.grad(gl.on_grid(lambda x: fn(x).sum()))(x),
+    ):
+        assert_same(found, jnp.cos(plain) * 2)
+    known = gl.on_grid(lambda x: gl.with_layout(x, two.with_oob(7)))(x)
+    assert known.layout.oob == 7
+    assert_claim_holds(known)
+    assert gl.with_layout(x, two).layout == two
+
+
+# -- operators, methods, gl.numpy and gl.nn ---------------------------------------------------
+
+BINARY = [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "divmod",
+]
+INTEGER = ["and_", "or_", "xor", "lshift", "rshift", "add", "floordiv", "mod"]
+OTHERS = {
+    "grid": lambda a: poisoned(a, layouts(A)["transposed"], DEVICE),
+    "jax": jnp.asarray,
+    "numpy": np.asarray,
+    "row": lambda a: np.asarray(a)[0],
+    "scalar": lambda a: 2.0 if a.dtype == np.float32 else 2,
+    "numpy scalar": lambda a: np.asarray(a)[0, 0],
+}
+
+
+def apply(name, x, y):
+    return divmod(x, y) if name == "divmod" else getattr(operator, name)(x, y)
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_operators(kind):
+    a, b = np.abs(example(A, 0)) + 1, np.abs(example(A, 1)) + 1
+    i, j = (a * 5).astype("int32"), (b * 2).astype("int32")
+    grid = {
+        dtype: poisoned(array, layouts(A)["gap"], DEVICE)
+        for dtype, array in (("float32", a), ("int32", i))
+    }
+    for name, left, right in [
+        *((name, a, b) for name in BINARY),
+        *((name, i, j) for name in INTEGER),
+    ]:
+        x, y = grid[left.dtype.name], OTHERS[kind](right)
+        plain = jnp.asarray(left), (jnp.asarray(right) if kind in ("grid", "jax") else y)
+        if name == "matmul":
+            if kind not in ("grid", "jax", "numpy"):
+                continue
+            y, plain = y.T, (plain[0], plain[1].T)
+        assert_same(apply(name, x, y), apply(name, *plain), rtol=1e-4, atol=1e-5)
+        swapped = apply(name, y, x), apply(name, *plain[::-1])
+        assert_same(*swapped, rtol=1e-4, atol=1e-5)
+
+
+def test_unary_operators_and_attributes():
+    a = example(A)
+    x, plain = poisoned(a, layouts(A)["twice"], DEVICE), jnp.asarray(a)
+    for op in (operator.neg, operator.pos, abs):
+        assert_same(op(x), op(plain))
+    assert_same(~(x > 0), ~(plain > 0))
+    assert_same(x.T, plain.T)
+    assert_same(poisoned(example(T), layouts(T)["joined"], DEVICE).mT, jnp.asarray(example(T)).mT)
+    assert_same(x.real, plain.real)
+    for row, wanted in zip(x, plain, strict=True):
+        assert_same(row, wanted)
+
+
+INDICES = {
+    "int": 2,
+    "negative": -1,
+    "slice": slice(1, 4),
+    "step": (slice(None, None, 2), slice(None, None, -1)),
+    "ellipsis": (..., 0),
+    "newaxis": (None, slice(2), None),
+    "array": np.array([0, 2, 2]),
+    "grid": (slice(None), jnp.array([1, 0])),
+    "numpy int": np.int64(1),
+}
+
+
+@pytest.mark.parametrize("index", INDICES.values(), ids=INDICES)
+def test_indexing(index):
+    x = poisoned(example(A), layouts(A)["flip and gap"], DEVICE)
+    assert_same(x[index], jnp.asarray(example(A))[index])
+
+
+METHODS = [
+    *[
+        (name, (), {})
+        for name in [
+            "sum",
+            "mean",
+            "max",
+            "min",
+            "prod",
+            "any",
+            "all",
+            "std",
+            "var",
+            "argmax",
+            "argmin",
+        ]
+    ],
+    *[(name, (1,), {}) for name in ["sum", "mean", "max", "cumsum", "cumprod", "argmin", "sort"]],
+    ("sum", (), dict(axis=0, keepdims=True)),
+    ("astype", ("bfloat16",), {}),
+    ("clip", (-0.5, 0.5), {}),
+    ("reshape", (7, 5), {}),
+    ("reshape", ((35,),), {}),
+    ("transpose", (1, 0), {}),
+    ("swapaxes", (0, 1), {}),
+    ("ravel", (), {}),
+    ("flatten", (), {}),
+    ("repeat", (2,), dict(axis=0, total_repeat_length=10)),
+    ("take", (np.array([1, 0]),), dict(axis=1)),
+    ("round", (1,), {}),
+    ("trace", (), {}),
+    ("squeeze", (), {}),
+    ("conj", (), {}),
+    ("dot", (np.ones((7, 2), "f4"),), {}),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "kwargs"), METHODS)
+def test_methods(name, args, kwargs):
+    x, plain = poisoned(example(A), layouts(A)["bumped stride"], DEVICE), jnp.asarray(example(A))
+    found, wanted = (getattr(array, name)(*args, **kwargs) for array in (x, plain))
+    assert_same(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_single_numbers_convert_and_many_refuse_to():
+    x = gl.put(example(A), layouts(A)["gap"], DEVICE)
+    one = gl.put(np.full((1, 1), 3, "int32"), gl.GridLayout((1, 1), "int32", (2, 4)), DEVICE)
+    assert float(one) == 3.0
+    assert int(one) == 3
+    assert bool(one) is True
+    with pytest.raises(ValueError, match="truth value"):
+        bool(x == x)
+    with pytest.raises(ValueError, match="truth value"):
+        assert x == x
+    with pytest.raises(TypeError):
+        float(x)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(x)
+    with pytest.raises(TypeError):
+        x + [1, 2]
+    assert (x == None) is False  # noqa: E711
+
+
+def test_numpy_and_nn_are_jaxs_lifted():
+    x, plain = poisoned(example(A), layouts(A)["digits"], DEVICE), jnp.asarray(example(A))
+    for found, wanted in [
+        (gl.numpy.sum(gl.numpy.exp(x), axis=-1), jnp.sum(jnp.exp(plain), axis=-1)),
+        (gl.numpy.linalg.norm, jnp.linalg.norm),
+        (gl.numpy.einsum("ab,cb->ac", x, x), jnp.einsum("ab,cb->ac", plain, plain)),
+        (gl.numpy.where(x > 0, x, 0), jnp.where(plain > 0, plain, 0)),
+        (gl.numpy.concatenate([x, plain]), jnp.concatenate([plain, plain])),
+        (gl.numpy.split(x, [2], axis=0), jnp.split(plain, [2], axis=0)),
+        (gl.numpy.power(x, 2), jnp.power(plain, 2)),
+        (gl.numpy.isclose(x, x, rtol=1e-3), jnp.isclose(plain, plain, rtol=1e-3)),
+        (gl.numpy.full_like(x, 3.0), jnp.full_like(plain, 3.0)),
+        (gl.numpy.broadcast_to(x, (2, 5, 7)), jnp.broadcast_to(plain, (2, 5, 7))),
+        (gl.nn.softmax(x, axis=0), jax.nn.softmax(plain, axis=0)),
+        (gl.nn.gelu(x, approximate=False), jax.nn.gelu(plain, approximate=False)),
+        (gl.nn.one_hot(gl.numpy.argmax(x, 1), 7), jax.nn.one_hot(jnp.argmax(plain, 1), 7)),
+        (gl.nn.leaky_relu(x, 0.2), jax.nn.leaky_relu(plain, 0.2)),
+    ]:
+        if callable(found):  # a submodule's function is JAX's own
+            continue
+        assert_same(found, wanted, rtol=1e-4, atol=1e-5)
+    assert gl.numpy.float32 is jnp.float32
+    assert gl.numpy.pi == jnp.pi
+    assert gl.numpy.sum is gl.numpy.sum
+    assert {"sum", "einsum"} <= set(dir(gl.numpy))
+    assert "softmax" in dir(gl.nn)
+    with pytest.raises(AttributeError):
+        gl.numpy.no_such_function
+    assert [row.primitive for row in gl.numpy.exp.report(x).rows] == ["exp"]
+    # One program for an int, another for a float and for a bool of the same value.
+    assert gl.numpy.add(x.astype("int32"), 1).dtype == np.int32
+    assert gl.numpy.add(x.astype("int32"), 1.0).dtype == np.float32
+    assert gl.numpy.sum(x, keepdims=True).shape == (1, 1)
+    assert gl.numpy.sum(x, keepdims=1).shape == (1, 1)
+
+
+def test_lifted_functions_run_inside_others():
+    x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
+    fn = gl.on_grid(lambda x: gl.numpy.exp(x) + gl.on_grid(jnp.sin)(x))
+    assert_same(fn(x), jnp.exp(plain) + jnp.sin(plain))
+
+
+# -- other arguments and results --------------------------------------------------------------
+
+
+def test_arguments_may_be_trees_statics_and_keywords():
+    x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
+
+    def fn(tree, *, axis, names=("a",), scale=1):
+        return {name: tree["x"].sum(axis) * scale + tree["k"] for name in names}
+
+    found = gl.on_grid(fn)({"x": x, "k": 2}, axis=None, names=("u", "v"), scale=np.float32(3))
+    wanted = fn({"x": plain, "k": 2}, axis=None, names=("u", "v"), scale=np.float32(3))
+    assert found.keys() == wanted.keys()
+    assert_same(found, wanted, rtol=1e-5)
+    assert gl.on_grid(lambda x: None)(x) is None
+
+
+def test_keys_and_scalars_stay_as_they_are():
+    x, plain = poisoned(example(A), layouts(A)["gap"], DEVICE), jnp.asarray(example(A))
+    fn = lambda x, key: (x * jax.random.normal(key, x.shape), jax.random.split(key))  # noqa: E731
+    key = jax.random.key(3)
+    found, keys = gl.on_grid(fn)(x, key)
+    wanted, wanted_keys = fn(plain, key)
+    assert_same(found, wanted)
+    assert (jax.random.key_data(keys) == jax.random.key_data(wanted_keys)).all()
+    assert isinstance(gl.numpy.sum(x), jax.Array)
+    loss = lambda x, key: jnp.sum(x * jax.random.normal(key, x.shape))  # noqa: E731
+    assert_same(jax.grad(gl.on_grid(loss))(x, key), jax.grad(loss)(plain, key))
+
+
+def test_scalar_grid_arrays_take_part():
+    scalar = gl.put(np.float32(3), gl.GridLayout((), "float32", (1, 1)), DEVICE)
+    x = poisoned(example(A), layouts(A)["gap"], DEVICE)
+    for found, wanted in [
+        (x + scalar, jnp.asarray(example(A)) + 3),
+        (scalar * x, 3 * jnp.asarray(example(A))),
+        (gl.numpy.exp(scalar), jnp.exp(jnp.float32(3))),
+        (gl.numpy.broadcast_to(scalar, (2, 3)), jnp.full((2, 3), 3.0)),
+    ]:
+        assert_same(found, wanted, rtol=1e-6)
+    assert float(scalar) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("fn", "shapes"),
+    [
+        (lambda x: x.sum(0), [(0, 3)]),
+        (lambda x: x.sum(1) * 2, [(0, 3)]),
+        (lambda x: x.prod(), [(3, 0)]),
+        (lambda x: x.T.reshape(0), [(3, 0)]),
+        (lambda x, y: x @ y, [(3, 0), (0, 2)]),
+        (lambda x, y: x @ y, [(0, 3), (3, 2)]),
+        (lambda x: jnp.cumsum(x, 0), [(0, 3)]),
+        (lambda x: x[:0] + 1, [(2, 3)]),
+    ],
+)
+def test_empty_tensors(fn, shapes):
+    plain = [jnp.ones(shape) for shape in shapes]
+    grid = [gl.put(np.ones(s, "f4"), gl.GridLayout(s, "float32", (2, 4)), DEVICE) for s in shapes]
+    assert_same(gl.on_grid(fn)(*grid), fn(*plain))
+
+
+def test_callbacks_run():
+    x = poisoned(example(A), layouts(A)["gap"], DEVICE)
+    seen = []
+
+    def fn(x):
+        jax.debug.callback(lambda total: seen.append(float(total)), x.sum())
+        return x * 2
+
+    assert_same(gl.on_grid(fn)(x), jnp.asarray(example(A)) * 2)
+    jax.effects_barrier()
+    assert seen
+    np.testing.assert_allclose(seen, example(A).sum(), rtol=1e-5)
+
+
+def test_other_dtypes():
+    for dtype in ("bfloat16", "float16", "int8", "uint16", "bool", "complex64"):
+        a = (np.abs(example(A)) * 3).astype(dtype)
+        x, plain = poisoned(a, layouts(A)["flip and gap"], DEVICE), jnp.asarray(a)
+        tolerance = 2e-2 if dtype in ("bfloat16", "float16") else 1e-5
+        for fn in (lambda x: x + x, lambda x: x.sum(1), lambda x: x[1:3].T, lambda x: x @ x.T):
+            assert_same(gl.on_grid(fn)(x), fn(plain), rtol=tolerance, atol=tolerance)
+
+
+# -- refusals ---------------------------------------------------------------------------------
+
+
+def grid_array(device=DEVICE):
+    return gl.put(example(A), gl.GridLayout(A, "float32", (2, 4)), device)
+
+
+def closed_over():
+    w = grid_array()
+    return gl.on_grid(lambda x: x + w)(grid_array())
+
+
+OTHER = gl.GridLayout((7, 5), "float32", (2, 4))
+REFUSED = {
+    "two devices": (
+        lambda: grid_array() + grid_array(gl.DeviceGrid((8,))),
+        r"different device grids.*x=8",
+    ),
+    "device and device": (
+        lambda: gl.on_grid(jnp.exp, device=gl.DeviceGrid((4, 2)))(grid_array()),
+        "different device grids",
+    ),
+    "no device": (lambda: gl.on_grid(jnp.exp)(example(A)), r"no argument.*gl.put.*device="),
+    "no device for numpy": (lambda: gl.numpy.exp(jnp.ones(3)), "no argument.*gl.put"),
+    "report": (lambda: gl.on_grid(jnp.exp).report(example(A)), "no argument"),
+    "no function": (lambda: gl.on_grid(3), "takes a function, not int"),
+    "closed over": (closed_over, "closes over.*argument"),
+    "with_layout shape": (
+        lambda: gl.on_grid(lambda x: gl.with_layout(x, OTHER))(grid_array()),
+        r"float32\[5, 7\].*float32\[7, 5\]",
+    ),
+    "with_layout dtype": (
+        lambda: gl.on_grid(lambda x: gl.with_layout(x > 0, OTHER))(grid_array()),
+        "bool.*float32",
+    ),
+    "with_layout type": (
+        lambda: gl.on_grid(lambda x: gl.with_layout(x, (2, 4)))(grid_array()),
+        "tuple is no gl.Layout",
+    ),
+    "with_layout on a view": (
+        lambda: gl.on_grid(
+            lambda x: gl.with_layout(
+                x, gl.GridLayout(A, "float32", (1, 2), linear="(d0, d1) -> (0, d1)")
+            )
+        )(grid_array()),
+        "read-only",
+    ),
+    "with_layout under vmap": (
+        lambda: gl.on_grid(
+            jax.vmap(lambda row: gl.with_layout(row, gl.GridLayout((7,), "float32", (2,))))
+        )(grid_array()),
+        "under jax.vmap.*outside",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED.values(), ids=REFUSED)
+def test_refusals_name_the_value_and_the_fix(call, message):
+    with pytest.raises(gl.LayoutError, match=message):
+        call()
+
+
+def test_errors_of_the_function_pass_through():
+    with pytest.raises(TypeError, match="incompatible shapes"):
+        grid_array() + np.ones((3, 2), "f4")
+    with pytest.raises(ZeroDivisionError):
+        gl.on_grid(lambda x: 1 / 0)(grid_array())
+    # A failed trace leaves nothing behind: the next call is on the grid again.
+    assert is_grid(gl.numpy.exp(grid_array()))
+    with pytest.raises(gl.LayoutError, match="no argument"):
+        gl.numpy.exp(example(A))
+
+
+# -- training ---------------------------------------------------------------------------------
+
+
+def test_adam_on_the_grid_is_adam():
+    rng = np.random.default_rng(0)
+    sizes = (7, 11, 3)
+    params = [
+        {"w": rng.normal(size=(m, n)).astype("f4") / 3, "b": np.zeros(n, "f4")}
+        for m, n in itertools.pairwise(sizes)
+    ]
+    x, labels = rng.normal(size=(13, 7)).astype("f4"), rng.integers(0, 3, 13)
+    optimizer = optax.adam(1e-2)
+
+    def loss(params, x, labels):
+        for layer in params[:-1]:
+            x = jax.nn.relu(x @ layer["w"] + layer["b"])
+        logits = x @ params[-1]["w"] + params[-1]["b"]
+        return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+    def step(params, state, x, labels):
+        value, grads = jax.value_and_grad(loss)(params, x, labels)
+        updates, state = optimizer.update(grads, state, params)
+        return optax.apply_updates(params, updates), state, value
+
+    def laid(a):
+        grid = (3, 2) if a.ndim == 2 else (3,)
+        return poisoned(a, gl.GridLayout(a.shape, a.dtype, grid, (4, 4)[: a.ndim]), DEVICE)
+
+    labels = labels.astype("int32")
+    on_grid = jax.tree.map(laid, params)
+    state, grid_state = optimizer.init(params), gl.on_grid(optimizer.init)(on_grid)
+    plain_step, grid_step = jax.jit(step), gl.on_grid(step)
+    grid_x, grid_labels = laid(x), laid(labels)
+    plain = params
+    values = []
+    for _ in range(4):
+        plain, state, wanted = plain_step(plain, state, x, labels)
+        on_grid, grid_state, found = grid_step(on_grid, grid_state, grid_x, grid_labels)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+        values.append(float(found))
+    assert values == sorted(values, reverse=True)
+    assert_same(on_grid, plain, rtol=1e-4, atol=1e-5)
+    assert_same(grid_state[0].mu, state[0].mu, rtol=1e-3, atol=1e-5)
+    # Parameters keep their layouts from step to step, so nothing is compiled again.
+    for before, after in zip(params, on_grid, strict=True):
+        assert after["w"].layout.same_physical(laid(before["w"]).layout)
