@@ -8,6 +8,7 @@ needs JAX is imported when it is first asked for, so that describing a layout co
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import tenstorrent
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from gridlayout.ops.report import Report
     from gridlayout.sharding.device_grid import DeviceGrid
     from gridlayout.sharding.emulate import emulate_devices
-
-__version__ = "0.1.0"
 
 # Where the names that need JAX live.
 _LAZY = {
@@ -79,6 +78,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":  # kept in pyproject.toml alone
+        return version("gridlayout")
     if name not in _LAZY:
         raise AttributeError(f"module 'gridlayout' has no attribute {name!r}")
     module = import_module(f"gridlayout.{_LAZY[name]}")

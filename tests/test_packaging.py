@@ -22,17 +22,23 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = {"gridlayout": "gridlayout", "sharding": "gridlayout/sharding", "ops": "gridlayout/ops"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-# ---- PROGRAM: what a user runs first. It runs against the installed wheel, in a foreign folder;
-# ---- extend it with one real call to each floor.
+# What a user runs first, against the installed wheel in a foreign folder: each floor does work.
 PROGRAM = """
+import numpy as np
 import gridlayout as gl
-import gridlayout.sharding
-import gridlayout.ops
 
-if hasattr(gl, "AffineMap"):
-    assert gl.AffineMap.parse("(d0, d1) -> (d0 * 32 + d1)")(3, 4) == (100,)
+gl.emulate_devices(2)
+assert gl.AffineMap.parse("(d0, d1) -> (d0 * 32 + d1)")(3, 4) == (100,)
+layout = gl.GridLayout((5, 7), "float32", grid=(2, 4), tile=(2, 2))
+assert gl.parse(str(layout)) == layout
+device = gl.DeviceGrid((2,))
+a = np.arange(35, dtype=np.float32).reshape(5, 7)
+x = gl.put(a, layout, device)
+assert len(x.sharding.device_set) == 2
+product = gl.on_grid(lambda x: x @ x.T)(x)
+np.testing.assert_allclose(np.asarray(product), a @ a.T)
+assert gl.__version__
 """
-# ---- end of PROGRAM
 
 # Appended to PROGRAM: where each of our modules came from, and that it brought no stranger along.
 REPORT = """

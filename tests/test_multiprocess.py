@@ -1,0 +1,69 @@
+"""Two processes, four devices each: no process sees all shards."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+PROGRAM = """
+import sys
+import jax
+
+jax.config.update("jax_num_cpu_devices", 4)
+jax.config.update("jax_platforms", "cpu")
+jax.config.update("jax_cpu_collectives_implementation", "gloo")
+jax.distributed.initialize(sys.argv[1], 2, int(sys.argv[2]))
+
+import jax.numpy as jnp
+import numpy as np
+import gridlayout as gl
+
+device = gl.DeviceGrid((2, 4))
+a = np.arange(35, dtype=np.float32).reshape(5, 7)
+b = np.cos(np.arange(21, dtype=np.float32)).reshape(7, 3)
+x = gl.put(a, gl.GridLayout((5, 7), grid=(3, 2), tile=(2, 2)), device)
+w = gl.put(b, gl.GridLayout((7, 3), grid=(2, 4)), device)
+assert not x.storage.is_fully_addressable
+np.testing.assert_array_equal(np.asarray(x), a)
+assert x.to_logical().is_fully_replicated
+np.testing.assert_allclose(np.asarray(x @ w), a @ b, rtol=1e-5)
+np.testing.assert_allclose(np.asarray(gl.numpy.sum(x, axis=1)), a.sum(1))
+moved = gl.relayout(x, gl.GridLayout((5, 7), grid=(2, 4)))
+np.testing.assert_array_equal(np.asarray(moved), a)
+again = gl.from_physical(moved.physical, moved.layout, device)
+np.testing.assert_array_equal(np.asarray(again), a)
+grad = jax.jit(jax.grad(gl.on_grid(lambda w, x: jnp.sum(jnp.tanh(x @ w)))))(w, x)
+want = jax.grad(lambda w: jnp.sum(jnp.tanh(a @ w)))(b)
+np.testing.assert_allclose(np.asarray(grad), want, rtol=1e-4, atol=1e-5)
+assert repr(x)
+print("fine", flush=True)
+"""
+
+
+def test_two_processes() -> None:
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        address = f"localhost:{probe.getsockname()[1]}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NPROC": "16"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, address, str(rank)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            cwd=ROOT,
+        )
+        for rank in range(2)
+    ]
+    try:
+        for process in processes:
+            out, err = process.communicate(timeout=240)
+            assert process.returncode == 0, err[-3000:]
+            assert "fine" in out
+    finally:
+        for process in processes:
+            process.kill()
