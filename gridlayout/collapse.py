@@ -47,7 +47,24 @@ def _intervals(collapse: Any, rank: int) -> list[tuple[int, int]]:
     return found
 
 
-def _joined(shape: Shape, dims: Sequence[int]) -> AffineExpr:
+def embedding(rank: int, kept: Sequence[int]) -> AffineMap:
+    """From the index of some dims to the index of all `rank` dims: 0 in the others.
+
+    >>> print(embedding(3, (2, 0)))
+    (d0, d1) -> (d1, 0, d0)
+    """
+    exprs: list[AffineExpr] = [constant(0)] * rank
+    for k, d in enumerate(kept):
+        exprs[d] = dim(k)
+    return AffineMap(len(kept), tuple(exprs))
+
+
+def joined(shape: Shape, dims: Sequence[int]) -> AffineExpr:
+    """The index of dims joined into one, the major first, with no gaps.
+
+    >>> print(joined((2, 3, 4), (0, 1)))
+    d0 * 3 + d1
+    """
     expr = constant(0)
     for k, d in enumerate(dims):
         expr = expr + dim(d) * prod(shape[e] for e in dims[k + 1 :])
@@ -99,7 +116,7 @@ def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
         )
     if len(groups) == grid_rank or rank < grid_rank:
         zeros = [constant(0)] * (grid_rank - len(groups))
-        return AffineMap(rank, (*zeros, *(_joined(shape, dims) for dims in groups)))
+        return AffineMap(rank, (*zeros, *(joined(shape, dims) for dims in groups)))
     first = rank - grid_rank
     kept: list[tuple[int, ...]] = [(d,) for d in range(first, rank)]
     for start, end in intervals:
@@ -110,7 +127,7 @@ def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
             f"collapse {collapse} of a rank-{rank} tensor leaves dim {min(lost)} in no dim of a "
             f"rank-{grid_rank} grid: give a grid of rank {len(groups)}, or a linear map"
         )
-    return AffineMap(rank, tuple(_joined(shape, dims) for dims in kept))
+    return AffineMap(rank, tuple(joined(shape, dims) for dims in kept))
 
 
 def default_map(shape: Shape, grid_rank: int) -> AffineMap | None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gridlayout.affine import AffineExpr, AffineMap, constant, dim
+from gridlayout.collapse import joined
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops import values as v
@@ -153,16 +154,9 @@ def _canonical(
         dtype,
         tuple(g for _, g, _ in roles),
         tuple(t for _, _, t in roles) if like.tile else None,
-        linear=AffineMap(len(shape), tuple(_joined(shape, dims) for dims, _, _ in roles)),
+        linear=AffineMap(len(shape), tuple(joined(shape, dims) for dims, _, _ in roles)),
         memory_space=like.memory_space,
     )
-
-
-def _joined(shape: Dims, dims: Dims) -> AffineExpr:
-    expr, stride = constant(0), 1
-    for d in reversed(dims):
-        expr, stride = dim(d) * stride + expr, stride * shape[d]
-    return expr
 
 
 def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tuple[Row, ...]:

@@ -17,7 +17,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec
 
-from gridlayout.affine import AffineExpr, AffineMap, constant, dim
+from gridlayout.affine import AffineMap, dim
+from gridlayout.collapse import embedding
 from gridlayout.grid_layout import GridLayout
 from gridlayout.ops import packing
 from gridlayout.ops.grid_array import GridArray
@@ -243,12 +244,9 @@ def _in_logical_order(a: jax.Array, side: Side, contract: Dims, start: int) -> j
 def _restricted(layout: GridLayout, ks: Dims) -> tuple[GridLayout, Dims]:
     """A layout of the logical dims of some collapsed dims alone, on one core, and those dims."""
     kept = tuple(sorted(d for k in ks for d in (layout.groups or ())[k]))
-    exprs: list[AffineExpr] = [constant(0)] * layout.ndim
-    for i, d in enumerate(kept):
-        exprs[d] = dim(i)
     lines = AffineMap(layout.ndim, tuple(layout.linear.results[k] for k in ks))
     shape = tuple(layout.shape[d] for d in kept)
-    linear = lines.compose(AffineMap(len(kept), tuple(exprs)))
+    linear = lines.compose(embedding(layout.ndim, kept))
     return GridLayout(shape, layout.dtype, (1,) * len(ks), linear=linear), kept
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from jax import lax
 
 from gridlayout import dtypes
-from gridlayout.affine import AffineExpr, AffineMap, constant, dim
+from gridlayout.affine import AffineMap, constant, dim
+from gridlayout.collapse import embedding, joined
 from gridlayout.grid_layout import GridLayout
 from gridlayout.ops import values as v
 from gridlayout.ops.grid_array import GridArray, place
@@ -158,10 +159,7 @@ def _thin_result(
 def _without(layout: GridLayout, axes: tuple[int, ...], dtype: Any, added: int) -> GridLayout:
     """The layout without dims `axes`, nor the first `added` grid dims that held them."""
     kept = [d for d in range(layout.ndim) if d not in axes]
-    exprs: list[AffineExpr] = [constant(0)] * layout.ndim
-    for k, d in enumerate(kept):
-        exprs[d] = dim(k)
-    linear = layout.linear.compose(AffineMap(len(kept), tuple(exprs)))
+    linear = layout.linear.compose(embedding(layout.ndim, kept))
     gone = {k for k, group in enumerate(layout.groups or ()) if set(group) & set(axes)}
     rows = tuple(constant(0) if k in gone else row for k, row in enumerate(linear.results))
     return layout.replace(
@@ -210,14 +208,10 @@ def _moved_apart(layout: GridLayout, axes: tuple[int, ...]) -> GridLayout:
     """A leading grid dim of one core for each reduced dim; kept dims on the old grid dims."""
     rank = len(layout.grid)
     kept = [d for d in range(layout.ndim) if d not in axes]
-    joined = max(len(kept) - rank + 1, 0)
-    rows: list[AffineExpr] = [constant(0)] * max(rank - len(kept), 0)
-    if joined:
-        expr, stride = constant(0), 1
-        for d in reversed(kept[:joined]):
-            expr, stride = dim(d) * stride + expr, stride * layout.shape[d]
-        rows.append(expr)
-    rows += [dim(d) for d in kept[joined:]]
+    count = max(len(kept) - rank + 1, 0)
+    rows = [constant(0)] * max(rank - len(kept), 0)
+    rows += [joined(layout.shape, kept[:count])] if count else []
+    rows += [dim(d) for d in kept[count:]]
     linear = AffineMap(layout.ndim, (*(dim(d) for d in axes), *rows))
     return GridLayout(
         *(layout.shape, layout.dtype, (1,) * len(axes) + layout.grid, layout.tile),

@@ -18,7 +18,8 @@ import numpy as np
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from gridlayout.affine import AffineExpr, AffineMap, constant, dim
+from gridlayout.affine import AffineMap, constant, dim
+from gridlayout.collapse import embedding
 from gridlayout.dtypes import Scalar
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
@@ -140,10 +141,7 @@ def squeezed(ctx: Context, value: Any, keep: Sequence[int]) -> Any:
     if len(keep) == len(value.shape):
         return value
     if isinstance(value, GridArray):
-        exprs: list[AffineExpr] = [constant(0)] * value.ndim
-        for k, d in enumerate(keep):
-            exprs[d] = dim(k)
-        return relabel(ctx, value, shape, AffineMap(len(keep), tuple(exprs)))
+        return relabel(ctx, value, shape, embedding(value.ndim, keep))
     if isinstance(value, Spread):
         at = {d: k for k, d in enumerate(keep)}
         inner = [i for i, d in enumerate(value.dims) if d in at]
@@ -232,9 +230,7 @@ def _spread(ctx: Context, value: Spread, layout: Layout) -> tuple[jax.Array, Sca
 @lru_cache(maxsize=4096)
 def _thin(layout: GridLayout, dims: Shape, touched: Shape, shape: Shape) -> GridLayout:
     """`layout` for a tensor of dims `dims` only: grid and tile 1 in the other collapsed dims."""
-    at = {d: k for k, d in enumerate(dims)}
-    exprs = tuple(dim(at[d]) if d in at else constant(0) for d in range(layout.ndim))
-    rows = layout.linear.compose(AffineMap(len(dims), exprs)).results
+    rows = layout.linear.compose(embedding(layout.ndim, dims)).results
     rank = len(layout.grid)
     tile = layout.padded_tile
     return GridLayout(
