@@ -114,7 +114,9 @@ def _plainly(ctx: Context, eqn: Any, values: list[Any]) -> list[Any]:
     if eqn.primitive.name == "broadcast_in_dim" and len(values) == 1:
         value, shape = values[0], tuple(eqn.params["shape"])
         if not isinstance(value, Spread) and jnp.ndim(value) == 0 and shape:
-            return [Spread(jnp.asarray(value, eqn.outvars[0].aval.dtype), (), shape)]
+            # A known number stays one, so that more is known of padding.
+            array = jnp if isinstance(value, jax.core.Tracer) else np
+            return [Spread(array.asarray(value, eqn.outvars[0].aval.dtype), (), shape)]
     return _run_alone(eqn, [plain(ctx, value) for value in values])
 
 

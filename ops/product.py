@@ -106,7 +106,7 @@ def multiplied(ctx: Context, eqn: Any, product: Product, x: GridArray, y: GridAr
             return out.reshape(())
         return _in_tiles(out, left_shape, right_shape, product)
 
-    spec = () if product.natural is None else ctx.device.fine_placement(product.natural.grid).spec
+    spec = () if product.natural is None else ctx.device.placement(product.natural.grid).spec
     return jax.shard_map(
         kernel,
         mesh=mesh,
@@ -120,7 +120,7 @@ def _entries(ctx: Context, product: Product) -> tuple[Entry, Entry]:
     """Rows enter as the result wants them; contracted dims keep the mesh axes left over."""
     where: dict[tuple[bool, int], tuple[tuple[str, ...], int]] = {}
     if product.natural is not None:
-        placement = ctx.device.fine_placement(product.natural.grid)
+        placement = ctx.device.placement(product.natural.grid)
         for i, row in enumerate(product.rows, product.first):
             where[row.is_right, row.k] = (placement.axes[i], placement.slots[i])
         for a, b in zip(product.left.batch, product.right.batch, strict=True):
@@ -129,7 +129,7 @@ def _entries(ctx: Context, product: Product) -> tuple[Entry, Entry]:
 
 
 def _entry(ctx: Context, side: Side, is_right: bool, where: dict[Any, Any]) -> Entry:
-    own = ctx.device.fine_placement(side.layout.grid)
+    own = ctx.device.placement(side.layout.grid)
     taken = {a for (right, _), (axes, _) in where.items() if right == is_right for a in axes}
     spec: list[tuple[str, ...]] = []
     slots: list[int] = []

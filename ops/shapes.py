@@ -100,4 +100,6 @@ def with_layout(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
     layout = eqn.params["layout"]
     before = ctx.moved
     out = v.on_cores(ctx, value, layout)
+    if layout.oob is not None and repr(layout.oob) != repr(out.layout.oob):
+        out, ctx.masks = out.with_oob(layout.oob), ctx.masks + 1
     return (VIEW if ctx.moved == before else RULE), out

@@ -256,7 +256,7 @@ def _thin_storage(
 ) -> tuple[jax.Array, Scalar | None]:
     """The source in the thin layout, with slots and sharding as in `layout` where it varies."""
     source = value.source
-    placement = ctx.device.fine_placement(layout.grid)
+    placement = ctx.device.placement(layout.grid)
     slots = tuple(1 if _constant(thin, k) else s for k, s in enumerate(placement.slots))
     spec = PartitionSpec(
         *(a or None if s > 1 else None for a, s in zip(placement.axes, slots, strict=True))

@@ -30,12 +30,10 @@ class Placement:
     """A virtual grid on a mesh: the mesh axes of each grid dim, and its slots (cores, rounded up).
 
     A device holds `per_device` cores of each grid dim, consecutive ones. The axes are those of
-    `mesh`: the user's mesh, or, where one of its axes had to be split between grid dims, the same
-    devices with that axis in its prime factors (`x` of 8 devices is `x0`, `x1`, `x2` of 2).
+    `DeviceGrid.fine`.
     """
 
     grid: Shape
-    mesh: Mesh
     axes: tuple[tuple[str, ...], ...]
     slots: Shape
     per_device: Shape
@@ -51,7 +49,9 @@ class DeviceGrid:
 
     `DeviceGrid((2, 4))` takes the first 8 of `jax.devices()`; `DeviceGrid(mesh)` takes a
     `jax.sharding.Mesh` of any shape, with Auto or Explicit axes (placement here is always by hand,
-    so `device.mesh` is the same mesh with Auto axes). `LayoutError` when there are too few devices.
+    so `device.mesh` is the same mesh with Auto axes). Arrays lie on `device.fine`: the same devices
+    in the same order, each axis in its prime factors (`y` of 4 devices is `y0` and `y1` of 2), so
+    that a grid of three dims can use a mesh of two. `LayoutError` when there are too few devices.
 
     >>> import jax
     >>> device = DeviceGrid((1,))
@@ -64,7 +64,8 @@ class DeviceGrid:
             mesh = _first_devices(mesh)
         auto = (AxisType.Auto,) * len(mesh.axis_names)
         self.mesh: Mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=auto)
-        # Every axis in its prime factors, the major first: how finely placement can choose.
+        # Every axis in its prime factors, the major first: how finely placement can choose. All
+        # shardings are on this one mesh, since JAX takes one mesh a program.
         factors = [
             (f"{name}{i}" if len(primes) > 1 else str(name), str(name), prime)
             for name, size in self.mesh.shape.items()
@@ -117,31 +118,27 @@ class DeviceGrid:
         The mesh coordinates come first, one a mesh axis, then one number a grid dim. Where devices
         hold copies, the map names the first.
         """
-        fine = self.fine_placement(grid)
+        placement = self.placement(grid)
         factor: dict[str, AffineExpr] = {}
         inside = []
-        for k, axes in enumerate(fine.axes):
-            index = dim(k) // fine.per_device[k]
+        for k, axes in enumerate(placement.axes):
+            index = dim(k) // placement.per_device[k]
             for axis in reversed(axes):
                 size = self.fine.shape[axis]
                 factor[axis] = index % size if axis != axes[0] else index
                 index = index // size
-            inside.append(dim(k) % fine.per_device[k])
+            inside.append(dim(k) % placement.per_device[k])
         coordinates = {str(name): constant(0) for name in self.mesh.axis_names}
         for name, whole in zip(self.fine.axis_names, self._whole, strict=True):
             digit = factor.get(name, constant(0))
             coordinates[whole] = coordinates[whole] * self.fine.shape[name] + digit
         results = (*coordinates.values(), *inside)
-        return AffineMap(len(fine.grid), results).simplify(fine.grid)
-
-    def fine_placement(self, grid: Sequence[int]) -> Placement:
-        """The placement in terms of the finest mesh: every axis in its prime factors."""
-        return _fine_placement(self, as_shape(grid, "grid"))
+        return AffineMap(len(placement.grid), results).simplify(placement.grid)
 
     def sharding(self, layout: Layout, batch: int = 0) -> NamedSharding:
         """The sharding of a layout's storage; `batch` leading dims are whole on every device."""
-        placement = self.placement(layout.core_shape)
-        return NamedSharding(placement.mesh, PartitionSpec(*(None,) * batch, *placement.spec))
+        spec = self.placement(layout.core_shape).spec
+        return NamedSharding(self.fine, PartitionSpec(*(None,) * batch, *spec))
 
     def storage_shape(self, layout: Layout) -> Shape:
         """The physical shape with the grid dims rounded up to the mesh: where idle slots are."""
@@ -150,7 +147,7 @@ class DeviceGrid:
     @property
     def replicated(self) -> NamedSharding:
         """The sharding of a value that every device holds whole."""
-        return NamedSharding(self.mesh, PartitionSpec())
+        return NamedSharding(self.fine, PartitionSpec())
 
 
 def _first_devices(shape: Any) -> Mesh:
@@ -184,26 +181,6 @@ def _primes(size: int) -> list[int]:
 
 @lru_cache(maxsize=4096)
 def _placement(device: DeviceGrid, grid: Shape) -> Placement:
-    """The placement on the user's mesh if it keeps that mesh's axes whole, else on the finest."""
-    fine = _fine_placement(device, grid)
-    parts: dict[str, list[str]] = {}
-    for name, whole in zip(device.fine.axis_names, device._whole, strict=True):
-        parts.setdefault(whole, []).append(name)
-    axes = []
-    for names in fine.axes:
-        merged, rest = [], list(names)
-        for whole, factors in parts.items():
-            if rest[: len(factors)] == factors:
-                merged.append(whole)
-                rest = rest[len(factors) :]
-        if rest:
-            return fine
-        axes.append(tuple(merged))
-    return Placement(grid, device.mesh, tuple(axes), fine.slots, fine.per_device)
-
-
-@lru_cache(maxsize=4096)
-def _fine_placement(device: DeviceGrid, grid: Shape) -> Placement:
     sizes = tuple(device.fine.devices.shape)
     # Only grid dims with more than one core can use an axis, and only axes with several devices.
     wide = [k for k, g in enumerate(grid) if g > 1]
@@ -220,7 +197,7 @@ def _fine_placement(device: DeviceGrid, grid: Shape) -> Placement:
     along = [prod(s for s, d in zip(sizes, best, strict=True) if d == k) for k in range(len(grid))]
     per_device = tuple(-(-g // a) for g, a in zip(grid, along, strict=True))
     slots = tuple(p * a for p, a in zip(per_device, along, strict=True))
-    return Placement(grid, device.fine, axes, slots, per_device)
+    return Placement(grid, axes, slots, per_device)
 
 
 def _cost(device: DeviceGrid, grid: Shape, chosen: tuple[int | None, ...]) -> tuple[Any, ...]:

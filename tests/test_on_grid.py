@@ -269,10 +269,9 @@ def operands(shapes, seed, turn=0):
     return plain, [poisoned(a, layout, DEVICE) for a, layout in zip(plain, chosen, strict=True)]
 
 
-@pytest.mark.parametrize("turn", [0, 1])
 @pytest.mark.parametrize(("seed", "fn", "shapes"), cases(TABLE))
-def test_a_function_on_the_grid_is_the_function(seed, fn, shapes, turn):
-    plain, grid = operands(shapes, seed, turn)
+def test_a_function_on_the_grid_is_the_function(seed, fn, shapes):
+    plain, grid = operands(shapes, seed)
     wanted = jax.tree.map(jnp.asarray, fn(*plain))
     tolerance = 2e-2 if any(w.dtype == jnp.bfloat16 for w in jax.tree.leaves(wanted)) else 2e-4
     assert_same(gl.on_grid(fn)(*grid), wanted, rtol=tolerance, atol=1e-5)
@@ -282,7 +281,7 @@ def test_a_function_on_the_grid_is_the_function(seed, fn, shapes, turn):
 def test_what_results_say_of_their_padding_is_true(seed, fn, shapes):
     facts = itertools.islice(itertools.cycle([0, 1, -np.inf, 2.5, None]), seed, seed + len(shapes))
     plain = examples(shapes)
-    *_, chosen = choices(shapes, 3, seed)
+    *_, chosen = choices(shapes, 2, seed)
     grid = [
         gl.put(np.asarray(a), layout.with_oob(oob), DEVICE)
         for a, layout, oob in zip(plain, chosen, facts, strict=True)
@@ -321,26 +320,28 @@ def gradients(fn, shapes):
     return jax.grad(total(fn), tuple(range(len(shapes))))
 
 
-@pytest.mark.parametrize("side", ["inside", "around"])
 @pytest.mark.parametrize(("seed", "fn", "shapes"), cases({*TABLE} - NO_GRAD))
-def test_gradients_on_the_grid_are_jaxs(seed, fn, shapes, side):
-    plain, grid = operands(shapes, seed, turn=2 + (side == "around"))
-    if side == "inside":
-        found = gl.on_grid(gradients(fn, shapes))(*grid)
-    else:
-        found = jax.grad(gl.on_grid(total(fn)), tuple(range(len(shapes))))(*grid)
-        for f, x in zip(found, grid, strict=True):
-            assert f.layout.same_physical(x.layout)
+def test_gradients_around_are_jaxs(seed, fn, shapes):
+    plain, grid = operands(shapes, seed, turn=2)
+    found = jax.grad(gl.on_grid(total(fn)), tuple(range(len(shapes))))(*grid)
+    for f, x in zip(found, grid, strict=True):
+        assert f.layout.same_physical(x.layout)
     assert_same(found, gradients(fn, shapes)(*plain), rtol=1e-3, atol=2e-4)
 
 
-@pytest.mark.parametrize("side", ["inside", "around"])
+@pytest.mark.parametrize(("seed", "fn", "shapes"), cases({*SECOND, *MAPPED} - NO_GRAD))
+def test_gradients_inside_are_jaxs(seed, fn, shapes):
+    plain, grid = operands(shapes, seed, turn=3)
+    found = gl.on_grid(gradients(fn, shapes))(*grid)
+    assert_same(found, gradients(fn, shapes)(*plain), rtol=1e-3, atol=2e-4)
+
+
 @pytest.mark.parametrize(("seed", "fn", "shapes"), cases(SECOND))
-def test_second_derivatives_on_the_grid_are_jaxs(seed, fn, shapes, side):
+def test_second_derivatives_are_jaxs(seed, fn, shapes):
     plain, grid = operands(shapes, seed, turn=4)
     every = tuple(range(len(shapes)))
     twice = jax.grad(total(gradients(fn, shapes)), every)
-    if side == "inside":
+    if seed % 2:
         found = gl.on_grid(twice)(*grid)
     else:
         first = jax.grad(gl.on_grid(total(fn)), every)
@@ -535,7 +536,7 @@ def test_what_lies_right_does_not_move():
 
 
 MASKS = [
-    # function, oob of its argument, masks
+    # function, oob of its argument, masks on layouts that reduce where they stand
     (lambda x: x.sum(1), 0, 0),
     (lambda x: x.sum(1), None, 1),
     (lambda x: x.sum(1), 1, 1),
@@ -659,7 +660,8 @@ def test_relayout_to_the_same_place_is_free():
     again = gl.relayout(x, layout.with_oob(5))
     assert again.layout.oob == 5
     assert_claim_holds(again)
-    text = jax.jit(lambda x: gl.relayout(x, layout)).lower(x).as_text()
+    unknown = layout.with_oob(None)
+    text = jax.jit(lambda x: gl.relayout(x, unknown)).lower(x).as_text()
     assert not any(op in text for op in ("gather", "scatter", "reshape", "transpose", "pad"))
 
 
@@ -734,6 +736,8 @@ def test_operators(kind):
         *((name, a, b) for name in BINARY),
         *((name, i, j) for name in INTEGER),
     ]:
+        if kind != "grid" and name not in SOME:
+            continue
         x, y = grid[left.dtype.name], OTHERS[kind](right)
         plain = jnp.asarray(left), (jnp.asarray(right) if kind in ("grid", "jax") else y)
         if name == "matmul":
@@ -823,10 +827,11 @@ def test_methods(name, args, kwargs):
 
 def test_single_numbers_convert_and_many_refuse_to():
     x = gl.put(example(A), layouts(A)["gap"], DEVICE)
-    one = gl.put(np.full((1, 1), 3, "int32"), gl.GridLayout((1, 1), "int32", (2, 4)), DEVICE)
+    one = gl.put(np.int32(3), gl.GridLayout((), "int32", (2, 4)), DEVICE)
     assert float(one) == 3.0
     assert int(one) == 3
     assert bool(one) is True
+    assert [10, 20, 30, 40][one] == 40
     with pytest.raises(ValueError, match="truth value"):
         bool(x == x)
     with pytest.raises(ValueError, match="truth value"):
