@@ -193,7 +193,8 @@ def differentiable(ctx: Context, closed: core.ClosedJaxpr, values: Sequence[Any]
 
     @jax.custom_vjp
     def call(*arrays: Any) -> list[Any]:
-        outs = settled(ctx, evaluate(ctx, jaxpr, _dressed(arrays, values)))
+        args = [_entered(ctx, v) for v in _dressed(arrays, values)]
+        outs = [_left(ctx, v) for v in evaluate(ctx, jaxpr, args)]
         known["outs"] = outs
         return _bare(outs)
 
@@ -259,6 +260,26 @@ def differentiable(ctx: Context, closed: core.ClosedJaxpr, values: Sequence[Any]
 
     call.defvjp(under_mesh(forward), under_mesh(backward))
     return _dressed(call(*_bare(values)), known["outs"])
+
+
+def _entered(ctx: Context, x: Any) -> Any:
+    """An argument as the rules take it: arrays laid out, single numbers plain."""
+    if isinstance(x, GridArray):
+        return x if x.ndim else x.to_logical()
+    return on_cores(ctx, x) if x.ndim and not _is_key(x) else x
+
+
+def _left(ctx: Context, x: Any) -> Any:
+    """A result as the caller gets it: every array laid out where its cores are."""
+    if not isinstance(x, (GridArray, Spread)) and (jnp.ndim(x) == 0 or _is_key(x)):
+        return jnp.asarray(x) if not hasattr(x, "dtype") else x
+    x = on_cores(ctx, x, like=layout_of(x))
+    storage = lax.with_sharding_constraint(x.storage, ctx.device.sharding(x.layout))
+    return GridArray(storage, x.layout, ctx.device)
+
+
+def _is_key(x: Any) -> bool:
+    return bool(jnp.issubdtype(x.dtype, jax.dtypes.extended))
 
 
 def _bare(values: Sequence[Any]) -> list[Any]:

@@ -18,7 +18,6 @@ from weakref import WeakKeyDictionary
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
@@ -26,10 +25,11 @@ from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.interpret import differentiable
+from gridlayout.ops.packing import automatic
 from gridlayout.ops.policy import Policy, same_grid_and_tile
 from gridlayout.ops.relayout import relayout
 from gridlayout.ops.report import Report
-from gridlayout.ops.values import Context, Spread, layout_of, on_cores
+from gridlayout.ops.values import Context
 from gridlayout.sharding.device_grid import DeviceGrid
 
 # Whether a function is being traced for the grid: a lifted function called inside just runs.
@@ -118,12 +118,13 @@ class OnGrid:
                 f"{self!r}: no argument is a GridArray, so there is no device grid: put one with "
                 "gl.put, or give gl.on_grid(fn, device=...)"
             )
-        dynamic = [x for x in leaves if _is_array(x)]
+        device = devices.pop()
+        dynamic = [automatic(x, device) for x in leaves if _is_array(x)]
         static = tuple((i, x) for i, x in enumerate(leaves) if not _is_array(x))
         for x in dynamic:
             if _is_grid(x) and np.ndim(x.storage) != len(x.layout.physical_shape):
                 raise LayoutError(f"{x!r} has batch dims: map over them with jax.vmap")
-        return dynamic, _Static(structure, static, devices.pop())
+        return dynamic, _Static(structure, static, device)
 
 
 class _Program:
@@ -139,7 +140,6 @@ class _Program:
         fn = self.fn()
         template = next((x.layout for x in dynamic if _is_grid(x)), None)
         ctx = Context(static.device, self.policy, template)
-        values = [_enter(ctx, x) for x in dynamic]
 
         def logical(*arrays: Any) -> Any:
             leaves = list(arrays)
@@ -154,7 +154,7 @@ class _Program:
             closed, shapes = jax.make_jaxpr(logical, return_shape=True)(*avals)
         finally:
             _tracing.reset(token)
-        outs = [_leave(ctx, x) for x in differentiable(ctx, closed, values)]
+        outs = differentiable(ctx, closed, dynamic)
         if rows is not None:
             rows += ctx.rows
         return _kept(jax.tree.unflatten(jax.tree.structure(shapes), outs))
@@ -212,30 +212,6 @@ def _aval(x: Any) -> Any:
     if isinstance(x, jax.Array):
         return jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.aval.weak_type)
     return x
-
-
-# -- in and out ----------------------------------------------------------------------------------
-
-
-def _enter(ctx: Context, x: Any) -> Any:
-    if _is_grid(x) and x.ndim == 0:
-        return x.to_logical()
-    if isinstance(x, (np.ndarray, jax.Array)) and x.ndim and not _is_key(x):
-        return on_cores(ctx, jnp.asarray(x))
-    return x
-
-
-def _leave(ctx: Context, x: Any) -> Any:
-    if isinstance(x, (GridArray, Spread)) or (jnp.ndim(x) and not _is_key(x)):
-        x = on_cores(ctx, x, like=layout_of(x))
-        sharding = ctx.device.sharding(x.layout)
-        storage = lax.with_sharding_constraint(x.storage, sharding)
-        return GridArray(storage, x.layout, x.device)
-    return x
-
-
-def _is_key(x: Any) -> bool:
-    return bool(jnp.issubdtype(x.dtype, jax.dtypes.extended))
 
 
 # -- with_layout ---------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from gridlayout.affine import AffineMap
 from gridlayout.errors import LayoutError
@@ -30,6 +31,7 @@ from gridlayout.program import (
     host_fill,
     moves,
 )
+from gridlayout.sharding.device_grid import DeviceGrid
 
 Path = Literal["program", "gather"]
 
@@ -75,7 +77,7 @@ def as_array(x: Any, dtype: np.dtype[Any]) -> jax.Array:
     """`x` as a JAX array of exactly `dtype`, which untyped data takes and typed data must have."""
     if not hasattr(x, "dtype"):
         x = np.asarray(x, dtype)
-    found = jnp.asarray(x)
+    found = automatic(jnp.asarray(x))
     if found.dtype != dtype:
         hint = ""
         if dtype.name in ("int64", "uint64", "float64", "complex128"):
@@ -85,6 +87,28 @@ def as_array(x: Any, dtype: np.dtype[Any]) -> jax.Array:
             f"convert one, e.g. x.astype({dtype.name!r}){hint}"
         )
     return found
+
+
+def automatic(x: Any, device: DeviceGrid | None = None) -> Any:
+    """`x` free of Explicit mesh axes, under which JAX asks for a sharding at every reshape.
+
+    An array that is there already moves, to every device whole; inside jit that can't be done.
+    """
+    if not isinstance(x, jax.Array):
+        return x
+    sharding = jax.typeof(x).sharding
+    if AxisType.Explicit not in sharding.mesh.axis_types:
+        return x
+    if isinstance(x, jax.core.Tracer):
+        raise LayoutError(
+            f"{x.dtype.name}{list(x.shape)} has Explicit mesh axes inside a traced function: "
+            "lay it out outside with gl.put, or use a mesh with Auto axes"
+        )
+    if device is not None:
+        return jax.device_put(x, device.replicated)
+    mesh: Any = getattr(x.sharding, "mesh", None)
+    auto = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
+    return jax.device_put(x, NamedSharding(auto, PartitionSpec()))
 
 
 def as_logical(x: Any, layout: Layout) -> jax.Array:
