@@ -117,6 +117,7 @@ class Layout:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self.__dict__["oob"] = dtypes.oob_value(self.oob, self.dtype)  # NaN is one object
         self.__dict__["_hash"] = hash((type(self), self._key()))
 
     def __repr__(self) -> str:

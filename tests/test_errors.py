@@ -5,6 +5,7 @@ And what is not refused but bounded: values of the padding, and whether a layout
 
 import copy
 import math
+import pickle
 import re
 
 import numpy as np
@@ -358,6 +359,9 @@ def test_nan_is_one_value():
             assert layout.oob != layout.oob
             assert layout == gl.GridLayout((3,), dtype, (2,), oob=float("nan"))
             assert layout != gl.GridLayout((3,), dtype, (2,), oob=0)
+            # One object, so that tuples of facts compare equal: wherever the layout has been.
+            for twin in (copy.deepcopy(layout), pickle.loads(pickle.dumps(layout))):
+                assert (twin.oob,) == (known(nan, "float32"),)
 
 
 def test_undef_is_no_number_and_zeros_differ_by_sign():

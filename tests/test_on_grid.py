@@ -836,7 +836,7 @@ def test_single_numbers_convert_and_many_refuse_to():
     with pytest.raises(TypeError, match="unhashable"):
         hash(x)
     with pytest.raises(TypeError):
-        x + [1, 2]
+        x + [1, 2]  # noqa: RUF005
     assert (x == None) is False  # noqa: E711
 
 
@@ -867,7 +867,7 @@ def test_numpy_and_nn_are_jaxs_lifted():
     assert {"sum", "einsum"} <= set(dir(gl.numpy))
     assert "softmax" in dir(gl.nn)
     with pytest.raises(AttributeError):
-        gl.numpy.no_such_function
+        gl.numpy.no_such_function  # noqa: B018
     assert [row.primitive for row in gl.numpy.exp.report(x).rows] == ["exp"]
     # One program for an int, another for a float and for a bool of the same value.
     assert gl.numpy.add(x.astype("int32"), 1).dtype == np.int32

@@ -185,7 +185,7 @@ def bits(x):
 
 
 def every_value(dtype):
-    """A (16, 16) array: all values of small types, for floats all kinds of NaN, zero and denormal."""
+    """A (16, 16) array: all values of small types; NaNs, zeros and denormals of floats."""
     dtype = np.dtype(dtype)
     if dtype == np.bool_:
         return (np.arange(256) % 3 == 0).reshape(16, 16)

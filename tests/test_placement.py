@@ -435,7 +435,7 @@ def test_vmap_maps_a_stack_of_grid_arrays(x, device):
     np.testing.assert_allclose(np.asarray(product)[1], A @ A.T * 2, rtol=1e-6)
     put = jax.vmap(lambda a: gl.put(a, LAYOUT, device))(jnp.stack([A, -A]))
     np.testing.assert_array_equal(np.asarray(put), np.stack([A, -A]))
-    with pytest.raises(gl.LayoutError, match="batch dims.*jax.vmap"):
+    with pytest.raises(gl.LayoutError, match=r"batch dims.*jax\.vmap"):
         gl.numpy.exp(stack)
 
 
