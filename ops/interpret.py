@@ -117,7 +117,16 @@ def _plainly(ctx: Context, eqn: Any, values: list[Any]) -> list[Any]:
             # A known number stays one, so that more is known of padding.
             array = jnp if isinstance(value, jax.core.Tracer) else np
             return [Spread(array.asarray(value, eqn.outvars[0].aval.dtype), (), shape)]
-    return _run_alone(eqn, [plain(ctx, value) for value in values])
+    values = [plain(ctx, value) for value in values]
+    if values and not eqn.effects and all(map(_is_known_number, values)):
+        # A number made of known numbers is known, and so is more of the padding.
+        with jax.ensure_compile_time_eval():
+            return _run_alone(eqn, values)
+    return _run_alone(eqn, values)
+
+
+def _is_known_number(value: Any) -> bool:
+    return not isinstance(value, jax.core.Tracer) and jnp.ndim(value) == 0
 
 
 def _run_alone(eqn: Any, values: Sequence[Any]) -> list[Any]:

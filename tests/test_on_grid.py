@@ -277,7 +277,7 @@ def test_a_function_on_the_grid_is_the_function(seed, fn, shapes):
     assert_same(gl.on_grid(fn)(*grid), wanted, rtol=tolerance, atol=1e-5)
 
 
-@pytest.mark.parametrize(("seed", "fn", "shapes"), cases({*TABLE} - {"narrow"}))
+@pytest.mark.parametrize(("seed", "fn", "shapes"), cases({**ELEMENTWISE, **REDUCTIONS, **SHAPES}))
 def test_what_results_say_of_their_padding_is_true(seed, fn, shapes):
     facts = itertools.islice(itertools.cycle([0, 1, -np.inf, 2.5, None]), seed, seed + len(shapes))
     plain = examples(shapes)
