@@ -136,7 +136,7 @@ _AS_BITS = {"bfloat16": jnp.uint16, "float8_e4m3fn": jnp.uint8, "float8_e5m2": j
 
 def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:
     """`pack` without its checks."""
-    return bitwise(partial(_packed, layout=layout, path=path), x, fill_value(layout))
+    return bitwise(partial(_packed, layout=layout, path=path), x, host_fill(layout))
 
 
 def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
@@ -144,13 +144,13 @@ def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
     return bitwise(moved, physical, jnp.zeros((), layout.dtype))
 
 
-def bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: jax.Array) -> jax.Array:
+def bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: Any) -> jax.Array:
     """`moved(x, fill)`, which only moves data, bit by bit; its derivative moves numbers."""
     return _bitwise(moved, x, fill) if x.dtype.name in _AS_BITS else moved(x, fill)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: jax.Array) -> jax.Array:
+def _bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: Any) -> jax.Array:
     kind = _AS_BITS[x.dtype.name]
     bits = [lax.bitcast_convert_type(array, kind) for array in (x, fill)]
     # The barriers, and a jit of its own around `moved`, keep XLA from casting back first.
