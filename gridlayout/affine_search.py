@@ -14,10 +14,20 @@ from numpy.typing import NDArray
 
 from gridlayout.affine import AffineMap
 from gridlayout.affine_expr import AffineExpr
-from gridlayout.affine_form import Atom, Form, Forms, Range, dims_in, span, to_expr, value_at
+from gridlayout.affine_form import (
+    Atom,
+    Form,
+    Forms,
+    Range,
+    dims_in,
+    size_of,
+    span,
+    to_expr,
+    value_at,
+)
 from gridlayout.errors import LayoutError
 
-BUDGET = 20_000  # boxes looked at in one search
+BUDGET = 200_000  # atoms looked at in one search: boxes times the size of what is searched
 ENUMERABLE = 2**22  # indices that may be listed one by one
 
 
@@ -102,7 +112,8 @@ def _maximum(form: Form, ranges: Sequence[Range]) -> int:
     best = max(value_at(form, [r[end] for r in ranges]) for end in (0, 1))
     # Ties go to the newest box, which dives to a point instead of widening.
     heap = [(-span(form, ranges)[1], 0, list(ranges))]
-    for serial in range(1, BUDGET):
+    boxes = _boxes([form])
+    for serial in range(1, boxes):
         bound, _, box = heapq.heappop(heap)
         if -bound <= best:
             return best
@@ -116,7 +127,12 @@ def _maximum(form: Form, ranges: Sequence[Range]) -> int:
                 heapq.heappush(heap, (-upper, -2 * serial - half, part))
         if not heap:
             return best
-    raise LayoutError(f"the range of {to_expr(form)} took more than {BUDGET} boxes; simplify it")
+    raise LayoutError(f"the range of {to_expr(form)} took more than {boxes} boxes; simplify it")
+
+
+def _boxes(forms: Sequence[Form]) -> int:
+    """How many boxes a search for something of these forms may look at."""
+    return max(100, BUDGET // max(10, sum(map(size_of, forms))))
 
 
 def _halves(r: Range) -> tuple[Range, ...]:
@@ -134,7 +150,8 @@ def find_point(equations: Sequence[Form], ranges: Sequence[Range]) -> tuple[int,
     (7, 3)
     """
     stack = [list(ranges)]
-    for _ in range(BUDGET):
+    boxes = _boxes(equations)
+    for _ in range(boxes):
         if not stack:
             return None
         box = stack.pop()
@@ -148,7 +165,7 @@ def find_point(equations: Sequence[Form], ranges: Sequence[Range]) -> tuple[int,
             continue
         for low_high in reversed(_halves(box[widest])):
             stack.append([*box[:widest], low_high, *box[widest + 1 :]])
-    raise LayoutError(f"the search took more than {BUDGET} boxes; give a smaller shape")
+    raise LayoutError(f"the search took more than {boxes} boxes; give a smaller shape")
 
 
 def _narrow(equations: Sequence[Form], box: list[Range]) -> bool:

@@ -79,13 +79,6 @@ class Entry:
     slots: Dims
     gather: tuple[tuple[int, tuple[str, ...]], ...]
 
-    def received(self, sizes: Any, itemsize: int) -> int:
-        """Bytes received by the gathers, over all devices."""
-        split = prod(sizes[a] for axes in self.spec for a in axes)
-        local = prod(self.slots) * prod(self.side.layout.local_shape) // split
-        times = prod(sizes[a] for _, axes in self.gather for a in axes)
-        return local * itemsize * (times - 1) * prod(sizes.values())
-
 
 def multiplied(ctx: Context, eqn: Any, product: Product, x: GridArray, y: GridArray) -> jax.Array:
     """The storage of the product in its natural layout, or the scalar that it is."""
@@ -94,13 +87,11 @@ def multiplied(ctx: Context, eqn: Any, product: Product, x: GridArray, y: GridAr
     storages = [
         _reslotted(array.storage, entry) for array, entry in zip((x, y), entries, strict=True)
     ]
-    for array, entry in zip((x, y), entries, strict=True):
-        ctx.moved += entry.received(mesh.shape, array.dtype.itemsize)
     params = {k: eqn.params[k] for k in ("precision", "preferred_element_type")}
 
     def kernel(a: jax.Array, b: jax.Array) -> jax.Array:
-        left, left_shape = _matrix(a, entries[0], product.contract[0])
-        right, right_shape = _matrix(b, entries[1], product.contract[1])
+        left, left_shape = _matrix(ctx, a, entries[0], product.contract[0])
+        right, right_shape = _matrix(ctx, b, entries[1], product.contract[1])
         out = _times(left, right, params)
         if product.natural is None:
             return out.reshape(())
@@ -167,7 +158,9 @@ class _Matrix:
     contract_first: bool
 
 
-def _matrix(a: jax.Array, entry: Entry, contract: Dims) -> tuple[_Matrix, dict[int, Dims]]:
+def _matrix(
+    ctx: Context, a: jax.Array, entry: Entry, contract: Dims
+) -> tuple[_Matrix, dict[int, Dims]]:
     """One device's part of an operand as a matrix, its contracted dims gathered whole.
 
     Batch and free dims stay as they lie in cores and tiles. Contracted dims leave the padding of
@@ -194,7 +187,7 @@ def _matrix(a: jax.Array, entry: Entry, contract: Dims) -> tuple[_Matrix, dict[i
     ]
     a = a.reshape((batch, *chunks, free) if first else (batch, free, *chunks))
     for k, axes in entry.gather:
-        a = _gathered(a, axes, start + side.contract.index(k))
+        a = _gathered(ctx, a, axes, start + side.contract.index(k))
     for i, k in enumerate(side.contract):
         a = lax.slice_in_dim(a, 0, layout.collapsed_shape[k], axis=start + i)
     a = _in_logical_order(a, side, contract, start)
@@ -207,19 +200,28 @@ def _local(a: jax.Array, layout: GridLayout, k: int) -> tuple[int, int]:
     return core, prod(inside)
 
 
-def _gathered(a: jax.Array, axes: tuple[str, ...], at: int) -> jax.Array:
-    """All devices' parts along dim `at`, in one dim.
+def _gathered(ctx: Context, a: jax.Array, axes: tuple[str, ...], at: int) -> jax.Array:
+    """All devices' parts along dim `at`, in one dim; adds the bytes received to `ctx.moved`.
 
-    XLA gathers along the first dim block after block; along a later one it takes several times as
-    long on CPUs, so a transpose does that here.
+    XLA on CPUs copies blocks whole along the first dim; along a later one it transposes before
+    and after. There, where the rows before `at` divide, each device first collects whole rows (a
+    share of them, an all_to_all) and then all rows, so that only its share is put in order here.
     """
-    if prod(a.shape[:at]) == 1:
-        lead = a.shape[:at]
-        return lax.all_gather(a.reshape(a.shape[at:]), axes, axis=0, tiled=True).reshape(
-            *lead, -1, *a.shape[at + 1 :]
-        )
-    blocks = jnp.moveaxis(lax.all_gather(a, axes, axis=0, tiled=False), 0, at)
-    return blocks.reshape(*a.shape[:at], -1, *a.shape[at + 1 :])
+    n = prod(ctx.device.fine.shape[axis] for axis in axes)
+    rows, inner = a.shape[:at], a.shape[at + 1 :]
+    size = a.size * a.dtype.itemsize
+    received = (n - 1) * size
+    if prod(rows) == 1:
+        blocks = lax.all_gather(a.reshape(a.shape[at:]), axes, axis=0, tiled=True)
+    elif ctx.device.mesh.devices.flat[0].platform == "cpu" and prod(rows) % n == 0:
+        received += (n - 1) * size // n
+        blocks = a.reshape(n, -1, *a.shape[at:])
+        blocks = jnp.moveaxis(lax.all_to_all(blocks, axes, 0, 0, tiled=True), 0, 1)
+        blocks = lax.all_gather(blocks, axes, axis=0, tiled=True)
+    else:
+        blocks = jnp.moveaxis(lax.all_gather(a, axes, axis=0, tiled=False), 0, at)
+    ctx.moved += received * ctx.device.fine.size
+    return blocks.reshape(*rows, -1, *inner)
 
 
 def _in_logical_order(a: jax.Array, side: Side, contract: Dims, start: int) -> jax.Array:

@@ -26,14 +26,15 @@ def emulate_devices(count: int) -> list[jax.Device]:
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise LayoutError(f"emulate_devices({count!r}): the count must be a whole number >= 1")
     # XLA's CPU client runs all devices' programs on one pool of threads, and a collective blocks
-    # its thread. With a pool of the default size a loop that does not wait for each step hangs, in
-    # plain JAX too, once the steps in flight need more threads than there are. The client reads
-    # this variable when it starts.
-    threads = max(4 * count, int(os.environ.get("NPROC") or 0))
+    # its thread. With fewer than two threads a device, programs with several collectives hang, in
+    # plain JAX too, and so do steps in flight at once, hence synchronous dispatch. (Many more
+    # threads than that make every product slower.) The client reads both when it starts.
+    threads = max(2 * count, int(os.environ.get("NPROC") or 0))
     os.environ["NPROC"] = str(threads)
     try:
         jax.config.update("jax_num_cpu_devices", count)
         jax.config.update("jax_platforms", "cpu")
+        jax.config.update("jax_cpu_enable_async_dispatch", False)
     except RuntimeError:  # JAX refuses once its devices exist
         pass
     devices = jax.devices()

@@ -12,11 +12,12 @@ import pytest
 
 DEVICES = int(os.environ.get("GRIDLAYOUT_TEST_DEVICES", "8"))
 
-# Steps in flight at once need a pool of more threads than devices; see gridlayout.sharding.emulate.
-os.environ["NPROC"] = str(max(4 * DEVICES, int(os.environ.get("NPROC") or 0)))
+# As `gl.emulate_devices` does, and why: see there.
+os.environ["NPROC"] = str(max(2 * DEVICES, int(os.environ.get("NPROC") or 0)))
 # JAX reads these once, when its first array or device is asked for; if something has done so
 # before this file, the first update raises, and that is wanted.
 jax.config.update("jax_num_cpu_devices", DEVICES)
+jax.config.update("jax_cpu_enable_async_dispatch", False)
 if not jax.config.jax_platforms:
     jax.config.update("jax_platforms", "cpu")
 # A program that an earlier run compiled would hide whether this one compiles.
