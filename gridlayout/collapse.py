@@ -15,7 +15,7 @@ from typing import Any
 
 from gridlayout.affine import AffineExpr, AffineMap, constant, dim
 from gridlayout.errors import LayoutError
-from gridlayout.steps import Walk
+from gridlayout.steps import Walk, nest
 
 Shape = tuple[int, ...]
 
@@ -171,34 +171,24 @@ def collapse_steps(walk: Walk, linear: AffineMap, shape: Shape, collapsed: Shape
     plan = _join_plan(linear, shape)
     if plan is None:
         return list(walk.scatter(linear, collapsed))
-    axes = []
-    for (terms, offset), extent in zip(plan, collapsed, strict=True):
-        current: int | None = None
-        for stride, d in terms:
-            axis = walk.flip(d) if stride < 0 else d
-            if current is None and abs(stride) == 1:
-                current = axis
-                continue
-            current = walk.unit() if current is None else current
-            current = walk.join((axis, walk.resize(current, abs(stride))))
-        current = walk.unit() if current is None else current
-        current = walk.pad(current, offset, 0)
-        axes.append(walk.resize(current, extent))
-    return axes
+    return [
+        walk.strided(terms, offset, extent)
+        for (terms, offset), extent in zip(plan, collapsed, strict=True)
+    ]
 
 
 _Terms = tuple[list[tuple[int, int]], int]
 
 
 def _join_plan(linear: AffineMap, shape: Shape) -> list[_Terms] | None:
-    """For each result its (stride, dim) from the minor to the major and its offset, if they nest.
+    """For each result its (stride, dim) terms and its offset, if they nest.
 
-    Strides nest when each is at least as large as all that lies below it spans: `d0 * 32 + d1` with
-    8 columns. A dim used twice, or not at all, or through floordiv and mod, has no such plan.
+    A dim used twice, or not at all, or through floordiv and mod, has no such plan.
     """
     if not linear.is_linear():
         return None
-    plan, seen = [], set()
+    plan: list[_Terms] = []
+    seen = set()
     for coefficients, offset in linear.coefficients():
         terms = []
         for d in range(len(shape)):
@@ -208,26 +198,12 @@ def _join_plan(linear: AffineMap, shape: Shape) -> list[_Terms] | None:
                     return None
                 seen.add(d)
                 terms.append((coefficients[d], d))
-        low = sum(c * (shape[d] - 1) for c, d in terms if c < 0)
-        terms = [(c, d) for c, d in terms if shape[d] != 1] + [
-            (1, d) for _, d in terms if shape[d] == 1
-        ]
-        terms.sort(key=lambda term: (abs(term[0]), shape[term[1]]))
-        if not _nested(terms, shape):
+        if nest(terms, dict(enumerate(shape))) is None:
             return None
-        plan.append((terms, offset + low))
+        plan.append((terms, offset))
     missing = [d for d in range(len(shape)) if d not in seen]
     if any(shape[d] != 1 for d in missing):
         return None
     for d in missing:
         plan[0][0].insert(0, (1, d))
     return plan
-
-
-def _nested(terms: list[tuple[int, int]], shape: Shape) -> bool:
-    span = 1
-    for stride, d in terms:
-        if span > abs(stride):
-            return False
-        span += abs(stride) * (shape[d] - 1)
-    return True

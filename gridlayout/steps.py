@@ -18,7 +18,7 @@ program pad-reshape-transpose that moves the data (`gridlayout.ops.packing`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -126,6 +126,26 @@ class Walk:
         number = _number([expr for _, expr in taken], [extent for extent, _ in taken])
         return self._add(prod(extent for extent, _ in taken), number)
 
+    def strided(self, terms: Sequence[tuple[int, int]], offset: int, extent: int) -> int:
+        """One axis of `extent` out of (stride, axis) terms that `nest`.
+
+        Its index is `offset + sum(stride * index)`; what no index reaches is padding.
+        """
+        ordered = nest(terms, self.extent)
+        assert ordered is not None
+        current: int | None = None
+        for stride, axis in ordered:
+            if stride < 0:
+                offset += stride * (self.extent[axis] - 1)
+                axis = self.flip(axis)
+            if current is None and abs(stride) == 1:
+                current = axis
+                continue
+            current = self.unit() if current is None else current
+            current = self.join((axis, self.resize(current, abs(stride))))
+        current = self.unit() if current is None else current
+        return self.resize(self.pad(current, offset, 0), extent)
+
     def unit(self) -> int:
         """A new axis of extent 1."""
         self.steps.append(Unit())
@@ -159,6 +179,28 @@ class Walk:
                 case Scatter(map, sizes):
                     self.scatter(map, sizes)
         return self
+
+
+def nest(
+    terms: Sequence[tuple[int, int]], extent: Mapping[int, int]
+) -> list[tuple[int, int]] | None:
+    """(stride, axis) terms from the minor to the major, or None where they don't nest.
+
+    Strides nest when each is at least as large as all that lies below it spans: `d0 * 32 + d1` with
+    8 columns. An axis of extent 1 adds nothing, whatever its stride; it joins as it stands.
+
+    >>> nest([(32, 0), (1, 1)], {0: 2, 1: 8}), nest([(4, 0), (1, 1)], {0: 2, 1: 8})
+    ([(1, 1), (32, 0)], None)
+    """
+    ordered = [(stride if extent[axis] != 1 else 1, axis) for stride, axis in terms]
+    # An axis of extent 0 comes first among equals: nothing is laid out at all.
+    ordered.sort(key=lambda term: (abs(term[0]), extent[term[1]]))
+    span = 1
+    for stride, axis in ordered:
+        if span > abs(stride) and extent[axis] != 1:
+            return None
+        span += abs(stride) * (extent[axis] - 1)
+    return ordered
 
 
 def _digits(expr: AffineExpr, sizes: Sequence[int]) -> list[AffineExpr]:

@@ -8,16 +8,17 @@ this library's.
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.affine import AffineMap
+from gridlayout.constructor import read_call, starts_call
 from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout
+from gridlayout.reader import Reader
 
 if TYPE_CHECKING:
     from gridlayout.grid_layout import GridLayout
-    from gridlayout.layout import Layout
 
 MAX_TEXT = 1 << 16
 
@@ -38,9 +39,14 @@ def parse(text: str) -> Layout:
         raise LayoutError(
             f"column {MAX_TEXT}: the text has {len(text)} characters, over {MAX_TEXT}"
         )
-    reader = _Reader(text)
+    reader = Reader(text)
     if reader.peek("tensor"):
         return _read_grid_layout(reader)
+    if starts_call(text):
+        found = read_call(text)
+        if not isinstance(found, Layout):
+            reader.fail(f"{text.strip()[:48]!r} is no layout")
+        return found
     reader.fail("no known layout starts here; known: tensor<..., #ttcore.metal_layout<...>>")
 
 
@@ -67,84 +73,7 @@ def _memref(layout: GridLayout) -> str:
     return f"memref<{_dims(layout.tile_counts)}x{element}, {space}>"
 
 
-class _Reader:
-    """The text and a position in it; every failure names its column, counted from 1."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
-
-    def fail(self, message: str, at: int | None = None) -> NoReturn:
-        column = (self.at if at is None else at) + 1
-        raise LayoutError(f"column {column}: {message}")
-
-    def skip(self) -> None:
-        while self.at < len(self.text) and self.text[self.at] in " \t\r\n":
-            self.at += 1
-
-    def peek(self, word: str) -> bool:
-        self.skip()
-        return self.text.startswith(word, self.at)
-
-    def peek_digit(self) -> bool:
-        self.skip()
-        return self.text[self.at : self.at + 1] in tuple("0123456789")
-
-    def take(self, word: str) -> bool:
-        if found := self.peek(word):
-            self.at += len(word)
-        return found
-
-    def expect(self, word: str, what: str = "") -> None:
-        if not self.take(word):
-            found = self.text[self.at : self.at + 12]
-            self.fail(
-                f"expected {word!r}{what}, found {found!r}" if found else f"expected {word!r}"
-            )
-
-    def match(self, pattern: str, what: str) -> str:
-        self.skip()
-        found = re.compile(pattern, re.ASCII).match(self.text, self.at)
-        if not found:
-            self.fail(f"expected {what}, found {self.text[self.at : self.at + 12]!r}")
-        self.at = found.end()
-        return found.group()
-
-    def number(self) -> int:
-        self.skip()
-        at = self.at
-        digits = self.match(r"[0-9]+", "a number")
-        if len(digits) > 19 or int(digits) > 2**62:
-            self.fail(f"{digits[:24]} is over 2**62", at)
-        return int(digits)
-
-    def dims(self) -> tuple[int, ...]:
-        """`2x4`: at least one number."""
-        found = [self.number()]
-        while self.peek("x"):
-            self.at += 1
-            found.append(self.number())
-        return tuple(found)
-
-    def dims_before_element(self) -> tuple[int, ...]:
-        """`2x3x` in `2x3xf32` or `2x3x!ttcore.tile<...>`, perhaps nothing."""
-        found = []
-        while self.peek_digit():
-            found.append(self.number())
-            self.expect("x", " between sizes and before the element type")
-        return tuple(found)
-
-    def element(self, also: tuple[str, ...] = ()) -> str:
-        self.skip()
-        at = self.at
-        name = self.match(r"complex\s*<\s*f[0-9]+\s*>|[A-Za-z][A-Za-z0-9_]*", "an element type")
-        name = "".join(name.split())
-        known = (*dtypes.FROM_MLIR, *also)
-        if name not in known:
-            self.fail(f"element type {name!r} is not one of {', '.join(known)}", at)
-        return name
-
-
-def _read_grid_layout(reader: _Reader) -> GridLayout:
+def _read_grid_layout(reader: Reader) -> GridLayout:
     from gridlayout.grid_layout import GridLayout
 
     reader.expect("tensor")
@@ -167,9 +96,7 @@ def _read_grid_layout(reader: _Reader) -> GridLayout:
     memref = _read_memref(reader, element)
     reader.expect(">")
     reader.expect(">")
-    reader.skip()
-    if reader.at < len(reader.text):
-        reader.fail(f"unexpected text after the layout: {reader.text[reader.at :][:12]!r}")
+    reader.end()
     counts = memref.pop("counts")
     try:
         layout = GridLayout(
@@ -186,7 +113,7 @@ def _read_grid_layout(reader: _Reader) -> GridLayout:
     return layout
 
 
-def _read_map(reader: _Reader) -> AffineMap:
+def _read_map(reader: Reader) -> AffineMap:
     """The affine map: `(...) -> (...)` up to the parenthesis that closes its results."""
     reader.skip()
     start, depth, groups = reader.at, 0, 0
@@ -206,7 +133,7 @@ def _read_map(reader: _Reader) -> AffineMap:
         raise LayoutError(f"in the affine map: {error}") from None
 
 
-def _read_oob(reader: _Reader) -> dtypes.Scalar | None:
+def _read_oob(reader: Reader) -> dtypes.Scalar | None:
     reader.skip()
     at = reader.at
     word = reader.match(r"[-+.A-Za-z0-9()]+", f"one of {', '.join(dtypes.OOB_NAMES)}, or a number")
@@ -220,7 +147,7 @@ def _read_oob(reader: _Reader) -> dtypes.Scalar | None:
     reader.fail(f"{word!r} is not one of {', '.join(dtypes.OOB_NAMES)}, nor a number", at)
 
 
-def _read_memref(reader: _Reader, element: str) -> dict[str, Any]:
+def _read_memref(reader: Reader, element: str) -> dict[str, Any]:
     """The constructor arguments that a memref states, and its shape as `counts`."""
     found: dict[str, Any] = {}
     reader.expect("memref")

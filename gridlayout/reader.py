@@ -1,0 +1,101 @@
+"""`Reader`: a text and a position in it, which every system's text form is read with."""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from gridlayout import dtypes
+from gridlayout.errors import LayoutError
+
+
+class Reader:
+    """The text and a position in it; every failure names its column, counted from 1."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+
+    def fail(self, message: str, at: int | None = None) -> NoReturn:
+        """Raise `LayoutError` at the position `at`, or where the reader is."""
+        column = (self.at if at is None else at) + 1
+        raise LayoutError(f"column {column}: {message}")
+
+    def skip(self) -> None:
+        """Pass over blanks."""
+        while self.at < len(self.text) and self.text[self.at] in " \t\r\n":
+            self.at += 1
+
+    def peek(self, word: str) -> bool:
+        """Whether `word` comes next, after blanks."""
+        self.skip()
+        return self.text.startswith(word, self.at)
+
+    def peek_digit(self) -> bool:
+        """Whether a digit comes next, after blanks."""
+        self.skip()
+        return self.text[self.at : self.at + 1] in tuple("0123456789")
+
+    def take(self, word: str) -> bool:
+        """Pass over `word` if it comes next; whether it did."""
+        if found := self.peek(word):
+            self.at += len(word)
+        return found
+
+    def expect(self, word: str, what: str = "") -> None:
+        """Pass over `word`, which must come next."""
+        if not self.take(word):
+            found = self.text[self.at : self.at + 12]
+            self.fail(
+                f"expected {word!r}{what}, found {found!r}" if found else f"expected {word!r}"
+            )
+
+    def match(self, pattern: str, what: str) -> str:
+        """The text that `pattern` matches next; `what` names it in the error."""
+        self.skip()
+        found = re.compile(pattern, re.ASCII).match(self.text, self.at)
+        if not found:
+            self.fail(f"expected {what}, found {self.text[self.at : self.at + 12]!r}")
+        self.at = found.end()
+        return found.group()
+
+    def number(self) -> int:
+        """A decimal number up to 2**62."""
+        self.skip()
+        at = self.at
+        digits = self.match(r"[0-9]+", "a number")
+        if len(digits) > 19 or int(digits) > 2**62:
+            self.fail(f"{digits[:24]} is over 2**62", at)
+        return int(digits)
+
+    def dims(self) -> tuple[int, ...]:
+        """`2x4`: at least one number."""
+        found = [self.number()]
+        while self.peek("x"):
+            self.at += 1
+            found.append(self.number())
+        return tuple(found)
+
+    def dims_before_element(self) -> tuple[int, ...]:
+        """`2x3x` in `2x3xf32` or `2x3x!ttcore.tile<...>`, perhaps nothing."""
+        found = []
+        while self.peek_digit():
+            found.append(self.number())
+            self.expect("x", " between sizes and before the element type")
+        return tuple(found)
+
+    def element(self, also: tuple[str, ...] = ()) -> str:
+        """The MLIR name of an element type, or one of `also`."""
+        self.skip()
+        at = self.at
+        name = self.match(r"complex\s*<\s*f[0-9]+\s*>|[A-Za-z][A-Za-z0-9_]*", "an element type")
+        name = "".join(name.split())
+        known = (*dtypes.FROM_MLIR, *also)
+        if name not in known:
+            self.fail(f"element type {name!r} is not one of {', '.join(known)}", at)
+        return name
+
+    def end(self) -> None:
+        """Nothing but blanks may follow."""
+        self.skip()
+        if self.at < len(self.text):
+            self.fail(f"unexpected text after the layout: {self.text[self.at :][:12]!r}")
