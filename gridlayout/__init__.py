@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gridlayout.ops.on_grid import OnGrid, on_grid, with_layout
     from gridlayout.ops.packing import pack, unpack
     from gridlayout.ops.relayout import relayout
+    from gridlayout.ops.relayout_plan import RelayoutPlan, relayout_plan
     from gridlayout.ops.report import Report
     from gridlayout.sharding.device_grid import DeviceGrid
     from gridlayout.sharding.emulate import emulate_devices
@@ -40,6 +41,8 @@ _LAZY = {
     "pack": "ops.packing",
     "unpack": "ops.packing",
     "relayout": "ops.relayout",
+    "relayout_plan": "ops.relayout_plan",
+    "RelayoutPlan": "ops.relayout_plan",
     "on_grid": "ops.on_grid",
     "OnGrid": "ops.on_grid",
     "with_layout": "ops.on_grid",
@@ -61,6 +64,7 @@ __all__ = [
     "LayoutError",
     "Location",
     "OnGrid",
+    "RelayoutPlan",
     "Report",
     "emulate_devices",
     "from_physical",
@@ -71,6 +75,7 @@ __all__ = [
     "parse",
     "put",
     "relayout",
+    "relayout_plan",
     "tenstorrent",
     "unpack",
     "with_layout",

@@ -80,29 +80,45 @@ def moves(layout: Layout) -> tuple[Move, ...]:
     ReshapeMove(before=(6, 8), after=(2, 3, 4, 2))
     TransposeMove(order=(0, 2, 1, 3))
     """
-    state = _State(layout.shape)
-    pending = _numbered(layout.shape, layout.steps)
+    return moves_of(layout.shape, layout.steps, layout.order)
+
+
+def moves_of(shape: Shape, steps: Sequence[Step], order: Sequence[int]) -> tuple[Move, ...]:
+    """The moves that carry out steps on an array of `shape`, its axes then in the given order.
+
+    >>> moves_of((2, 3), [], (1, 0))
+    (TransposeMove(order=(1, 0)),)
+    """
+    state = _State(shape)
+    pending = numbered(shape, steps)
     while pending:
         for kinds in ((Scatter,), (Pad,), (Flip,), (Unit, Join, Split)):
             ready = [p for p in pending if isinstance(p.step, kinds) and state.has(p.reads)]
             if ready:
                 break
-        state.apply(ready)
         pending = [p for p in pending if p not in ready]
-    state.transpose([state.axes.index(axis) for axis in layout.order])
+        state.apply(ready, [] if pending else order)
+    state.transpose([state.axes.index(axis) for axis in order])
     return tuple(state.moves)
 
 
 @dataclass(frozen=True)
-class _Numbered:
+class Numbered:
+    """A step with the axes that it reads and those that it makes, and the extents of these."""
+
     step: Step
     reads: Shape
     makes: Shape
     sizes: Shape
 
 
-def _numbered(shape: Shape, steps: Sequence[Step]) -> list[_Numbered]:
-    """Each step with the axes that it reads and makes, and the extents of those it makes."""
+def numbered(shape: Shape, steps: Sequence[Step]) -> list[Numbered]:
+    """Each step on an array of `shape`, with the axes that it reads and makes.
+
+    >>> from gridlayout.steps import Split
+    >>> numbered((6,), [Split(0, (2, 3))])
+    [Numbered(step=Split(axis=0, sizes=(2, 3)), reads=(0,), makes=(1, 2), sizes=(2, 3))]
+    """
     walk, found = Walk(shape), []
     for step in steps:
         before = set(walk.extent)
@@ -117,7 +133,7 @@ def _numbered(shape: Shape, steps: Sequence[Step]) -> list[_Numbered]:
             case _:
                 reads = (step.axis,)
         makes = tuple(a for a in walk.extent if a not in before)
-        found.append(_Numbered(step, reads, makes, tuple(walk.extent[a] for a in makes)))
+        found.append(Numbered(step, reads, makes, tuple(walk.extent[a] for a in makes)))
     return found
 
 
@@ -132,8 +148,8 @@ class _State:
     def has(self, axes: Shape) -> bool:
         return all(axis in self.axes for axis in axes)
 
-    def apply(self, ready: list[_Numbered]) -> None:
-        """All steps of one kind at once."""
+    def apply(self, ready: list[Numbered], order: Sequence[int]) -> None:
+        """All steps of one kind at once; `order` is that of the axes in the end, if now is it."""
         match ready[0].step:
             case Scatter(map, sizes):
                 self.moves.append(ScatterMove(map, tuple(self.shape), sizes))
@@ -145,9 +161,9 @@ class _State:
                 for p in ready:
                     self.axes[self.axes.index(p.reads[0])] = p.makes[0]
             case _:
-                self._reshape(ready)
+                self._reshape(ready, order)
 
-    def _pad(self, ready: list[_Numbered]) -> None:
+    def _pad(self, ready: list[Numbered]) -> None:
         low, high = [0] * len(self.axes), [0] * len(self.axes)
         for p in ready:
             assert isinstance(p.step, Pad)
@@ -156,14 +172,18 @@ class _State:
             self.axes[k], self.shape[k] = p.makes[0], p.sizes[0]
         self.moves.append(PadMove(tuple(low), tuple(high)))
 
-    def _reshape(self, ready: list[_Numbered]) -> None:
+    def _reshape(self, ready: list[Numbered], order: Sequence[int]) -> None:
         blocks = [[axis] for axis in self.axes]
         for p in ready:
             if isinstance(p.step, Join):
                 blocks = [b for b in blocks if b[0] not in p.reads[1:]]
                 blocks[[b[0] for b in blocks].index(p.reads[0])] = list(p.reads)
-        self.transpose([self.axes.index(axis) for block in blocks for axis in block])
         by_first = {p.reads[0]: p for p in ready if p.reads}
+        if order and any(len(block) > 1 for block in blocks):
+            # Joining transposes: let it bring the joined axes to where they belong.
+            makes = {b[0]: by_first[b[0]].makes if b[0] in by_first else b for b in blocks}
+            blocks.sort(key=lambda b: min(list(order).index(axis) for axis in makes[b[0]]))
+        self.transpose([self.axes.index(axis) for block in blocks for axis in block])
         axes, shape = [], []
         for block in blocks:
             found = by_first.get(block[0])
@@ -173,14 +193,30 @@ class _State:
             if isinstance(p.step, Unit):
                 axes += p.makes
                 shape += p.sizes
-        self.moves.append(ReshapeMove(tuple(self.shape), tuple(shape)))
-        self.axes, self.shape = axes, shape
+        self._reshaped(shape)
+        self.axes = axes
+
+    def _reshaped(self, shape: list[int]) -> None:
+        """One reshape more, or the last one changed where one follows another."""
+        before, last = tuple(self.shape), self.moves[-1] if self.moves else None
+        if isinstance(last, ReshapeMove):
+            self.moves.pop()
+            before = last.before
+        if before != tuple(shape):
+            self.moves.append(ReshapeMove(before, tuple(shape)))
+        self.shape = shape
 
     def transpose(self, order: list[int]) -> None:
-        if order != sorted(order):
+        if order == sorted(order):
+            return
+        self.axes = [self.axes[k] for k in order]
+        wide = [k for k in order if self.shape[k] != 1]
+        shape = [self.shape[k] for k in order]
+        if wide == sorted(wide):  # only dims of extent 1 change places
+            self._reshaped(shape)
+        else:
             self.moves.append(TransposeMove(tuple(order)))
-            self.axes = [self.axes[k] for k in order]
-            self.shape = [self.shape[k] for k in order]
+            self.shape = shape
 
 
 def pack_host(array: NDArray[Any], layout: Layout) -> NDArray[Any]:

@@ -7,14 +7,15 @@ from functools import partial
 from typing import Any
 
 import jax
-import numpy as np
 from jax import lax
+from jax.sharding import PartitionSpec
 
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
 from gridlayout.ops import packing
 from gridlayout.ops.grid_array import GridArray, place
-from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.route import Route, find_route
+from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
 
 def relayout(x: GridArray, layout: Layout) -> GridArray:
@@ -30,34 +31,109 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
     """
     if not isinstance(x, GridArray):
         raise LayoutError(f"relayout takes a GridArray, not {type(x).__name__}; gl.put makes one")
-    if not isinstance(layout, Layout):
-        raise LayoutError(f"relayout to {type(layout).__name__}: give a gl.Layout")
-    if layout.shape != x.shape or layout.dtype != x.dtype:
-        raise LayoutError(
-            f"relayout keeps shape and dtype: {x.layout!r} can't become {layout!r}; "
-            "gl.numpy.reshape or astype changes those"
-        )
+    check_relayout(x.layout, layout)
     with x.device.active():
         return GridArray(_relayout(x.storage, x.layout, layout, x.device), layout, x.device)
 
 
+def check_relayout(old: Layout, new: Layout) -> None:
+    """`LayoutError` unless both are layouts of one logical shape and dtype."""
+    for layout in (old, new):
+        if not isinstance(layout, Layout):
+            raise LayoutError(f"relayout to {type(layout).__name__}: give a gl.Layout")
+    if new.shape != old.shape or new.dtype != old.dtype:
+        raise LayoutError(
+            f"relayout keeps shape and dtype: {old!r} can't become {new!r}; "
+            "gl.numpy.reshape or astype changes those"
+        )
+
+
 @partial(jax.jit, static_argnums=(1, 2, 3))
 def _relayout(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -> jax.Array:
-    x = GridArray(storage, old, device)
-    if not old.same_physical(new):
-        return move(x, new).storage
-    if new.oob is None or repr(new.oob) == repr(old.oob):
-        return storage
-    return GridArray(storage, new.with_oob(None), device).with_oob(new.oob).storage
+    return move(GridArray(storage, old, device), new).storage
 
 
 def move(
     x: GridArray, layout: Layout, change: Callable[[jax.Array], jax.Array] | None = None
 ) -> GridArray:
-    """`x` unpacked, changed as a logical array (a reshape, a slice), and packed in `layout`."""
-    layout.check_invertible()
-    logical = x.to_logical()
-    return lay_out(change(logical) if change else logical, layout, x.device)
+    """`x` in another layout, inside a traced program; `change` reshapes or slices it on the way.
+
+    Nothing moves where the physical layout is the same. Else the route between the two runs on each
+    device, which first gathers what does not stay on it; without a route, or with a change, the
+    logical array is unpacked and packed.
+    """
+    old, device = x.layout, x.device
+    route = None if change or x.storage.ndim != len(old.physical_shape) else find_route(old, layout)
+    if route is None and (change or not old.same_physical(layout)):
+        layout.check_invertible()
+        logical = x.to_logical()
+        return lay_out(change(logical) if change else logical, layout, device)
+    storage = x.storage
+    if route is not None and not route.is_nothing:
+        storage = _routed(old, layout.with_oob(None), device, storage, packing.fill_value(layout))
+    if layout.oob is None or repr(layout.oob) == repr(old.oob):
+        return GridArray(storage, layout, device)
+    return GridArray(storage, layout.with_oob(None), device).with_oob(layout.oob)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
+def _routed(
+    old: Layout, new: Layout, device: DeviceGrid, storage: jax.Array, fill: jax.Array
+) -> jax.Array:
+    """The storage of `new` from that of `old`, along their route."""
+    route = find_route(old, new)
+    assert route is not None
+    before, after = (device.placement(layout.core_shape) for layout in (old, new))
+    kept = kept_dims(route, before, after)
+
+    def kernel(x: jax.Array, fill: jax.Array) -> jax.Array:
+        for k, axes in enumerate(before.axes):
+            if k in kept:
+                continue
+            if axes:
+                x = lax.all_gather(x, axes, axis=k, tiled=True)
+            x = lax.slice_in_dim(x, 0, before.grid[k], axis=k)  # without the idle slots
+        x = packing.run_moves(x, route.moves({k: x.shape[k] for k in kept}), fill)
+        for k, axes in enumerate(after.axes):
+            if k in kept.values():
+                continue
+            x = _grown(x, k, after.slots[k], fill)
+            if axes:
+                start = lax.axis_index(axes) * after.per_device[k]
+                x = lax.dynamic_slice_in_dim(x, start, after.per_device[k], axis=k)
+        return x
+
+    moved = jax.shard_map(
+        kernel,
+        mesh=device.fine,
+        in_specs=(before.spec, PartitionSpec()),
+        out_specs=after.spec,
+        check_vma=False,
+    )
+    return packing.bitwise(moved, storage, fill)
+
+
+@_routed.defjvp
+def _(old: Layout, new: Layout, device: DeviceGrid, primals: Any, tangents: Any) -> Any:
+    # The same movement of the logical array, which JAX differentiates in either mode.
+    tangent = GridArray(tangents[0], old, device).to_logical()
+    return _routed(old, new, device, *primals), lay_out(tangent, new, device).storage
+
+
+def kept_dims(route: Route, before: Placement, after: Placement) -> dict[int, int]:
+    """The core dims that stay on their devices: dim before -> dim after."""
+    return {
+        i: k
+        for i, k in route.kept
+        if i < len(before.axes)
+        and k < len(after.axes)
+        and (before.axes[i], before.slots[i]) == (after.axes[k], after.slots[k])
+    }
+
+
+def _grown(x: jax.Array, k: int, extent: int, fill: jax.Array) -> jax.Array:
+    grow = [(0, extent - n if d == k else 0, 0) for d, n in enumerate(x.shape)]
+    return lax.pad(x, fill, grow)
 
 
 def lay_out(logical: jax.Array, layout: Layout, device: DeviceGrid) -> GridArray:
@@ -67,24 +143,3 @@ def lay_out(logical: jax.Array, layout: Layout, device: DeviceGrid) -> GridArray
     logical = lax.with_sharding_constraint(logical, device.replicated)
     physical = packing.pack(logical, layout)
     return GridArray(place(physical, layout, device, packing.fill_value(layout)), layout, device)
-
-
-def moved_bytes(a: Layout, b: Layout, device: DeviceGrid) -> int:
-    """Bytes that change device from layout `a` to `b` of one tensor: at most, over all elements.
-
-    Exact for tensors up to 2**18 elements; above, every element not sure to stay counts as moved.
-    """
-    if a.same_physical(b) or device.size == 1:
-        return 0
-    bits = a.dtype.itemsize * 8
-    if a.size > 1 << 18:
-        return a.size * bits // 8
-    index = np.indices(a.shape).reshape(a.ndim, a.size)
-    places = [_devices(layout, index, device) for layout in (a, b)]
-    return int(np.count_nonzero((places[0] != places[1]).any(axis=0))) * bits // 8
-
-
-def _devices(layout: Layout, index: Any, device: DeviceGrid) -> Any:
-    core = layout.index_map(*index)[: layout.core_rank]
-    where = device.core_map(layout.core_shape)(*core)[: len(device.shape)]
-    return np.stack([np.broadcast_to(w, index.shape[1:]) for w in where])

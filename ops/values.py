@@ -27,7 +27,8 @@ from gridlayout.ops import packing
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.masking import has_padding
 from gridlayout.ops.policy import Policy
-from gridlayout.ops.relayout import lay_out, move, moved_bytes, relayout
+from gridlayout.ops.relayout import lay_out, move, relayout
+from gridlayout.ops.relayout_plan import moved_bytes
 from gridlayout.ops.report import Row
 from gridlayout.sharding.device_grid import DeviceGrid
 

@@ -1,0 +1,163 @@
+"""`gl.relayout` and its plan on devices: what arrives, what moves, what the program gathers."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from laid_out import indices, layouts, packed, poisoned
+
+import gridlayout as gl
+
+DEVICES = len(jax.devices())
+COLLECTIVE = re.compile(
+    r"= (\w+)\[([\d,]*)\]\S* (all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter)"
+)
+
+
+def device_grid():
+    return gl.DeviceGrid((2, DEVICES // 2) if DEVICES % 2 == 0 else (DEVICES,))
+
+
+def compiled(x, layout):
+    return jax.jit(lambda x: gl.relayout(x, layout).storage).lower(x).compile().as_text()
+
+
+def holders(layout, device):
+    """For each device, the elements that lie in its shards, found by value."""
+    x = np.arange(1, 1 + np.prod(layout.shape, dtype=int), dtype=np.int32).reshape(layout.shape)
+    layout = layout.with_dtype("int32")
+    put = gl.from_physical(packed(x, layout, -1), layout, device)
+    mask = np.zeros(put.storage.shape, bool)
+    for index in indices(layout.shape):
+        where = layout.locate(index)
+        mask[(*where.core, *where.local)] = True
+    found = {}
+    for shard in put.storage.addressable_shards:
+        found[shard.device.id] = set(np.asarray(shard.data)[mask[shard.index]].tolist())
+    return [found[d.id] for d in device.mesh.devices.flat]
+
+
+@pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 4, 5)])
+def test_the_plan_counts_what_devices_hold_and_need(shape):
+    device = device_grid()
+    table = list(layouts(shape).values())
+    for a, b in zip(table, table[3:] + table[:3], strict=True):
+        plan = gl.relayout_plan(a, b, device)
+        have, need = holders(a, device), holders(b, device)
+        for t, wanted in enumerate(need):
+            assert plan.bytes[:, t].sum() == 4 * len(wanted), (a, b)
+            assert plan.bytes[t, t] == 4 * len(wanted & have[t]), (a, b)
+            for s, held in enumerate(have):
+                assert plan.bytes[s, t] <= 4 * len(held & wanted), (a, b)
+        assert plan.moved + plan.stays == 4 * sum(map(len, need))
+
+
+def test_the_plan_of_cores_needs_no_devices():
+    a, b = gl.GridLayout((6, 4), grid=(2, 1)), gl.GridLayout((6, 4), grid=(3, 1))
+    plan = gl.relayout_plan(a, b)
+    assert plan.bytes.tolist() == [[32, 16, 0], [0, 16, 32], [0, 0, 0]]
+    assert (plan.stays, plan.moved, plan.how) == (48, 48, "gather")
+    assert "48 B must move, 48 B stay" in str(plan)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "how"),
+    [
+        ({"grid": (2, 4), "tile": (4, 4)}, {"grid": (2, 4), "tile": (2, 8)}, "local"),
+        ({"grid": (2, 4), "tile": (32, 32)}, {"grid": (2, 4)}, "local"),
+        ({"grid": (2, 4)}, {"grid": (2, 4), "memory_space": "dram"}, "nothing"),
+        ({"grid": (2, 4)}, {"grid": (2, 1)}, "gather"),
+        ({"grid": (1, 1)}, {"grid": (2, 4)}, "local"),
+        ({"grid": (2, 4)}, {"grid": (1, 8), "tile": (4, 4)}, "gather"),
+        ({"grid": (3, 3)}, {"grid": (3, 3), "linear": "(d0, d1) -> (d0 + d1, d1)"}, "logical"),
+    ],
+)
+def test_the_program_gathers_what_the_plan_says(a, b, how):
+    device = device_grid()
+    a, b = (gl.GridLayout((53, 63), **arguments) for arguments in (a, b))
+    x = gl.put(np.zeros(a.shape, np.float32), a, device)
+    plan = gl.relayout_plan(x, b)
+    text = compiled(x, b)
+    kinds = [kind for _, _, kind in COLLECTIVE.findall(text)]
+    if DEVICES == 8:
+        assert plan.how == how
+    if plan.how in ("nothing", "local"):
+        assert kinds == []
+        assert plan.received == 0
+    if plan.how == "gather":
+        assert set(kinds) == {"all-gather"}
+        received = 0
+        for line in text.splitlines():
+            if found := COLLECTIVE.search(line):
+                size = np.prod([int(n) for n in found[2].split(",")])
+                group = len(re.search(r"replica_groups=\{\{([\d,]+)\}", line)[1].split(","))
+                received += 4 * (size - size // group) * DEVICES
+        assert plan.received == received
+
+
+def test_on_one_device_nothing_is_received():
+    a, b = gl.GridLayout((5, 7), grid=(2, 4)), gl.GridLayout((5, 7), grid=(4, 2), tile=(2, 2))
+    plan = gl.relayout_plan(a, b, gl.DeviceGrid((1,)))
+    assert (plan.moved, plan.received, plan.how) == (0, 0, "local")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float8_e5m2"])
+def test_every_bit_arrives(dtype):
+    bits = np.dtype(f"uint{gl.GridLayout((1,), dtype, (1,)).dtype.itemsize * 8}")
+    values = np.arange(6 * 50, dtype=np.uint64) * 2654435761 % 2 ** (bits.itemsize * 8)
+    x = values.astype(bits).reshape(6, 50).view(dtype)  # NaNs of every payload, -0.0, subnormals
+    device = device_grid()
+    table = [
+        gl.GridLayout((6, 50), dtype, grid, tile)
+        for grid, tile in [((2, 4), None), ((4, 2), (2, 4)), ((1, 8), (4, 3)), ((1, 1), (8, 8))]
+    ]
+    for a in table:
+        laid = gl.put(x, a, device)
+        for b in table:
+            found = np.asarray(gl.relayout(laid, b))
+            np.testing.assert_array_equal(found.view(bits), x.view(bits))
+
+
+def test_a_known_padding_is_written_and_an_unknown_one_is_not_trusted():
+    x = np.arange(35, dtype=np.float32).reshape(5, 7)
+    a, b = gl.GridLayout((5, 7), grid=(2, 4)), gl.GridLayout((5, 7), grid=(3, 2), tile=(4, 4))
+    device = device_grid()
+    found = gl.relayout(poisoned(x, a, device), b.with_oob(3))
+    np.testing.assert_array_equal(np.asarray(found.physical), packed(x, b, 3))
+    # From a layout whose padding is known to hold the same, the program writes only what is new.
+    known = gl.relayout(gl.put(x, a.with_oob(3), device), b.with_oob(3))
+    np.testing.assert_array_equal(np.asarray(known.physical), packed(x, b, 3))
+
+
+def test_derivatives_and_batches_go_through():
+    a, b = gl.GridLayout((5, 7), grid=(2, 4)), gl.GridLayout((5, 7), grid=(1, 8), tile=(2, 2))
+    device = device_grid()
+    x, w = (np.random.default_rng(k).standard_normal((5, 7)).astype(np.float32) for k in range(2))
+    laid = poisoned(x, a, device)
+
+    def loss(x):
+        return (gl.relayout(x, b).to_logical() * w).sum()
+
+    np.testing.assert_allclose(np.asarray(jax.grad(loss)(laid)), w, rtol=1e-6)
+    tangent = gl.put(w, a, device)
+    _, moved = jax.jvp(lambda x: gl.relayout(x, b).to_logical(), (laid,), (tangent,))
+    np.testing.assert_array_equal(np.asarray(moved), w)
+    many = jax.vmap(lambda k: gl.relayout(gl.put(x * k, a, device), b).to_logical())
+    np.testing.assert_array_equal(
+        np.asarray(many(jnp.arange(3.0))), np.stack([x * k for k in range(3)])
+    )
+
+
+def test_a_plan_refuses_what_a_relayout_refuses():
+    a = gl.GridLayout((5, 7))
+    with pytest.raises(gl.LayoutError, match="keeps shape and dtype"):
+        gl.relayout_plan(a, gl.GridLayout((7, 5)))
+    with pytest.raises(gl.LayoutError, match=r"give a gl\.Layout"):
+        gl.relayout_plan(a, None)
+    with pytest.raises(gl.LayoutError, match=r"device must be a gl\.DeviceGrid"):
+        gl.relayout_plan(a, a, (2, 4))
+    x = gl.put(np.zeros((5, 7), np.float32), a, device_grid())
+    with pytest.raises(gl.LayoutError, match="the array is on"):
+        gl.relayout_plan(x, a, gl.DeviceGrid((1,)))
