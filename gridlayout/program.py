@@ -224,8 +224,17 @@ def pack_host(array: NDArray[Any], layout: Layout) -> NDArray[Any]:
 
     array: of the layout's shape and dtype. Returns an array of `layout.physical_shape`.
     """
-    fill = host_fill(layout)
-    for move in moves(layout):
+    return np.asarray(run_host(array, moves(layout), host_fill(layout)), order="C")
+
+
+def run_host(array: NDArray[Any], program: Sequence[Move], fill: NDArray[Any]) -> NDArray[Any]:
+    """The array that the moves make, on the host; `fill` goes where a move pads.
+
+    >>> run_host(np.arange(3), [PadMove((0,), (1,)), ReshapeMove((4,), (2, 2))], np.array(9))
+    array([[0, 1],
+           [2, 9]])
+    """
+    for move in program:
         match move:
             case PadMove(low, high):
                 array = _pad_host(array, low, high, fill)
@@ -239,7 +248,7 @@ def pack_host(array: NDArray[Any], layout: Layout) -> NDArray[Any]:
                 out = np.full(after, fill, array.dtype)
                 out[_indices(map, before)] = array
                 array = out
-    return np.asarray(array, order="C")
+    return array
 
 
 def host_fill(layout: Layout) -> NDArray[Any]:
