@@ -19,7 +19,7 @@ program pad-reshape-transpose that moves the data (`gridlayout.ops.packing`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from gridlayout.affine import AffineExpr, AffineMap, constant, dim
@@ -70,6 +70,21 @@ class Scatter:
 
 
 Step = Pad | Flip | Split | Join | Unit | Scatter
+
+
+def renamed(step: Step, axes: Sequence[int]) -> Step:
+    """The step on other axes, in the order in which it reads them.
+
+    >>> renamed(Join((4, 2)), (0, 1))
+    Join(axes=(0, 1))
+    """
+    match step:
+        case Join():
+            return Join(tuple(axes))
+        case Pad() | Flip() | Split():
+            return replace(step, axis=axes[0])
+        case _:
+            return step
 
 
 class Walk:

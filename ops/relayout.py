@@ -13,9 +13,10 @@ from jax.sharding import PartitionSpec
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
 from gridlayout.ops import packing
+from gridlayout.ops.exchange import Transfer, find_exchange
 from gridlayout.ops.grid_array import GridArray, place
-from gridlayout.route import Route, find_route
-from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.route import find_route
+from gridlayout.sharding.device_grid import DeviceGrid
 
 
 def relayout(x: GridArray, layout: Layout) -> GridArray:
@@ -64,16 +65,24 @@ def move(
     """
     old, device = x.layout, x.device
     route = None if change or x.storage.ndim != len(old.physical_shape) else find_route(old, layout)
-    if route is None and (change or not old.same_physical(layout)):
+    if route is None and (change or not nothing_moves(old, layout)):
         layout.check_invertible()
         logical = x.to_logical()
         return lay_out(change(logical) if change else logical, layout, device)
     storage = x.storage
-    if route is not None and not route.is_nothing:
+    if route is not None and not nothing_moves(old, layout):
         storage = _routed(old, layout.with_oob(None), device, storage, packing.fill_value(layout))
     if layout.oob is None or repr(layout.oob) == repr(old.oob):
         return GridArray(storage, layout, device)
     return GridArray(storage, layout.with_oob(None), device).with_oob(layout.oob)
+
+
+def nothing_moves(old: Layout, new: Layout) -> bool:
+    """Whether both put every element at the same physical index, whatever describes it."""
+    if old.same_physical(new):
+        return True
+    route = find_route(old, new) if old.core_rank == new.core_rank else None
+    return route is not None and route.is_nothing
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
@@ -81,26 +90,22 @@ def _routed(
     old: Layout, new: Layout, device: DeviceGrid, storage: jax.Array, fill: jax.Array
 ) -> jax.Array:
     """The storage of `new` from that of `old`, along their route."""
-    route = find_route(old, new)
-    assert route is not None
+    exchange = find_exchange(old, new, device)
+    assert exchange is not None
     before, after = (device.placement(layout.core_shape) for layout in (old, new))
-    kept = kept_dims(route, before, after)
 
     def kernel(x: jax.Array, fill: jax.Array) -> jax.Array:
-        for k, axes in enumerate(before.axes):
-            if k in kept:
-                continue
-            if axes:
-                x = lax.all_gather(x, axes, axis=k, tiled=True)
+        for k in exchange.gathers:
+            x = lax.all_gather(x, before.axes[k], axis=k, tiled=True)
             x = lax.slice_in_dim(x, 0, before.grid[k], axis=k)  # without the idle slots
-        x = packing.run_moves(x, route.moves({k: x.shape[k] for k in kept}), fill)
-        for k, axes in enumerate(after.axes):
-            if k in kept.values():
-                continue
+        x = packing.run_moves(x, exchange.first, fill)
+        for transfer in exchange.transfers:
+            x = _transferred(x, transfer)
+        x = packing.run_moves(x, exchange.last, fill)
+        for k in exchange.slices:
             x = _grown(x, k, after.slots[k], fill)
-            if axes:
-                start = lax.axis_index(axes) * after.per_device[k]
-                x = lax.dynamic_slice_in_dim(x, start, after.per_device[k], axis=k)
+            start = lax.axis_index(after.axes[k]) * after.per_device[k]
+            x = lax.dynamic_slice_in_dim(x, start, after.per_device[k], axis=k)
         return x
 
     moved = jax.shard_map(
@@ -120,15 +125,14 @@ def _(old: Layout, new: Layout, device: DeviceGrid, primals: Any, tangents: Any)
     return _routed(old, new, device, *primals), lay_out(tangent, new, device).storage
 
 
-def kept_dims(route: Route, before: Placement, after: Placement) -> dict[int, int]:
-    """The core dims that stay on their devices: dim before -> dim after."""
-    return {
-        i: k
-        for i, k in route.kept
-        if i < len(before.axes)
-        and k < len(after.axes)
-        and (before.axes[i], before.slots[i]) == (after.axes[k], after.slots[k])
-    }
+def _transferred(x: jax.Array, transfer: Transfer) -> jax.Array:
+    axes, source, target = transfer.axes, transfer.source, transfer.target
+    if source is None:
+        assert target is not None
+        return lax.dynamic_slice_in_dim(x, lax.axis_index(axes), 1, axis=target)
+    if target is None:
+        return lax.all_gather(x, axes, axis=source, tiled=True)
+    return lax.all_to_all(x, axes, target, source, tiled=True)
 
 
 def _grown(x: jax.Array, k: int, extent: int, fill: jax.Array) -> jax.Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -13,10 +12,9 @@ from numpy.typing import NDArray
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
+from gridlayout.ops.exchange import Exchange, find_exchange
 from gridlayout.ops.grid_array import GridArray
-from gridlayout.ops.relayout import check_relayout, kept_dims
-from gridlayout.program import Move
-from gridlayout.route import find_route
+from gridlayout.ops.relayout import check_relayout, nothing_moves
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.traffic import traffic
 
@@ -29,10 +27,10 @@ class RelayoutPlan:
 
     bytes: `bytes[i, j]` is what device `j` needs and device `i` holds, without padding; a device
     that holds a copy of what it needs gets it from itself. Without a `device` grid each core is a
-    device of its own, numbered row-major. how: `nothing`, `local` (each device by itself), `gather`
-    (devices first gather what does not stay), or `logical` (by the whole logical array).
-    received: bytes that the program really brings to devices. moves: its array program on each
-    device; empty for `nothing` and `logical`.
+    device of its own, numbered row-major, and there is no program. how: `nothing`, `local` (each
+    device by itself), `exchange`, or `logical` (through the logical array, whole on every device).
+    received: bytes that the program brings to devices, padding and what is sliced off included.
+    exchange: the program of one device, for `local` and `exchange`.
     """
 
     source: Layout
@@ -41,7 +39,7 @@ class RelayoutPlan:
     bytes: NDArray[np.int64]
     how: str
     received: int
-    moves: tuple[Move, ...]
+    exchange: Exchange | None
 
     @property
     def stays(self) -> int:
@@ -62,13 +60,25 @@ class RelayoutPlan:
             f"  to   {self.target!r}",
             f"  {self.moved:,} B must move, {self.stays:,} B stay; "
             f"the program receives {self.received:,} B",
-            *(f"  {move}" for move in self.moves),
+            *(f"  {line}" for line in _program_lines(self.exchange)),
         ]
         if len(self.bytes) <= 16:
             lines += _matrix_lines(self.bytes)
         return "\n".join(lines)
 
     __repr__ = __str__
+
+
+def _program_lines(exchange: Exchange | None) -> list[str]:
+    if exchange is None:
+        return []
+    return [
+        *(f"all_gather of dim {k}" for k in exchange.gathers),
+        *map(str, exchange.first),
+        *map(str, exchange.transfers),
+        *map(str, exchange.last),
+        *(f"slice of dim {k}" for k in exchange.slices),
+    ]
 
 
 def _matrix_lines(bytes: NDArray[np.int64]) -> list[str]:
@@ -91,17 +101,16 @@ def relayout_plan(
 
     >>> from gridlayout import DeviceGrid, GridLayout
     >>> a, b = (GridLayout((8, 8), "float32", grid=(2, 1), tile=(t, t)) for t in (4, 2))
-    >>> print(relayout_plan(a, b))
-    relayout float32[8,8] on 2 cores: local
+    >>> print(relayout_plan(a, b, DeviceGrid((1,))))
+    relayout float32[8,8] on 1 devices: local
       from GridLayout((8, 8), 'float32', grid=(2, 1), tile=(4, 4))
       to   GridLayout((8, 8), 'float32', grid=(2, 1), tile=(2, 2))
       0 B must move, 256 B stay; the program receives 0 B
-      ReshapeMove(before=(1, 1, 1, 2, 4, 4), after=(1, 1, 1, 2, 2, 2, 2, 2))
+      ReshapeMove(before=(2, 1, 1, 2, 4, 4), after=(2, 1, 1, 2, 2, 2, 2, 2))
       TransposeMove(order=(0, 1, 2, 4, 3, 6, 5, 7))
-      ReshapeMove(before=(1, 1, 1, 2, 2, 2, 2, 2), after=(1, 1, 2, 4, 2, 2))
-      from \\ to    0    1
-              0  128    0
-              1    0  128
+      ReshapeMove(before=(2, 1, 1, 2, 2, 2, 2, 2), after=(2, 1, 2, 4, 2, 2))
+      from \\ to    0
+              0  256
     """
     if isinstance(source, GridArray):
         if device is not None and device != source.device:
@@ -112,39 +121,23 @@ def relayout_plan(
     if device is not None and not isinstance(device, DeviceGrid):
         raise LayoutError(f"device must be a gl.DeviceGrid, not {type(device).__name__}")
     bytes = device_bytes(source, target, device)
-    route = find_route(source, target)
-    if source.same_physical(target) or (route is not None and route.is_nothing):
-        return RelayoutPlan(source, target, device, bytes, "nothing", 0, ())
-    if route is None:
-        received = (len(bytes) - 1) * source.nbytes if len(bytes) > 1 else 0
-        return RelayoutPlan(source, target, device, bytes, "logical", received, ())
+    if nothing_moves(source, target):
+        return RelayoutPlan(source, target, device, bytes, "nothing", 0, None)
     if device is None:
-        local = dict.fromkeys(range(source.core_rank), 1)
-        kept = {i: k for i, k in route.kept if i < source.core_rank and k < target.core_rank}
-        along = source.core_shape
-    else:
-        before, after = (device.placement(layout.core_shape) for layout in (source, target))
-        kept = kept_dims(route, before, after)
-        local = dict(enumerate(before.per_device))
-        along = tuple(prod(device.fine.shape[axis] for axis in axes) for axes in before.axes)
-    moves = route.moves({k: local[k] for k in kept})
-    received = len(bytes) * _received(source, local, kept, along)
-    gathers = any(n > 1 for k, n in enumerate(along) if k not in kept)
-    return RelayoutPlan(
-        source, target, device, bytes, "gather" if gathers else "local", received, moves
-    )
-
-
-def _received(
-    layout: Layout, local: Mapping[int, int], kept: Mapping[int, int], along: Sequence[int]
-) -> int:
-    """Bytes that one device receives: it gathers one dim after another, idle slots left out."""
-    elements, received = prod(local.values()) * prod(layout.local_shape), 0
-    for k, n in enumerate(along):
-        if k not in kept:
-            received += elements * (n - 1)
-            elements = elements // local[k] * layout.core_shape[k]
-    return received * dtypes.bits(layout.dtype) // 8
+        moved = int(bytes.sum() - np.trace(bytes))
+        return RelayoutPlan(
+            source, target, None, bytes, "exchange" if moved else "local", moved, None
+        )
+    exchange = find_exchange(source, target, device)
+    if exchange is None:
+        received = (device.size - 1) * source.nbytes
+        return RelayoutPlan(source, target, device, bytes, "logical", received, None)
+    before = device.placement(source.core_shape)
+    local = prod(before.per_device) * prod(source.local_shape)
+    received = device.size * exchange.received(local, before, device.fine.shape)
+    how = "exchange" if received else "local"
+    received = received * dtypes.bits(source.dtype) // 8
+    return RelayoutPlan(source, target, device, bytes, how, received, exchange)
 
 
 def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.int64]:

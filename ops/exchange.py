@@ -1,0 +1,270 @@
+"""`Exchange`: a route between two layouts as a program for one device of a mesh.
+
+The route first splits physical dims into digits, then joins digits into new dims. In between lies
+the moment when the digits that the mesh divides before and those that it divides after are all
+dims of the array: there each mesh axis moves from one digit to another in one all_to_all, or is
+gathered, or is sliced off. What does not stand out as a digit (a grid that the mesh does not divide
+evenly) is gathered before the route, or sliced after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import prod
+
+from gridlayout.layout import Layout
+from gridlayout.program import Move, Numbered, ReshapeMove, moves_of, numbered
+from gridlayout.route import Route, find_route
+from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.steps import Join, Split, Walk, renamed
+
+Shape = tuple[int, ...]
+Axes = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Mesh axes: gathered along dim `source`, sliced off dim `target`, or both at once."""
+
+    axes: Axes
+    size: int
+    source: int | None
+    target: int | None
+
+    def __str__(self) -> str:
+        if self.source is None:
+            return f"slice of dim {self.target} by {'*'.join(self.axes)}"
+        if self.target is None:
+            return f"all_gather of dim {self.source} over {'*'.join(self.axes)}"
+        return f"all_to_all over {'*'.join(self.axes)}, from dim {self.source} to dim {self.target}"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What one device does: gather whole dims, split, transfer, join, slice whole dims.
+
+    gathers: dims that are gathered first, to their `grid` extent. slices: dims that are grown to
+    their slots last, of which each device keeps its part.
+    """
+
+    gathers: Shape
+    first: tuple[Move, ...]
+    transfers: tuple[Transfer, ...]
+    last: tuple[Move, ...]
+    slices: Shape
+
+    def received(self, local: int, before: Placement, sizes: Mapping[str, int]) -> int:
+        """Elements that one device receives, of `local` elements that it holds."""
+        received = 0
+        for k in self.gathers:
+            n = prod(sizes[axis] for axis in before.axes[k])
+            received += local * (n - 1)
+            local = local // before.per_device[k] * before.grid[k]
+        for transfer in self.transfers:
+            n = transfer.size
+            if transfer.source is None:
+                local //= n
+            elif transfer.target is None:
+                received += local * (n - 1)
+                local *= n
+            else:
+                received += local // n * (n - 1)
+        return received
+
+
+@lru_cache(maxsize=4096)
+def find_exchange(old: Layout, new: Layout, device: DeviceGrid) -> Exchange | None:
+    """The exchange along the route between two layouts on a device grid; None without a route.
+
+    >>> from gridlayout import GridLayout
+    >>> a, b = (GridLayout((8, 8), grid=(2, 1), tile=(t, t)) for t in (4, 2))
+    >>> find_exchange(a, b, DeviceGrid((1,))).transfers
+    ()
+    """
+    route = find_route(old, new)
+    if route is None:
+        return None
+    before, after = (device.placement(layout.core_shape) for layout in (old, new))
+    sizes = device.fine.shape
+    local = prod(before.per_device) * prod(old.local_shape)
+    # Mesh axes that go the same way go together, unless the digits stand apart.
+    found = [
+        _Finder(route, before, after, sizes, together).exchange() for together in (True, False)
+    ]
+    return min(found, key=lambda exchange: exchange.received(local, before, sizes))
+
+
+class _Finder:
+    """Digits are numbered: first the axes of the route, then what the mesh axes split them into."""
+
+    def __init__(
+        self,
+        route: Route,
+        before: Placement,
+        after: Placement,
+        sizes: Mapping[str, int],
+        together: bool,
+    ) -> None:
+        self.route, self.before, self.after, self.sizes = route, before, after, sizes
+        self.together = together
+        self.kept = kept_dims(route, before, after)
+        self.extent = dict(enumerate(route.shape))
+        self.parts: dict[int, Shape] = {}  # a digit: the digits that it is split into
+        self.claimed: set[int] = set()  # digits that mesh axes divide
+        self.later: list[Numbered] = []
+        for done in numbered(route.shape, route.steps):
+            if isinstance(done.step, Split) and done.step.axis in self.extent:
+                self.parts[done.step.axis] = done.makes
+                self.extent.update(zip(done.makes, done.sizes, strict=True))
+            else:
+                self.later.append(done)
+        self.pieces = [piece for k in range(len(route.shape)) for piece in self._leaves([k])]
+        self._next = 1 + max((made for done in self.later for made in done.makes), default=0)
+        self._next = max(self._next, *(1 + axis for axis in self.extent), 0)
+
+    def exchange(self) -> Exchange:
+        joins = {done.makes[0]: done.reads for done in self.later if isinstance(done.step, Join)}
+        source: dict[Axes, int] = {}
+        target: dict[Axes, int] = {}
+        gathers, slices = [], []
+        for k, axes in enumerate(self.before.axes):
+            even = self.before.slots[k] == self.before.grid[k]
+            stays = not axes or k in self.kept
+            if not stays and not (even and self._claim([k], axes, source)):
+                gathers.append(k)
+        for k, axes in enumerate(self.after.axes):
+            axis = self.route.order[k]
+            digits = [axis] if axis in self.extent else list(joins.get(axis, ()))
+            even = self.after.slots[k] == self.after.grid[k]
+            even = even and all(digit in self.extent for digit in digits)
+            stays = not axes or k in self.kept.values()
+            if not stays and not (even and self._claim(digits, axes, target)):
+                slices.append(k)
+        local = {k: self.before.per_device[k] for k in self.kept}
+        dims = [leaf for piece in self.pieces for leaf in self._leaves([piece])]
+        held = [self._local(digit, source, local) for digit in dims]
+        gathered = dict(enumerate(self.before.grid)) | {
+            k: self.before.per_device[k] for k in range(len(self.before.grid)) if k not in gathers
+        }
+        shape = tuple(gathered.get(k, n) for k, n in enumerate(self.route.shape))
+        first = moves_of(shape, [], range(len(shape)))
+        if shape != tuple(held):
+            first = (ReshapeMove(shape, tuple(held)),)
+        return Exchange(
+            tuple(gathers),
+            first,
+            tuple(self._transfers(dims, source, target)),
+            self._last(dims, [self._local(digit, target, local) for digit in dims]),
+            tuple(slices),
+        )
+
+    def _leaves(self, digits: Sequence[int]) -> list[int]:
+        """The digits that given ones are split into by now, the major first."""
+        return [
+            leaf
+            for digit in digits
+            for leaf in (self._leaves(self.parts[digit]) if digit in self.parts else [digit])
+        ]
+
+    def _runs(self, axes: Axes) -> list[Axes]:
+        """The axes of a dim in runs that follow each other in the other layout too."""
+        runs: list[Axes] = []
+        others = [found for found in (*self.before.axes, *self.after.axes) if found != axes]
+        pairs = {pair for found in others for pair in pairwise(found)}
+        single = {axis for found in others for axis in found}
+        same = [*self.before.axes, *self.after.axes].count(axes) > 1
+        for axis in axes:
+            last = runs[-1][-1] if runs else None
+            apart = last is None or not (same or (last, axis) in pairs or not {last, axis} & single)
+            if apart or not self.together:
+                runs.append((axis,))
+            else:
+                runs[-1] = (*runs[-1], axis)
+        return runs
+
+    def _claim(self, digits: Sequence[int], axes: Axes, into: dict[Axes, int]) -> bool:
+        """Give each run of mesh axes its digit, split off where needed; False if one finds none."""
+        found: dict[Axes, int] = {}
+        queue = self._leaves(digits)
+        for run in self._runs(axes):
+            size = prod(self.sizes[axis] for axis in run)
+            while queue and self.extent[queue[0]] == 1:
+                queue.pop(0)
+            if not queue or self.extent[queue[0]] % size:
+                return False
+            digit = queue.pop(0)
+            if self.extent[digit] > size:
+                if digit in self.claimed:
+                    return False
+                self.parts[digit] = (self._next, self._next + 1)
+                self.extent[self._next] = size
+                self.extent[self._next + 1] = self.extent[digit] // size
+                digit, self._next = self._next, self._next + 2
+                queue.insert(0, digit + 1)
+            found[run] = digit
+        into.update(found)
+        self.claimed.update(found.values())
+        return True
+
+    def _local(self, digit: int, claims: Mapping[Axes, int], local: Mapping[int, int]) -> int:
+        return 1 if digit in claims.values() else local.get(digit, self.extent[digit])
+
+    def _transfers(
+        self, dims: list[int], source: Mapping[Axes, int], target: Mapping[Axes, int]
+    ) -> list[Transfer]:
+        """Slices first, then what can go at once, then gathers, also where axes wait in a ring."""
+        found = []
+        at = dict(source)  # where each mesh axis is now
+        waiting = [axis for axis in target if source.get(axis) != target[axis]]
+        done = [axis for axis in source if axis not in target]
+
+        def move(axis: Axes, to: int | None) -> None:
+            now = at.pop(axis, None)
+            places = [None if digit is None else dims.index(digit) for digit in (now, to)]
+            size = prod(self.sizes[name] for name in axis)
+            found.append(Transfer(axis, size, *places))
+            if to is not None:
+                at[axis] = to
+
+        while waiting:
+            free = [axis for axis in waiting if target[axis] not in at.values()]
+            free.sort(key=lambda axis: axis in at)
+            if free:
+                move(free[0], target[free[0]])
+                waiting.remove(free[0])
+                continue
+            blocking = [axis for axis in (*done, *waiting) if axis in at]
+            move(blocking[0], None)
+            done = [axis for axis in done if axis != blocking[0]]
+        for axis in done:
+            move(axis, None)
+        return found
+
+    def _last(self, dims: list[int], shape: list[int]) -> tuple[Move, ...]:
+        """The digits joined to the route's axes again, and the rest of the route."""
+        walk = Walk(shape)
+        at: dict[int, int] = dict(zip(dims, range(len(dims)), strict=True))
+        for piece in self.pieces:
+            leaves = self._leaves([piece])
+            if leaves != [piece]:
+                at[piece] = walk.join([at.pop(leaf) for leaf in leaves])
+        for done in self.later:
+            reads = [at.pop(axis) for axis in done.reads]
+            before = set(walk.extent)
+            walk.run([renamed(done.step, reads)])
+            at.update(zip(done.makes, sorted(set(walk.extent) - before), strict=True))
+        return moves_of(tuple(shape), walk.steps, [at[axis] for axis in self.route.order])
+
+
+def kept_dims(route: Route, before: Placement, after: Placement) -> dict[int, int]:
+    """The core dims that stay on their devices: dim before -> dim after."""
+    return {
+        i: k
+        for i, k in route.kept
+        if i < len(before.axes)
+        and k < len(after.axes)
+        and (before.axes[i], before.slots[i]) == (after.axes[k], after.slots[k])
+    }
