@@ -16,6 +16,8 @@ from jax import lax
 from jax.extend import core
 
 from gridlayout.layout import Layout
+from gridlayout.ops import control
+from gridlayout.ops.control import Evaluate
 from gridlayout.ops.elementwise import ELEMENTWISE
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.report import FALLBACK, Row
@@ -85,7 +87,7 @@ def _equation(ctx: Context, eqn: Any, values: list[Any], follower: Any) -> list[
             inner = core.ClosedJaxpr(inner, ())
         return evaluate(ctx, inner, values)
     if name in _REBUILT:
-        return _REBUILT[name](ctx, eqn, values)
+        return _REBUILT[name](evaluate, ctx, eqn, settled(ctx, values))
     moved, masks = ctx.moved, ctx.masks
     empty = any(0 in x.aval.shape for x in (*eqn.invars, *eqn.outvars))
     # XLA has no all-reduce for the bitwise reductions of integers.
@@ -158,10 +160,9 @@ def _laid_out(ctx: Context, out: Any, like: Layout | None) -> Any:
     return on_cores(ctx, out, like=like)
 
 
-def _remat(ctx: Context, eqn: Any, values: list[Any]) -> list[Any]:
+def _remat(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) -> list[Any]:
     inner = eqn.params["jaxpr"]
     closed = inner if isinstance(inner, core.ClosedJaxpr) else core.ClosedJaxpr(inner, ())
-    values = settled(ctx, values)
     if eqn.params["differentiated"] and eqn.params["prevent_cse"]:
         # The backward pass computes this part again; keep XLA from finding the first result.
         values = lax.optimization_barrier(values)
@@ -333,8 +334,12 @@ def _like(ctx: Context, value: Any, like: Any) -> Any:
     return on_cores(ctx, value, like.layout)
 
 
-_REBUILT: dict[str, Callable[[Context, Any, list[Any]], list[Any]]] = {
+# Calls that are made again, around bodies that run on the grid.
+_REBUILT: dict[str, Callable[[Evaluate, Context, Any, Sequence[Any]], list[Any]]] = {
     "checkpoint": _remat,
     "remat": _remat,
     "remat2": _remat,
+    "scan": control.scan,
+    "while": control.while_,
+    "cond": control.cond,
 }

@@ -1,0 +1,222 @@
+"""Control flow: scan, while and cond as JAX has them, their bodies run by the same rules.
+
+What goes round a loop keeps one layout: the one it enters in, its padding undef. Arrays that a scan
+takes apart, or stacks, lie with their first dim whole on every core, so that each step's slice is
+in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.extend import core
+
+from gridlayout.affine import AffineMap, constant, dim
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
+from gridlayout.ops.grid_array import GridArray
+from gridlayout.ops.values import Context, layout_of, on_cores, plain
+
+Evaluate = Callable[[Context, core.ClosedJaxpr, Sequence[Any]], list[Any]]
+
+
+def scan(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) -> list[Any]:
+    """`lax.scan`: the carry keeps its layouts, slices of what is scanned lie in place."""
+    p = eqn.params
+    first, second = p["num_consts"], p["num_consts"] + p["num_carry"]
+    consts, carry, scanned = values[:first], values[first:second], values[second:]
+    carry = [_made(ctx, value) for value in carry]
+    scanned = [_scanned(ctx, value) for value in scanned]
+    own = ctx.fresh()
+    stacked: list[Any] = []
+
+    def body(carried: Any, slices: Any) -> Any:
+        own.rows, own.moved, own.masks = [], 0, 0
+        arrays = [_dressed(a, like) for a, like in zip(carried, carry, strict=True)]
+        parts = [_dressed(a, like) for a, (_, like) in zip(slices, scanned, strict=True)]
+        outs = evaluate(own, p["jaxpr"], [*consts, *arrays, *parts])
+        count = len(carry)
+        stacked[:] = [_made(own, out) for out in outs[count:]]
+        kept = [_as(own, out, like) for out, like in zip(outs[:count], carry, strict=True)]
+        return [_bare(v) for v in kept], [_bare(v) for v in stacked]
+
+    final, rows = lax.scan(
+        body,
+        [_bare(value) for value in carry],
+        [array for array, _ in scanned],
+        p["length"],
+        p["reverse"],
+        p["unroll"],
+    )
+    _add(ctx, own, p["length"])
+    outs = [_dressed(a, like) for a, like in zip(final, carry, strict=True)]
+    return outs + [_stacked(ctx, a, like) for a, like in zip(rows, stacked, strict=True)]
+
+
+def while_(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) -> list[Any]:
+    """`lax.while_loop`: what goes round keeps its layouts."""
+    p = eqn.params
+    first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    carry = [_made(ctx, value) for value in values[second:]]
+    own = ctx.fresh()
+
+    def dressed(carried: Any) -> list[Any]:
+        return [_dressed(a, like) for a, like in zip(carried, carry, strict=True)]
+
+    def test(carried: Any) -> Any:
+        (out,) = evaluate(ctx.fresh(), p["cond_jaxpr"], [*values[:first], *dressed(carried)])
+        return plain(ctx, out)
+
+    def body(carried: Any) -> Any:
+        own.rows, own.moved, own.masks = [], 0, 0
+        outs = evaluate(own, p["body_jaxpr"], [*values[first:second], *dressed(carried)])
+        return [_bare(_as(own, out, like)) for out, like in zip(outs, carry, strict=True)]
+
+    final = lax.while_loop(test, body, [_bare(value) for value in carry])
+    _add(ctx, own, 1)
+    return dressed(final)
+
+
+def cond(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) -> list[Any]:
+    """`lax.cond` and `lax.switch`: every branch gives its results in the layouts of the first."""
+    index, *operands = values
+    operands = [value if layout_of(value) is None else on_cores(ctx, value) for value in operands]
+    branches = eqn.params["branches"]
+    known: list[Any] = []
+    own = [ctx.fresh() for _ in branches]
+
+    def run(k: int) -> Callable[..., Any]:
+        def branch(*arrays: Any) -> Any:
+            own[k].rows, own[k].moved, own[k].masks = [], 0, 0
+            args = [_dressed(a, like) for a, like in zip(arrays, operands, strict=True)]
+            outs = evaluate(own[k], branches[k], args)
+            if not known:
+                known[:] = [_made(own[k], out) for out in outs]
+            return [_bare(_as(own[k], out, like)) for out, like in zip(outs, known, strict=True)]
+
+        return branch
+
+    outs = lax.switch(
+        plain(ctx, index), [run(k) for k in range(len(branches))], *map(_bare, operands)
+    )
+    for each in own:
+        _add(ctx, each, 1)
+    return [_dressed(a, like) for a, like in zip(outs, known, strict=True)]
+
+
+def _add(ctx: Context, own: Context, times: int) -> None:
+    """Record what a body does: a row for each primitive, its bytes and masks every time."""
+    ctx.rows += [
+        replace(row, bytes_moved=row.bytes_moved * times, masks=row.masks * times)
+        for row in own.rows
+    ]
+    ctx.moved += own.moved * times
+    ctx.masks += own.masks * times
+
+
+def _made(ctx: Context, value: Any) -> Any:
+    """The value as it crosses into a body: laid out, or a plain scalar or key."""
+    value = value if hasattr(value, "dtype") else jnp.asarray(value)
+    if jnp.ndim(value) == 0 or jnp.issubdtype(value.dtype, jax.dtypes.extended):
+        return plain(ctx, value)
+    return on_cores(ctx, value, like=layout_of(value))
+
+
+def _as(ctx: Context, value: Any, like: Any) -> Any:
+    """The value in the layout of another one."""
+    if not isinstance(like, GridArray):
+        value = plain(ctx, value)
+        return (
+            value
+            if jnp.issubdtype(like.dtype, jax.dtypes.extended)
+            else jnp.asarray(value, like.dtype)
+        )
+    return on_cores(ctx, value, like.layout.with_oob(None))
+
+
+def _bare(value: Any) -> Any:
+    return value.storage if isinstance(value, GridArray) else value
+
+
+def _dressed(array: Any, like: Any) -> Any:
+    """The array as what it stands for; of its padding nothing is known any more."""
+    if not isinstance(like, GridArray):
+        return array
+    # Said again on either side of a body: XLA's propagation may lose it there.
+    array = lax.with_sharding_constraint(array, like.device.sharding(like.layout))
+    return GridArray(array, like.layout.with_oob(None), like.device)
+
+
+# -- slices and stacks -----------------------------------------------------------------------------
+
+
+def stack_layout(layout: GridLayout, count: int) -> GridLayout:
+    """The layout of `count` arrays in `layout`, stacked in front: each core holds all of its parts.
+
+    >>> stack_layout(GridLayout((4, 6), grid=(2, 3)), 5).physical_shape
+    (1, 2, 3, 5, 2, 2)
+    """
+    shifted = [dim(d + 1) for d in range(layout.ndim)]
+    rows = layout.linear.compose(AffineMap(layout.ndim + 1, shifted)).results
+    return layout.replace(
+        shape=(count, *layout.shape),
+        grid=(1, *layout.grid),
+        linear=AffineMap(layout.ndim + 1, (dim(0), *rows)),
+        oob=None,
+    )
+
+
+def slice_layout(layout: Layout | None) -> GridLayout | None:
+    """The layout of one slice along the first dim, if that dim has an untiled grid dim to itself.
+
+    >>> slice_layout(GridLayout((5, 4, 6), grid=(1, 2, 3), collapse=[]))
+    GridLayout((4, 6), 'float32', grid=(2, 3))
+    """
+    if not isinstance(layout, GridLayout) or layout.groups is None or (0,) not in layout.groups:
+        return None
+    k = layout.groups.index((0,))
+    if len(layout.grid) == 1 or k >= len(layout.grid) - len(layout.tile or ()):
+        return None
+    exprs = [constant(0), *(dim(d) for d in range(layout.ndim - 1))]
+    rows = layout.linear.compose(AffineMap(layout.ndim - 1, exprs)).results
+    return layout.replace(
+        shape=layout.shape[1:],
+        grid=layout.grid[:k] + layout.grid[k + 1 :],
+        linear=AffineMap(layout.ndim - 1, rows[:k] + rows[k + 1 :]),
+        oob=None,
+    )
+
+
+def _scanned(ctx: Context, value: Any) -> tuple[Any, Any]:
+    """The slices of a value as one array with a leading dim, and what one slice is like."""
+    shape = tuple(value.shape[1:])
+    if not shape or 0 in value.shape or jnp.issubdtype(value.dtype, jax.dtypes.extended):
+        return plain(ctx, value), None
+    like = layout_of(value)
+    layout = slice_layout(like) or ctx.choose(shape, value.dtype, like)
+    if not isinstance(layout, GridLayout):
+        return plain(ctx, value), None
+    stack = stack_layout(layout, value.shape[0])
+    storage = on_cores(ctx, value, stack).storage
+    array = jnp.moveaxis(storage[0], len(layout.grid), 0)
+    array = lax.with_sharding_constraint(array, ctx.device.sharding(layout, 1))
+    return array, GridArray(array, layout.with_oob(None), ctx.device)
+
+
+def _stacked(ctx: Context, array: Any, like: Any) -> Any:
+    """What a scan stacked: an array in the stack's layout, where it can be said."""
+    if not isinstance(like, GridArray):
+        return array
+    layout, count = like.layout, array.shape[0]
+    if isinstance(layout, GridLayout) and count and not layout.is_scatter:
+        stack = stack_layout(layout, count)
+        storage = jnp.moveaxis(array, 0, len(layout.grid))[None]
+        if storage.shape == ctx.device.storage_shape(stack):
+            return GridArray(storage, stack.with_oob(None), ctx.device)
+    rows = jax.vmap(lambda a: GridArray(a, layout, ctx.device).to_logical())(array)
+    return on_cores(ctx, rows, like=layout)
