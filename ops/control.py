@@ -16,9 +16,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.extend import core
 
-from gridlayout.affine import AffineMap, constant, dim
 from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
+from gridlayout.ops import along
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.values import Context, layout_of, on_cores, plain
 
@@ -122,7 +121,7 @@ def _add(ctx: Context, own: Context, times: int) -> None:
 def _made(ctx: Context, value: Any) -> Any:
     """The value as it crosses into a body: laid out, or a plain scalar or key."""
     value = value if hasattr(value, "dtype") else jnp.asarray(value)
-    if jnp.ndim(value) == 0 or jnp.issubdtype(value.dtype, jax.dtypes.extended):
+    if jnp.ndim(value) == 0 or _is_key(value):
         return plain(ctx, value)
     return on_cores(ctx, value, like=layout_of(value))
 
@@ -152,71 +151,25 @@ def _dressed(array: Any, like: Any) -> Any:
     return GridArray(array, like.layout.with_oob(None), like.device)
 
 
-# -- slices and stacks -----------------------------------------------------------------------------
-
-
-def stack_layout(layout: GridLayout, count: int) -> GridLayout:
-    """The layout of `count` arrays in `layout`, stacked in front: each core holds all of its parts.
-
-    >>> stack_layout(GridLayout((4, 6), grid=(2, 3)), 5).physical_shape
-    (1, 2, 3, 5, 2, 2)
-    """
-    shifted = [dim(d + 1) for d in range(layout.ndim)]
-    rows = layout.linear.compose(AffineMap(layout.ndim + 1, shifted)).results
-    return layout.replace(
-        shape=(count, *layout.shape),
-        grid=(1, *layout.grid),
-        linear=AffineMap(layout.ndim + 1, (dim(0), *rows)),
-        oob=None,
-    )
-
-
-def slice_layout(layout: Layout | None) -> GridLayout | None:
-    """The layout of one slice along the first dim, if that dim has an untiled grid dim to itself.
-
-    >>> slice_layout(GridLayout((5, 4, 6), grid=(1, 2, 3), collapse=[]))
-    GridLayout((4, 6), 'float32', grid=(2, 3))
-    """
-    if not isinstance(layout, GridLayout) or layout.groups is None or (0,) not in layout.groups:
-        return None
-    k = layout.groups.index((0,))
-    if len(layout.grid) == 1 or k >= len(layout.grid) - len(layout.tile or ()):
-        return None
-    exprs = [constant(0), *(dim(d) for d in range(layout.ndim - 1))]
-    rows = layout.linear.compose(AffineMap(layout.ndim - 1, exprs)).results
-    return layout.replace(
-        shape=layout.shape[1:],
-        grid=layout.grid[:k] + layout.grid[k + 1 :],
-        linear=AffineMap(layout.ndim - 1, rows[:k] + rows[k + 1 :]),
-        oob=None,
-    )
-
-
 def _scanned(ctx: Context, value: Any) -> tuple[Any, Any]:
     """The slices of a value as one array with a leading dim, and what one slice is like."""
-    shape = tuple(value.shape[1:])
-    if not shape or 0 in value.shape or jnp.issubdtype(value.dtype, jax.dtypes.extended):
+    rest = None if _is_key(value) else along.rest_layout(ctx, value, (0,))
+    if rest is None:
         return plain(ctx, value), None
-    like = layout_of(value)
-    layout = slice_layout(like) or ctx.choose(shape, value.dtype, like)
-    if not isinstance(layout, GridLayout):
-        return plain(ctx, value), None
-    stack = stack_layout(layout, value.shape[0])
-    storage = on_cores(ctx, value, stack).storage
-    array = jnp.moveaxis(storage[0], len(layout.grid), 0)
-    array = lax.with_sharding_constraint(array, ctx.device.sharding(layout, 1))
-    return array, GridArray(array, layout.with_oob(None), ctx.device)
+    array = along.unstack(ctx, value, (0,), rest)
+    return array, GridArray(array, rest.with_dtype(value.dtype), ctx.device)
 
 
 def _stacked(ctx: Context, array: Any, like: Any) -> Any:
-    """What a scan stacked: an array in the stack's layout, where it can be said."""
+    """What a scan stacked: laid out like its slices, the first dim whole on each core."""
     if not isinstance(like, GridArray):
         return array
-    layout, count = like.layout, array.shape[0]
-    if isinstance(layout, GridLayout) and count and not layout.is_scatter:
-        stack = stack_layout(layout, count)
-        storage = jnp.moveaxis(array, 0, len(layout.grid))[None]
-        if storage.shape == ctx.device.storage_shape(stack):
-            return GridArray(storage, stack.with_oob(None), ctx.device)
+    layout = like.layout
+    if isinstance(layout, GridLayout) and 0 not in array.shape and not layout.is_scatter:
+        return along.restack(ctx, array, (0,), layout)
     rows = jax.vmap(lambda a: GridArray(a, layout, ctx.device).to_logical())(array)
     return on_cores(ctx, rows, like=layout)
+
+
+def _is_key(value: Any) -> bool:
+    return bool(jnp.issubdtype(value.dtype, jax.dtypes.extended))

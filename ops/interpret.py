@@ -92,16 +92,16 @@ def _equation(ctx: Context, eqn: Any, values: list[Any], follower: Any) -> list[
     empty = any(0 in x.aval.shape for x in (*eqn.invars, *eqn.outvars))
     # XLA has no all-reduce for the bitwise reductions of integers.
     bitwise = name in ("reduce_and", "reduce_or") and eqn.invars[0].aval.dtype != np.bool_
+    made = None
     if name in RULES and not bitwise and (not empty or name in ELEMENTWISE):
-        rule = RULES[name]
-        how, out = (
-            rule(ctx, eqn, *values) if follower is None else rule(ctx, eqn, *values, follower)
-        )
-        outs = list(out) if eqn.primitive.multiple_results else [out]
-    else:
+        made = RULES[name](*(ctx, eqn), *values, *(() if follower is None else (follower,)))
+    if made is None:
         how, outs = FALLBACK, _fallback(ctx, eqn, values)
         if follower is not None:
             outs = _fallback(ctx, follower, outs)
+    else:
+        how, out = made
+        outs = list(out) if eqn.primitive.multiple_results else [out]
     ctx.rows.append(
         Row(
             *(name, how, tuple(map(layout_of, values)), tuple(map(layout_of, outs))),

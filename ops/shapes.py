@@ -8,8 +8,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from jax import lax
-
 from gridlayout.affine import AffineMap, constant, dim
 from gridlayout.ops import values as v
 from gridlayout.ops.grid_array import GridArray
@@ -81,18 +79,9 @@ def _reshape_map(new: tuple[int, ...], old: tuple[int, ...]) -> AffineMap | None
     return AffineMap(len(new), tuple(reversed(results))).simplify(new)
 
 
-def slice_(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
-    """A slice, laid out by the policy; what is left may move to other cores."""
-    params = eqn.params
-    start, limit = params["start_indices"], params["limit_indices"]
-    if isinstance(value, Spread):
-        value = v.on_cores(ctx, value)
-    shape = tuple(eqn.outvars[0].aval.shape)
-    if shape == value.shape and not params["strides"]:
-        return VIEW, value
-    return RULE, v.moved(
-        ctx, value, shape, lambda logical: lax.slice(logical, start, limit, params["strides"])
-    )
+def identity(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
+    """Where the user's own sharding of a logical array says nothing here: the value as it is."""
+    return VIEW, value
 
 
 def with_layout(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:

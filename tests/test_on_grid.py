@@ -536,13 +536,14 @@ def test_reports_tell_rules_from_views_and_fallbacks():
     assert rows(jnp.exp, x) == [("exp", "rule")]
     assert rows(lambda x: x.T, x) == [("transpose", "view")]
     assert rows(lambda x: x @ x.T, x) == [("transpose", "view"), ("dot_general", "rule")]
-    assert rows(lambda x: jnp.cumsum(x, 1), x) == [("cumsum", "fallback")]
-    report = gl.on_grid(lambda x: jnp.cumsum(x, 1) + 1).report(x)
-    assert [row.primitive for row in report.fallbacks] == ["cumsum"]
+    assert rows(lambda x: jnp.cumsum(x, 1), x) == [("cumsum", "rule")]
+    assert rows(lambda x: jnp.fft.fft(x), x)[-1] == ("fft", "fallback")
+    report = gl.on_grid(lambda x: jnp.fft.fft(x + 0j) + 1).report(x)
+    assert [row.primitive for row in report.fallbacks] == ["fft"]
     assert report.bytes_moved > 0
     text = str(report)
-    assert "cumsum" in text
-    assert "2 primitives, 1 fallbacks" in text
+    assert "fft" in text
+    assert f"{len(report.rows)} primitives, 1 fallbacks" in text
     assert "float32[5,7]@2x4" in text
 
 
@@ -642,10 +643,10 @@ def test_a_policy_chooses():
         return gl.GridLayout(shape, dtype, (2,), collapse=[(0, len(shape))])
 
     x = gl.put(example(A), layouts(A)["transposed"], DEVICE)
-    found = gl.on_grid(lambda x: jnp.cumsum(x, 0), policy=policy)(x)
+    found = gl.on_grid(lambda x: x.reshape(7, 5), policy=policy)(x)
     assert found.layout.grid == (2,)
-    assert chosen[0] == ((5, 7), np.float32, x.layout, DEVICE)
-    np.testing.assert_allclose(np.asarray(found), example(A).cumsum(0), rtol=1e-5, atol=1e-6)
+    assert chosen[0] == ((7, 5), np.float32, x.layout, DEVICE)
+    np.testing.assert_array_equal(np.asarray(found), example(A).reshape(7, 5))
 
 
 def test_plain_arguments_are_laid_out():

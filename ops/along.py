@@ -1,0 +1,298 @@
+"""Primitives that work along some dims: these lie whole on each core, the others where they were.
+
+An array of which dims `axes` lie whole is, on each device, a plain array of those dims in front of
+the storage of a smaller layout, of the other dims: a primitive then runs along the front ones, and
+over the rest like over a batch. Where no dim is left over, the primitive falls back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec
+
+from gridlayout.affine import AffineMap, dim
+from gridlayout.collapse import embedding
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
+from gridlayout.ops import values as v
+from gridlayout.ops.grid_array import GridArray
+from gridlayout.ops.report import RULE, VIEW
+from gridlayout.ops.values import Context
+
+Shape = tuple[int, ...]
+
+
+@lru_cache(maxsize=4096)
+def stacked(rest: GridLayout, axes: Shape, extents: Shape) -> GridLayout:
+    """The layout in which dims `axes` lie whole on each core, and the others as `rest` says.
+
+    >>> stacked(GridLayout((4, 6), grid=(2, 3)), (0,), (5,)).physical_shape
+    (1, 2, 3, 5, 2, 2)
+    """
+    rank = rest.ndim + len(axes)
+    kept = [d for d in range(rank) if d not in axes]
+    rows = rest.linear.compose(AffineMap(rank, [dim(d) for d in kept])).results
+    sizes = dict(zip(axes, extents, strict=True)) | dict(zip(kept, rest.shape, strict=True))
+    return rest.replace(
+        shape=tuple(sizes[d] for d in range(rank)),
+        grid=(*(1 for _ in axes), *rest.grid),
+        linear=AffineMap(rank, (*(dim(a) for a in axes), *rows)),
+        oob=None,
+    )
+
+
+@lru_cache(maxsize=4096)
+def without(layout: Layout, axes: Shape) -> GridLayout | None:
+    """The layout of the other dims, if each of `axes` has an untiled grid dim to itself.
+
+    >>> without(GridLayout((5, 4, 6), grid=(1, 2, 3), collapse=[]), (0,))
+    GridLayout((4, 6), 'float32', grid=(2, 3))
+    """
+    if not isinstance(layout, GridLayout) or layout.groups is None:
+        return None
+    untiled = len(layout.grid) - len(layout.tile or ())
+    gone = [k for k, group in enumerate(layout.groups) if set(group) & set(axes)]
+    alone = sorted(layout.groups[k] for k in gone) == [(a,) for a in sorted(axes)]
+    if not alone or len(gone) == len(layout.grid) or any(k >= untiled for k in gone):
+        return None
+    kept = [d for d in range(layout.ndim) if d not in axes]
+    rows = layout.linear.compose(embedding(layout.ndim, kept)).results
+    stay = [k for k in range(len(layout.grid)) if k not in gone]
+    return layout.replace(
+        shape=tuple(layout.shape[d] for d in kept),
+        grid=tuple(layout.grid[k] for k in stay),
+        linear=AffineMap(len(kept), tuple(rows[k] for k in stay)),
+        oob=None,
+    )
+
+
+def rest_layout(ctx: Context, value: Any, axes: Shape) -> GridLayout | None:
+    """A layout of the dims other than `axes`: that of the value, or the policy's; None without."""
+    shape = tuple(n for d, n in enumerate(value.shape) if d not in axes)
+    if not shape or 0 in value.shape:
+        return None
+    if isinstance(value, GridArray) and (own := without(value.layout, axes)) is not None:
+        return own
+    found = ctx.choose(shape, value.dtype, value)
+    return found if isinstance(found, GridLayout) else None
+
+
+def unstack(ctx: Context, value: Any, axes: Shape, rest: GridLayout) -> jax.Array:
+    """The value with dims `axes` in front, whole on each device, then the storage of `rest`."""
+    extents = tuple(value.shape[a] for a in axes)
+    rest = rest.with_dtype(value.dtype)
+    storage = v.on_cores(ctx, value, stacked(rest, axes, extents)).storage
+    count, cores = len(axes), len(rest.grid)
+    storage = storage[(0,) * count]
+    array = jnp.moveaxis(storage, range(cores, cores + count), range(count))
+    return lax.with_sharding_constraint(array, ctx.device.sharding(rest, count))
+
+
+def restack(ctx: Context, array: jax.Array, axes: Shape, rest: GridLayout) -> GridArray:
+    """The inverse of `unstack`: the front dims of the array are dims `axes` of the result."""
+    rest = rest.with_dtype(array.dtype)
+    count, cores = len(axes), len(rest.grid)
+    array = lax.with_sharding_constraint(array, ctx.device.sharding(rest, count))
+    layout = stacked(rest, axes, array.shape[:count])
+    storage = jnp.moveaxis(array, range(count), range(cores, cores + count))
+    return GridArray(storage[(None,) * count], layout, ctx.device)
+
+
+def _run(
+    ctx: Context,
+    eqn: Any,
+    operands: Sequence[tuple[Any, Shape]],
+    fn: Callable[..., Any],
+    *others: Any,
+    out_axes: Shape | None = None,
+) -> Any:
+    """`fn` of the operands' dims that lie whole, and of other values that every device has.
+
+    operands: each with its dims that lie whole; in the rest they are alike. Results lie as the
+    first operand, or where the policy puts their shape. None without a rest.
+    """
+    first, axes = next((pair for pair in operands if v.layout_of(pair[0])), operands[0])
+    rest = rest_layout(ctx, first, axes)
+    if rest is None or (not axes and out_axes is None):
+        return None
+    arrays = [unstack(ctx, value, own, rest) for value, own in operands]
+    for _ in rest.physical_shape:
+        fn = jax.vmap(fn, in_axes=(-1,) * len(arrays) + (None,) * len(others), out_axes=-1)
+    spec = ctx.device.placement(rest.grid).spec
+    outs = jax.shard_map(
+        fn,
+        mesh=ctx.device.fine,
+        in_specs=(
+            *(PartitionSpec(*(None,) * len(own), *spec) for _, own in operands),
+            *(PartitionSpec() for _ in others),
+        ),
+        out_specs=PartitionSpec(*(None,) * len(axes if out_axes is None else out_axes), *spec),
+        check_vma=False,
+    )(*arrays, *others)
+    found = [
+        _home(ctx, restack(ctx, out, axes if out_axes is None else out_axes, rest), first, axes)
+        for out in outs
+    ]
+    return RULE, found if eqn.primitive.multiple_results else found[0]
+
+
+def _home(ctx: Context, found: GridArray, first: Any, axes: Shape) -> GridArray:
+    """A result laid out as the first operand, if its layout can be said of the result's shape."""
+    layout = v.layout_of(first)
+    if isinstance(first, GridArray) and first.ndim == found.ndim and without(first.layout, axes):
+        layout = first.layout.replace(shape=found.shape, oob=None)  # type: ignore[attr-defined]
+    elif isinstance(first, GridArray) and without(first.layout, axes):
+        return found
+    elif layout is None or layout.shape != found.shape or layout.is_scatter:
+        layout = ctx.choose(found.shape, found.dtype, layout)
+    return ctx.relayout(found, layout.with_dtype(found.dtype))
+
+
+def _bound(eqn: Any, **changes: Any) -> Callable[..., Any]:
+    def bind(*arrays: Any) -> Any:
+        out = eqn.primitive.bind(*arrays, **{**eqn.params, **changes})
+        return out if eqn.primitive.multiple_results else [out]
+
+    return bind
+
+
+def _one_dim(name: str) -> Callable[..., Any]:
+    """The rule of a primitive that works along the one dim that its parameter `name` says."""
+
+    def rule(ctx: Context, eqn: Any, *values: Any) -> Any:
+        axis = eqn.params[name] % values[0].ndim
+        return _run(ctx, eqn, [(x, (axis,)) for x in values], _bound(eqn, **{name: 0}))
+
+    return rule
+
+
+def stack(ctx: Context, eqn: Any, *values: Any) -> Any:
+    """Arrays side by side along a new dim."""
+    operands = [(x, ()) for x in values]
+    return _run(ctx, eqn, operands, _bound(eqn, axis=0), out_axes=(eqn.params["axis"],))
+
+
+def unstack_(ctx: Context, eqn: Any, value: Any) -> Any:
+    """The slices of an array along a dim, each by itself."""
+    return _run(ctx, eqn, [(value, (eqn.params["axis"],))], _bound(eqn, axis=0), out_axes=())
+
+
+def rev(ctx: Context, eqn: Any, value: Any) -> Any:
+    """Dims reversed."""
+    axes = tuple(sorted(eqn.params["dimensions"]))
+    fn = _bound(eqn, dimensions=tuple(range(len(axes))))
+    return _run(ctx, eqn, [(value, axes)], fn)
+
+
+def pad(ctx: Context, eqn: Any, value: Any, fill: Any) -> Any:
+    """`lax.pad`: positive, negative and interior padding."""
+    config = eqn.params["padding_config"]
+    axes = tuple(d for d, sizes in enumerate(config) if tuple(sizes) != (0, 0, 0))
+    fn = _bound(eqn, padding_config=tuple(config[a] for a in axes))
+    return _run(ctx, eqn, [(value, axes)], fn, v.plain(ctx, fill))
+
+
+def slice_(ctx: Context, eqn: Any, value: Any) -> Any:
+    """A slice along the dims that it shortens."""
+    p, shape = eqn.params, eqn.outvars[0].aval.shape
+    axes = tuple(d for d in range(value.ndim) if shape[d] != value.shape[d])
+    strides = p["strides"] or (1,) * value.ndim
+    if not axes:
+        return (VIEW, value) if v.layout_of(value) is not None else None
+    changed = {
+        name: tuple(bound[a] for a in axes)
+        for name, bound in (
+            *(("start_indices", p["start_indices"]), ("limit_indices", p["limit_indices"])),
+            ("strides", strides),
+        )
+    }
+    return _run(ctx, eqn, [(value, axes)], _bound(eqn, **changed))
+
+
+def dynamic_slice(ctx: Context, eqn: Any, value: Any, *starts: Any) -> Any:
+    """A slice that starts where numbers say."""
+    sizes = eqn.params["slice_sizes"]
+    axes = tuple(d for d in range(value.ndim) if sizes[d] != value.shape[d])
+    fn = _bound(eqn, slice_sizes=tuple(sizes[a] for a in axes))
+    return _run(ctx, eqn, [(value, axes)], fn, *(v.plain(ctx, starts[a]) for a in axes))
+
+
+def dynamic_update_slice(ctx: Context, eqn: Any, value: Any, update: Any, *starts: Any) -> Any:
+    """An array with a part of it replaced."""
+    axes = tuple(d for d in range(value.ndim) if update.shape[d] != value.shape[d])
+    others = (v.plain(ctx, starts[a]) for a in axes)
+    return _run(ctx, eqn, [(value, axes), (update, axes)], _bound(eqn), *others)
+
+
+def gather(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
+    """Slices at indices, such as rows of a table: dims that are taken whole stay where they are."""
+    numbers, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
+    axes = _indexed(value.shape, sizes, numbers.start_index_map, numbers.collapsed_slice_dims)
+    if numbers.operand_batching_dims or v.layout_of(value) is None:
+        return None
+    window = [d for d in range(value.ndim) if d not in numbers.collapsed_slice_dims]
+    place = dict(zip(window, numbers.offset_dims, strict=True))  # operand dim: result dim
+    gone = [place[d] for d in window if d not in axes]
+    out_axes = tuple(k for k in range(eqn.outvars[0].aval.ndim) if k not in gone)
+    changed = lax.GatherDimensionNumbers(
+        offset_dims=tuple(out_axes.index(place[d]) for d in window if d in axes),
+        collapsed_slice_dims=tuple(map(axes.index, numbers.collapsed_slice_dims)),
+        start_index_map=tuple(map(axes.index, numbers.start_index_map)),
+    )
+    fn = _bound(eqn, dimension_numbers=changed, slice_sizes=tuple(sizes[a] for a in axes))
+    return _run(ctx, eqn, [(value, axes)], fn, v.plain(ctx, indices), out_axes=out_axes)
+
+
+def scatter(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> Any:
+    """Updates written, or added, at indices: the gradient of `gather`."""
+    numbers = eqn.params["dimension_numbers"]
+    if numbers.operand_batching_dims:
+        return None
+    window = [d for d in range(value.ndim) if d not in numbers.inserted_window_dims]
+    place = dict(zip(window, numbers.update_window_dims, strict=True))  # operand dim: update dim
+    sizes = [updates.shape[place[d]] if d in place else 1 for d in range(value.ndim)]
+    indexed = numbers.scatter_dims_to_operand_dims
+    axes = _indexed(value.shape, sizes, indexed, numbers.inserted_window_dims)
+    gone = [place[d] for d in window if d not in axes]
+    own = tuple(k for k in range(updates.ndim) if k not in gone)
+    changed = lax.ScatterDimensionNumbers(
+        update_window_dims=tuple(own.index(place[d]) for d in window if d in axes),
+        inserted_window_dims=tuple(map(axes.index, numbers.inserted_window_dims)),
+        scatter_dims_to_operand_dims=tuple(map(axes.index, indexed)),
+    )
+    bind = _bound(eqn, dimension_numbers=changed)
+
+    def fn(x: Any, u: Any, i: Any) -> Any:
+        return bind(x, i, u)
+
+    operands = [(value, axes), (updates, own)]
+    return _run(ctx, eqn, operands, fn, v.plain(ctx, indices), out_axes=axes)
+
+
+def _indexed(shape: Shape, sizes: Sequence[int], *named: Sequence[int]) -> Shape:
+    """The dims that are taken in part, or that indices name."""
+    some = {d for dims in named for d in dims}
+    return tuple(d for d in range(len(shape)) if d in some or sizes[d] != shape[d])
+
+
+ALONG: dict[str, Callable[..., Any]] = {
+    **{name: _one_dim("axis") for name in ("cumsum", "cumprod", "cummax", "cummin")},
+    **{name: _one_dim("axis") for name in ("cumlogsumexp", "top_k", "split")},
+    **{name: _one_dim("dimension") for name in ("sort", "concatenate")},
+    "stack": stack,
+    "unstack": unstack_,
+    "rev": rev,
+    "pad": pad,
+    "slice": slice_,
+    "dynamic_slice": dynamic_slice,
+    "dynamic_update_slice": dynamic_update_slice,
+    "gather": gather,
+    **dict.fromkeys(("scatter", "scatter-add", "scatter-mul"), scatter),
+    **dict.fromkeys(("scatter-min", "scatter-max", "scatter-sub"), scatter),
+}

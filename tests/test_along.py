@@ -1,0 +1,128 @@
+"""Primitives along some dims, against JAX's on plain arrays; what lies whole does not move."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from laid_out import assert_same, choices, poisoned
+
+import gridlayout as gl
+
+COUNT = len(jax.devices())
+DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))
+A, B, C = (5, 7), (7, 4), (3, 4, 5)
+ROWS = np.array([[1, 2, -1], [4, 0, 3]])
+
+
+def example(shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def row_of(k):
+    return lambda x: lax.dynamic_index_in_dim(x, jnp.int32(k), 0)
+
+
+CASES = {
+    "cumsum": (lambda x: jnp.cumsum(x, 0), [A]),
+    "cumprod": (lambda x: jnp.cumprod(x, 1), [A]),
+    "cummax backward": (lambda x: lax.cummax(x, 1, reverse=True), [A]),
+    "cummin": (lambda x: lax.cummin(x, 0), [C]),
+    "cumlogsumexp": (lambda x: lax.cumlogsumexp(x, 2), [C]),
+    "sort": (lambda x: jnp.sort(x, 0), [A]),
+    "sort pairs": (lambda x, y: lax.sort((x, y), dimension=0, num_keys=1), [A, A]),
+    "argsort": (lambda x: jnp.argsort(x, 1, descending=True), [A]),
+    "median": (lambda x: jnp.median(x, 0), [A]),
+    "top_k": (lambda x: lax.top_k(x, 3), [A]),
+    "flip": (lambda x: jnp.flip(x, 0), [A]),
+    "flip two of three": (lambda x: jnp.flip(x, (0, 2)), [C]),
+    "roll": (lambda x: jnp.roll(x, 2, 1), [A]),
+    "concatenate": (lambda x, y: jnp.concatenate([x, y, x], 1), [A, A]),
+    "concatenate a constant": (lambda x: jnp.concatenate([x, jnp.ones((2, 7))]), [A]),
+    "concatenate a broadcast": (
+        lambda x: jnp.concatenate([x, jnp.broadcast_to(x.sum(1)[:, None], (5, 2))], 1),
+        [A],
+    ),
+    "stack": (lambda x, y: jnp.stack([x, y], 1), [A, A]),
+    "unstack": (lambda x: jnp.unstack(x, axis=1), [C]),
+    "split": (lambda x: jnp.split(x, [2, 3], axis=1), [A]),
+    "pad": (lambda x: jnp.pad(x, ((0, 0), (2, 3)), constant_values=4), [A]),
+    "pad and crop": (lambda x: lax.pad(x, -1.0, ((-1, 0, 0), (0, 2, 0), (0, 0, 0))), [C]),
+    "pad between": (lambda x: lax.pad(x, -1.0, ((1, 0, 2), (0, 0, 0))), [A]),
+    "slice": (lambda x: x[:, 1:6:2], [A]),
+    "slice two of three": (lambda x: x[1:, :, 2:], [C]),
+    "index": (lambda x: x[:, 2], [C]),
+    "dynamic slice": (row_of(3), [A]),
+    "dynamic slice, clamped": (row_of(9), [A]),
+    "dynamic update": (
+        lambda x: lax.dynamic_update_slice(x, jnp.full((5, 2), 3.0), (0, jnp.int32(4))),
+        [A],
+    ),
+    "rows of a table": (lambda x: jnp.take(x, ROWS, axis=0), [A]),
+    "columns of a table": (lambda x: jnp.take(x, ROWS[0], axis=1), [A]),
+    "rows out of bounds": (lambda x: jnp.take(x, jnp.array([0, 99]), axis=0), [A]),
+    "rows at computed places": (lambda x, y: x[jnp.argmax(y, 0)], [A, A]),
+    "write rows": (lambda x: x.at[jnp.array([0, 2])].set(9.0), [A]),
+    "add to rows": (lambda x: x.at[jnp.array([0, 2, 0])].add(x[1:4]), [A]),
+    "largest of rows": (lambda x, y: x.at[jnp.array([1, 1])].max(y[:2]), [A, A]),
+    "one hot": (lambda x: jax.nn.one_hot(jnp.argmax(x, 1), 7) @ x.T, [A]),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_they_are_jaxs_on_every_layout(name):
+    fn, shapes = CASES[name]
+    arrays = [example(shape, k) for k, shape in enumerate(shapes)]
+    wanted = fn(*map(jnp.asarray, arrays))
+    for layouts in choices(shapes, 4, list(CASES).index(name)):
+        laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
+        assert_same(gl.on_grid(fn)(*laid), wanted, rtol=2e-5)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_they_run_by_rules(name):
+    fn, shapes = CASES[name]
+    laid = [gl.put(example(s), gl.GridLayout(s, grid=(2, 4), tile=(2, 2)), DEVICE) for s in shapes]
+    assert gl.on_grid(fn).report(*laid).fallbacks == ()
+
+
+SMOOTH = ("cumsum", "sort", "concatenate", "pad", "slice", "rows of a table", "add to rows", "roll")
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_their_gradients_are_jaxs(name):
+    fn, shapes = CASES[name]
+    arrays = [example(shape, k) for k, shape in enumerate(shapes)]
+
+    def loss(*arrays):
+        return sum(jnp.sum(jnp.sin(out)) for out in jax.tree.leaves(fn(*arrays)))
+
+    wanted = jax.grad(loss)(*map(jnp.asarray, arrays))
+    (layouts,) = choices(shapes, 1, list(CASES).index(name))
+    laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
+    assert_same(jax.grad(gl.on_grid(loss))(*laid), wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [name for name, (_, shapes) in CASES.items() if shapes == [A]])
+def test_what_lies_whole_stays(name):
+    # Dim 0 or dim 1 whole on each core, as the case needs it: no byte goes to another device.
+    fn, _ = CASES[name]
+    # (Indices are gathered, when they were laid out.)
+    moving = r"= (?!s32)\S* (all-gather|all-to-all|all-reduce|collective-permute)\("
+    free = []
+    for axis, grid in [(0, (1, COUNT)), (1, (1, COUNT))]:
+        linear = "(d0, d1) -> (d0, d1)" if axis == 0 else "(d0, d1) -> (d1, d0)"
+        x = gl.put(example(A), gl.GridLayout(A, grid=grid, linear=linear), DEVICE)
+        text = jax.jit(gl.on_grid(fn)).lower(x).compile().as_text()
+        free.append(re.search(moving, text) is None)
+    moves = ("one hot", "median", "concatenate a broadcast")
+    assert any(free) or name in moves
+
+
+def test_without_a_dim_to_spare_they_fall_back():
+    x = gl.put(example((9,)), gl.GridLayout((9,), grid=(4,)), DEVICE)
+    fn = gl.on_grid(jnp.cumsum)
+    assert [row.how for row in fn.report(x).rows] == ["fallback"]
+    np.testing.assert_allclose(np.asarray(fn(x)), example((9,)).cumsum(), rtol=1e-5)
