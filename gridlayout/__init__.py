@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from gridlayout import tenstorrent
+from gridlayout import sophon, tenstorrent
 from gridlayout.affine import AffineExpr, AffineMap
 from gridlayout.affine_solve import AffineSet
 from gridlayout.errors import LayoutError
@@ -76,6 +76,7 @@ __all__ = [
     "put",
     "relayout",
     "relayout_plan",
+    "sophon",
     "tenstorrent",
     "unpack",
     "with_layout",

@@ -15,7 +15,12 @@ from typing import Any, NoReturn
 from gridlayout.errors import LayoutError
 
 # module: what its texts may call, and the constants that they may name.
-_NAMES: dict[str, tuple[str, ...]] = {}
+_NAMES: dict[str, tuple[str, ...]] = {
+    "sophon": (
+        *("local", "matrix", "system", "Chip"),
+        *("BM1684", "BM1684X", "BM1688", "BM1690"),
+    ),
+}
 
 
 def call_text(name: str, *args: Any, **kwargs: Any) -> str:
@@ -67,6 +72,10 @@ def _value(node: ast.expr) -> Any:
             value, (int, float, complex)
         ):
             return -value
+        case ast.BinOp(left, ast.Add() | ast.Sub() as sign, ast.Constant(complex() as imaginary)):
+            real = _value(left)  # a complex number prints as a sum
+            if isinstance(real, (int, float)):
+                return real + imaginary if isinstance(sign, ast.Add) else real - imaginary
         case ast.Attribute():
             return _named(node)
         case ast.Call(ast.Name("float"), [ast.Constant("inf" | "-inf" | "nan" as word)], []):

@@ -1,0 +1,26 @@
+"""Sophon (okk, BM168x): chips, and tensors in the local memory of their NPUs (seed 000)."""
+
+from __future__ import annotations
+
+from gridlayout.sophon.chip import BM1684, BM1684X, BM1688, BM1690, Chip, LocalFit
+from gridlayout.sophon.matrix import Width, best_width
+from gridlayout.sophon.overlap import Overlap, overlap
+from gridlayout.sophon.tensors import LocalLayout, SystemLayout, local, matrix, system
+
+__all__ = [
+    "BM1684",
+    "BM1684X",
+    "BM1688",
+    "BM1690",
+    "Chip",
+    "LocalFit",
+    "LocalLayout",
+    "Overlap",
+    "SystemLayout",
+    "Width",
+    "best_width",
+    "local",
+    "matrix",
+    "overlap",
+    "system",
+]

@@ -1,0 +1,241 @@
+"""Strides of Sophon tensors: named layouts, storage modes, strides without meaning (seed 000).
+
+A tensor is read as its *view* (groups, channels, height, columns): groups of `lanes` elements of
+the first dim in a storage mode, else the first dim itself. Strides are in elements of the view,
+which take `bits` bits; `slots` is how many channels an NPU holds ("channels per NPU").
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import TYPE_CHECKING, Any
+
+from gridlayout.affine import AffineMap, constant, dim
+from gridlayout.errors import LayoutError
+from gridlayout.layout import MAX_ELEMENTS, Shape, as_shape
+from gridlayout.sophon.chip import Chip, as_count
+from gridlayout.steps import Step, Walk, nest
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from gridlayout.sophon.tensors import LocalLayout, SystemLayout
+
+LAYOUTS = ("aligned", "compact", "line_aligned")
+# seed 000, "Storage Modes": lanes, and the element types that a mode is for.
+STORAGE: dict[str, tuple[int, tuple[str, ...]]] = {
+    "4N": (4, ("int8", "uint8")),
+    "2N": (2, ("int16", "uint16")),
+    "2IC": (2, ("float32",)),
+}
+
+
+def as_nchw(shape: Any) -> Shape:
+    """`shape` as four extents >= 1: N, C, H, W."""
+    dims = as_shape(shape, "shape")
+    if len(dims) != 4:
+        raise LayoutError(f"shape {dims} has rank {len(dims)}; Sophon tensors are (N, C, H, W)")
+    if 0 in dims:
+        raise LayoutError(f"shape {dims}: N, C, H and W must be >= 1")
+    return dims
+
+
+def as_strides(strides: Any) -> Shape:
+    """`strides` as four whole numbers >= 0, in elements: N, C, H, W."""
+    found = as_shape(strides, "strides")
+    if len(found) != 4:
+        raise LayoutError(f"strides {found} must be four: of N, C, H and W")
+    return found
+
+
+def as_lanes(storage: Any, lanes: Any, dtype: np.dtype[Any]) -> int:
+    """The lanes of a storage mode, which must be one for `dtype`; or `lanes` where that is given.
+
+    >>> import numpy as np
+    >>> as_lanes("4N", None, np.dtype("int8"))
+    4
+    """
+    if storage is None:
+        return 1 if lanes is None else as_count(lanes, "lanes", least=1)
+    if lanes is not None:
+        raise LayoutError(f"give either storage {storage!r} or lanes {lanes!r}, not both")
+    if not isinstance(storage, str) or storage not in STORAGE:
+        raise LayoutError(f"storage {storage!r} is not one of {', '.join(STORAGE)}, or None")
+    count, names = STORAGE[storage]
+    if dtype.name not in names:
+        raise LayoutError(
+            f"storage {storage!r} is for {' and '.join(names)}, not {dtype.name}: give one of "
+            f"these dtypes, or lanes={count}"
+        )
+    return count
+
+
+def storage_name(lanes: int, dtype: np.dtype[Any]) -> str | None:
+    """The storage mode that lays `lanes` elements of `dtype` side by side, if one does."""
+    for name, (count, names) in STORAGE.items():
+        if count == lanes and dtype.name in names:
+            return name
+    return None
+
+
+def channels_per_npu(start_npu: int, channels: int, npus: int) -> int:
+    """ceil((start NPU + channels) / NPUs) (seed 000, "Scatter Features to Different NPUs").
+
+    >>> channels_per_npu(3, 6, 4)
+    3
+    """
+    return -(-(start_npu + channels) // npus)
+
+
+def unit(alignment: int, bits: int) -> int:
+    """How many elements of `bits` bits fill whole alignments of that many bytes.
+
+    >>> unit(128, 32), unit(128, 64), unit(64, 4)
+    (32, 16, 128)
+    """
+    return alignment * 8 // gcd(alignment * 8, bits)
+
+
+def named_strides(name: Any, view: Shape, slots: int, alignment: int, bits: int) -> Shape:
+    """The strides of an `aligned`, `compact` or `line_aligned` layout (seed 000, "Layouts").
+
+    Line-aligned, which rounds up every row instead of every feature, is the kernel library's.
+
+    >>> named_strides("aligned", (2, 3, 4, 5), slots=2, alignment=128, bits=32)
+    (64, 32, 5, 1)
+    """
+    if not isinstance(name, str) or name not in LAYOUTS:
+        raise LayoutError(f"layout {name!r} is not one of {', '.join(LAYOUTS)}")
+    _, _, height, columns = view
+    whole = unit(alignment, bits)
+    row = -(-columns // whole) * whole if name == "line_aligned" else columns
+    feature = height * row
+    if name == "aligned":
+        feature = -(-feature // whole) * whole
+    return (slots * feature, feature, row, 1)
+
+
+def agreed(name: Any, strides: Any, view: Shape, start_npu: int, chip: Chip, bits: int) -> Shape:
+    """The strides of a named layout on a chip, which given ones must be equal to."""
+    slots = channels_per_npu(start_npu, view[1], chip.npus)
+    found = named_strides(name, view, slots, chip.alignment, bits)
+    given = found if strides is None else as_strides(strides)
+    if given != found:
+        raise LayoutError(
+            f"strides {given} are not those of the {name} layout, {found}: give one of "
+            "layout and strides"
+        )
+    return found
+
+
+def check_start(start: int, name: str | None, chip: Chip, bits: int) -> None:
+    """`LayoutError` where no tensor of that layout, or of those elements, starts at this address.
+
+    Aligned layouts: divisible by the chip's alignment; compact: by 4 (seed 000, "Layouts"). User
+    strides: by the element, or by 4 where that is wider.
+    """
+    if name is None:
+        rule, divisor = f"an element of {bits} bits with user strides", min(max(bits // 8, 1), 4)
+    else:
+        rule, divisor = f"the {name} layout", 4 if name == "compact" else chip.alignment
+    if start % divisor:
+        raise LayoutError(
+            f"start {start} must be divisible by {divisor} for {rule}: "
+            f"use {start // divisor * divisor} or {-(-start // divisor) * divisor}"
+        )
+
+
+def span(view: Shape, slots: int, strides: Shape) -> int:
+    """Elements of the view from the first one to the end of the last, in the fullest core."""
+    groups, _, height, columns = view
+    extents = (groups, slots, height, columns)
+    return 1 + sum((n - 1) * stride for n, stride in zip(extents, strides, strict=True))
+
+
+def without_meaning(view: Shape, slots: int) -> tuple[str, ...]:
+    """The dims whose stride moves nothing: N, H or W of extent 1, C with one channel in an NPU."""
+    groups, _, height, columns = view
+    return tuple(d for d, n in zip("NCHW", (groups, slots, height, columns), strict=True) if n == 1)
+
+
+def broadcast(view: Shape, npus: int, strides: Shape) -> tuple[str, ...]:
+    """The dims along which stride 0 reads one element again and again.
+
+    Along C only channels of one NPU can share a place, so there must be more channels than NPUs.
+    """
+    groups, channels, height, columns = view
+    extents = (groups, -(-channels // npus), height, columns)
+    return tuple(d for d, n, s in zip("NCHW", extents, strides, strict=True) if s == 0 and n > 1)
+
+
+def check_destination(layout: LocalLayout | SystemLayout, npus: int) -> None:
+    """`LayoutError` for a broadcast, naming two indices that share one element."""
+    if not layout.broadcast:
+        return
+    name = layout.broadcast[0]
+    if layout.ndim == 2:  # a matrix: rows are N, columns are C and W
+        axis, step = {"N": (0, 1), "C": (1, npus * layout.view_shape[3]), "W": (1, 1)}[name]
+    else:
+        axis, step = "NCHW".index(name), {"N": layout.lanes, "C": npus}.get(name, 1)
+    zero = (0,) * layout.ndim
+    other = (*zero[:axis], step, *zero[axis + 1 :])
+    raise LayoutError(
+        f"the {name} stride is 0, a broadcast that puts {zero} and {other} in one place: the "
+        "layout is a source only, a read-only view; unpack reads it, a destination needs strides "
+        "> 0"
+    )
+
+
+def strided_steps(
+    shape: Shape, view: Shape, strides: Shape, lanes: int, extent: int, npus: tuple[int, int] | None
+) -> tuple[list[Step], tuple[int, ...]]:
+    """The steps of a strided tensor, and the physical order of their axes.
+
+    shape: (N, C, H, W), or (rows, columns) of a matrix. extent: elements of the buffer. npus: the
+    start NPU and the count of NPUs over which channels are scattered, or None in system memory.
+    """
+    if extent > MAX_ELEMENTS:
+        raise LayoutError(f"shape {shape} with strides {strides} takes more than 2**62 elements")
+    groups, channels, height, columns = view
+    start, count = npus or (0, 1)
+    slots = channels_per_npu(start, channels, count)
+    n_stride, c_stride, h_stride, w_stride = (stride * lanes for stride in strides)
+    extents = dict(enumerate((groups, slots, height, columns, lanes)))
+    terms = enumerate((n_stride, c_stride, h_stride, w_stride, 1))
+    walk = Walk(shape)
+    if nest([(stride, axis) for axis, stride in terms], extents) is None:
+        map = _scatter_map(len(shape), columns, strides, lanes, npus)
+        return walk.steps, walk.scatter(map, (extent,) if npus is None else (count, extent))
+    if len(shape) == 2:
+        slot, w = walk.split(walk.resize(1, channels * columns), (channels, columns))
+        inner = [(w_stride, w)]
+    else:
+        slot, inner = 1, [(h_stride, 2), (w_stride, 3)]
+    order: tuple[int, ...] = ()
+    if npus is not None:
+        padded = walk.resize(walk.pad(slot, start, 0), slots * count)
+        slot, npu = walk.split(padded, (slots, count))
+        order = (npu,)
+    group = 0
+    if lanes > 1:
+        group, lane = walk.split(walk.resize(0, groups * lanes), (groups, lanes))
+        inner.append((1, lane))
+    offset = walk.strided([(n_stride, group), (c_stride, slot), *inner], 0, extent)
+    return walk.steps, (*order, offset)
+
+
+def _scatter_map(
+    rank: int, columns: int, strides: Shape, lanes: int, npus: tuple[int, int] | None
+) -> AffineMap:
+    """The whole map, for strides that don't nest: broadcasts, interleaved features."""
+    n_stride, c_stride, h_stride, w_stride = (stride * lanes for stride in strides)
+    if rank == 2:
+        channel, h, w = dim(1) // columns, constant(0), dim(1) % columns
+    else:
+        channel, h, w = dim(1), dim(2), dim(3)
+    start, count = npus or (0, 1)
+    slot = (channel + start) // count
+    group, lane = dim(0) // lanes, dim(0) % lanes
+    offset = group * n_stride + slot * c_stride + h * h_stride + w * w_stride + lane
+    results = (offset,) if npus is None else ((channel + start) % count, offset)
+    return AffineMap(rank, results)
