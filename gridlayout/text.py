@@ -8,6 +8,8 @@ this library's.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
@@ -41,13 +43,25 @@ def parse(text: str) -> Layout:
         )
     reader = Reader(text)
     if reader.peek("tensor"):
-        return _read_grid_layout(reader)
+        return _reader_of(text)(reader)
     if starts_call(text):
         found = read_call(text)
         if not isinstance(found, Layout):
             reader.fail(f"{text.strip()[:48]!r} is no layout")
         return found
     reader.fail("no known layout starts here; known: tensor<..., #ttcore.metal_layout<...>>")
+
+
+def _reader_of(text: str) -> Callable[[Reader], Layout]:
+    """Three systems write a tensor type; the start of its encoding says whose it is."""
+    from gridlayout.tenstorrent.metal_text import read_metal
+    from gridlayout.tenstorrent.ttnn_text import read_ttnn
+
+    if "#ttnn.ttnn_layout" in text:
+        return read_ttnn
+    if re.search(r"#ttcore\.metal_layout\s*<\s*logical_shape", text):
+        return read_metal
+    return _read_grid_layout
 
 
 def print_grid_layout(layout: GridLayout) -> str:
@@ -83,9 +97,9 @@ def _read_grid_layout(reader: Reader) -> GridLayout:
     reader.expect(",")
     reader.expect("#ttcore.metal_layout")
     reader.expect("<")
-    linear = _read_map(reader)
+    linear = read_map(reader)
     reader.expect(",")
-    oob = _read_oob(reader)
+    oob = read_oob_word(reader)
     reader.expect(",")
     reader.expect("<")
     grid = reader.dims()
@@ -113,7 +127,7 @@ def _read_grid_layout(reader: Reader) -> GridLayout:
     return layout
 
 
-def _read_map(reader: Reader) -> AffineMap:
+def read_map(reader: Reader) -> AffineMap:
     """The affine map: `(...) -> (...)` up to the parenthesis that closes its results."""
     reader.skip()
     start, depth, groups = reader.at, 0, 0
@@ -133,7 +147,8 @@ def _read_map(reader: Reader) -> AffineMap:
         raise LayoutError(f"in the affine map: {error}") from None
 
 
-def _read_oob(reader: Reader) -> dtypes.Scalar | None:
+def read_oob_word(reader: Reader) -> dtypes.Scalar | None:
+    """What is known of the padding: one of the document's words, or a number."""
     reader.skip()
     at = reader.at
     word = reader.match(r"[-+.A-Za-z0-9()]+", f"one of {', '.join(dtypes.OOB_NAMES)}, or a number")

@@ -1,0 +1,140 @@
+"""`compare`: one tensor under the layout models of Tenstorrent's documents and code, side by side.
+
+They differ in what comes first: the grid (the document, seed 004), exact division after alignment
+(`metal_layout`), or the tile (`ttnn_layout`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gridlayout.dtypes import as_dtype
+from gridlayout.errors import LayoutError
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout, Shape, as_shape
+from gridlayout.tenstorrent.metal import MetalLayout, as_tile, grid_multiple_alignments, positive
+from gridlayout.tenstorrent.ttnn import TtnnLayout
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+# Rows are counted one by one.
+_MAX_ROWS = 1 << 24
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model's layout of the tensor, or the words with which the model refuses it."""
+
+    model: str
+    layout: Layout | None
+    rows: Shape
+    refusal: str = ""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row as text."""
+        if self.layout is None:
+            return (self.model, f"refused: {self.refusal}")
+        return (
+            self.model,
+            _dims(self.layout.physical_shape),
+            _dims(self.layout.local_shape),
+            ",".join(map(str, self.rows)),
+            f"{self.layout.padding_share:.1%}",
+            str(self.layout.bytes_per_core),
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The models' rows; `str` is a table. `comparison["document"]` is one model's row."""
+
+    title: str
+    table: tuple[Row, ...]
+
+    def __getitem__(self, model: str) -> Row:
+        for row in self.table:
+            if row.model == model:
+                return row
+        known = ", ".join(row.model for row in self.table)
+        raise LayoutError(f"model {model!r} is not one of {known}")
+
+    def __str__(self) -> str:
+        head = ("model", "physical shape", "shard", "rows per core", "padding", "bytes per core")
+        lines = [head, *(row.cells for row in self.table)]
+        full = [line for line in lines if len(line) == len(head)]
+        widths = [max(len(line[k]) for line in full) for k in range(len(head))]
+        widths[0] = max(len(line[0]) for line in lines)
+        text = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=False)).rstrip()
+            for line in lines
+        ]
+        return "\n".join([self.title, *text])
+
+
+def compare(
+    shape: Sequence[int],
+    grid: Sequence[int] = (1, 1),
+    tile: Sequence[int] | None = (32, 32),
+    dtype: DTypeLike = "float32",
+) -> Comparison:
+    """The tensor on a plane of cores in every model: shapes and rows in elements, and bytes.
+
+    "rows per core" are the logical rows, all dims but the last, that each row of cores holds.
+    `metal_layout` has two lines: with the alignments of its tiles, which may not divide by the
+    grid, and aligned to the grid. Raises `LayoutError` for arguments that no model takes.
+
+    >>> table = compare((53, 63), (3, 2), (32, 32))
+    >>> [(row.model, row.rows) for row in table.table if row.layout is not None]
+    [('document', (18, 18, 17)), ('metal, aligned', (32, 21, 0)), ('ttnn', (22, 22, 9))]
+    >>> print(table["metal"].refusal)  # doctest: +ELLIPSIS
+    grid (3, 2) does not divide the aligned shape (64, 64) in dim 0, which is 2 tiles: ...
+    """
+    shape, grid, block = as_shape(shape, "shape"), positive(grid, "grid"), as_tile(tile, None)
+    element = as_dtype(dtype)
+    if len(grid) != 2:
+        raise LayoutError(f"grid {grid} must have rank 2: the models meet on planes of cores")
+    if prod(shape[:-1]) > _MAX_ROWS:
+        raise LayoutError(f"shape {shape} has over {_MAX_ROWS} rows, which are counted one by one")
+
+    def aligned() -> Layout:
+        alignments = grid_multiple_alignments(shape, grid, block)
+        return MetalLayout(shape, element, alignments, grid=grid, tile=block)
+
+    models: dict[str, Callable[[], Layout]] = {
+        "document": lambda: GridLayout(shape, element, grid, block),
+        "metal": lambda: MetalLayout(shape, element, grid=grid, tile=block),
+        "metal, aligned": aligned,
+        "ttnn": lambda: TtnnLayout(shape, element, grid, block),
+    }
+    where = f"{_dims(shape)} on {_dims(grid)} cores"
+    title = where if block is None else f"{where}, {_dims(block)} tiles"
+    return Comparison(title, tuple(_row(model, make) for model, make in models.items()))
+
+
+def _row(model: str, make: Callable[[], Layout]) -> Row:
+    try:
+        layout = make()
+    except LayoutError as error:
+        return Row(model, None, (), str(error))
+    return Row(model, layout, _rows_per_core(layout))
+
+
+def _rows_per_core(layout: Layout) -> Shape:
+    """Logical rows in each row of cores; every column of the tensor has the same."""
+    rows = layout.shape[:-1]
+    if 0 in layout.shape:
+        return (0,) * layout.core_shape[0]
+    index: list[Any] = [*np.indices(rows), *(0 for _ in layout.shape[-1:])]
+    core = np.broadcast_to(layout.index_map(*index)[0], rows)
+    return tuple(np.bincount(core.ravel(), minlength=layout.core_shape[0]).tolist())
+
+
+def _dims(shape: Shape) -> str:
+    return "x".join(map(str, shape)) or "scalar"

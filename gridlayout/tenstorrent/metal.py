@@ -1,0 +1,400 @@
+"""`MetalLayout`: today's `#ttcore.metal_layout` of tt-mlir. Align and join, divide exactly.
+
+For every interval of logical dims, from its inner dim outward: `c = align(n * c, alignment)`. So
+the alignment of an inner dim leaves gaps between the steps of the outer one, and that of the
+outermost dim only pads the tail. The tile must divide the last two physical dims, the grid the
+tiles: nothing is rounded up, unlike in the document model (`gl.GridLayout`). Sizes are in elements.
+
+The system sorts the intervals and keeps the dims after the last one; dims before the first
+interval and between intervals it loses. Such a layout would lose data, so here it is refused.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from itertools import pairwise
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
+
+from gridlayout import dtypes
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout, Shape, as_shape
+from gridlayout.memory import MEMORY_SPACES
+from gridlayout.steps import Walk
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import DTypeLike
+
+Intervals = tuple[tuple[int, int], ...]
+# The document's spaces, and the registers that tiles are computed in.
+SPACES = (*MEMORY_SPACES, "dst")
+ARRANGEMENTS = ("sharded", "interleaved")
+BLOCKS = tuple(dtypes.BLOCK_FORMATS)
+_SIDE = 32
+
+
+class MetalLayout(Layout):
+    """A tensor laid out by today's `metal_layout`; `metal` says what the arguments mean."""
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: DTypeLike = "float32",
+        dim_alignments: Sequence[int] | None = None,
+        collapsed_intervals: Sequence[Sequence[int]] | None = None,
+        grid: Sequence[int] | None = None,
+        tile: Sequence[int] | None = None,
+        memory_space: str = "l1",
+        memory_layout: str = "sharded",
+        *,
+        tile_format: str | None = None,
+        oob: Any = None,
+    ) -> None:
+        shape = as_shape(shape, "shape")
+        self.tile: Shape | None = as_tile(tile, tile_format)
+        self.tile_format: str | None = tile_format
+        if collapsed_intervals is None:
+            collapsed_intervals = default_intervals(len(shape))
+        self.collapsed_intervals: Intervals = _as_pairs(collapsed_intervals)
+        spans = intervals_of(self.collapsed_intervals, len(shape))
+        if dim_alignments is None:
+            dim_alignments = tile_alignments(shape, self.collapsed_intervals, self.tile or (32, 32))
+        self.dim_alignments: Shape = _as_alignments(dim_alignments, shape)
+        self.memory_space: str = _one_of(memory_space, SPACES, "memory_space")
+        self.memory_layout: str = _one_of(memory_layout, ARRANGEMENTS, "memory_layout")
+        walk = Walk(shape)
+        axes = _joined(walk, shape, spans, self.dim_alignments)
+        self.aligned_shape: Shape = tuple(walk.extent[axis] for axis in axes)
+        self.grid: Shape = (1,) * len(axes) if grid is None else positive(grid, "grid")
+        if self.memory_layout == "interleaved" and prod(self.grid) != 1:
+            raise LayoutError(
+                f"grid {self.grid} of an interleaved layout must be all 1: its shard is the whole "
+                "tensor; use memory_layout='sharded' to divide it"
+            )
+        self.shard_shape: Shape = _shard(self.aligned_shape, self.grid, self.tile)
+        untiled = len(axes) - len(self.tile or ())
+        sides = ((),) * untiled + tuple((side,) for side in self.tile or ())
+        digits = [
+            walk.split(axis, (cores, count, *side))
+            for axis, cores, count, side in zip(
+                axes, self.grid, self.shard_shape, sides, strict=True
+            )
+        ]
+        order = [d[0] for d in digits] + [d[1] for d in digits] + [d[2] for d in digits[untiled:]]
+        super().__init__(shape, dtype, walk.steps, order, core_rank=len(self.grid), oob=oob)
+
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            *(self.shape, self.dtype, self.dim_alignments, self.collapsed_intervals, self.grid),
+            *(self.tile, self.tile_format, self.memory_space, self.memory_layout, repr(self.oob)),
+        )
+
+    def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
+        """The same layout of another element type; nothing is known of its padding but `oob`."""
+        return super().with_dtype(dtype, oob)._changed(tile_format=None)
+
+    def __repr__(self) -> str:
+        extras = [f"tile_format={self.tile_format!r}"] if self.tile_format else []
+        extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
+        if (self.memory_space, self.memory_layout) != ("l1", "sharded"):
+            extras.append(f"memory_space={self.memory_space!r}")
+            extras.append(f"memory_layout={self.memory_layout!r}")
+        arguments = [
+            *(str(self.shape), repr(self.dtype.name), f"dim_alignments={self.dim_alignments}"),
+            *(f"collapsed_intervals={self.collapsed_intervals}", f"grid={self.grid}"),
+            *(f"tile={self.tile}", *extras),
+        ]
+        return f"MetalLayout({', '.join(arguments)})"
+
+    def __str__(self) -> str:
+        from gridlayout.tenstorrent.metal_text import print_metal
+
+        return print_metal(self)
+
+    @property
+    def bytes_per_core(self) -> int:
+        """Bytes of one core's buffer, padding included; tiles count in their own format."""
+        if self.tile_format is not None:
+            return prod(self.shard_shape) * dtypes.BLOCK_FORMATS[self.tile_format]
+        return super().bytes_per_core
+
+    def _byte(self, offset: int) -> int | None:
+        return None if self.tile_format is not None else super()._byte(offset)
+
+
+def metal(
+    shape: Sequence[int],
+    dtype: DTypeLike | np.dtype[Any] = "float32",
+    dim_alignments: Sequence[int] | None = None,
+    collapsed_intervals: Sequence[Sequence[int]] | None = None,
+    grid: Sequence[int] | None = None,
+    tile: Sequence[int] | None = None,
+    memory_space: str = "l1",
+    memory_layout: str = "sharded",
+    *,
+    tile_format: str | None = None,
+    oob: Any = None,
+) -> MetalLayout:
+    """Today's `metal_layout`: align and join, then divide exactly by the tile and the grid.
+
+    dim_alignments: one number >= 1 a logical dim, in elements; by default `tile_alignments`.
+    collapsed_intervals: half-open (start, end), negative ends count from the rank; by default all
+    dims but the last are joined; `[]` joins none. grid: cores along each physical dim, by default
+    1. tile: rows and columns of a tile, None for scalars. memory_layout: sharded, or interleaved
+    (grid of 1s). tile_format: a block format, as for `gl.GridLayout`.
+
+    The physical shape is grid + shard in tiles + tile. A tensor of rank 0 is a plane of 32x32,
+    one of rank 1 has 32 rows. `LayoutError` where a division leaves a rest, or a dim is lost.
+
+    >>> layout = metal((3, 43, 7), "float32", grid=(6, 1))
+    >>> layout.aligned_shape, layout.shard_shape
+    ((192, 32), (32, 32))
+    >>> metal((53, 63), grid=(3, 2), tile=(32, 32), dim_alignments=(96, 32)).physical_shape
+    (3, 2, 1, 1, 32, 32)
+    """
+    return MetalLayout(
+        *(shape, dtype, dim_alignments, collapsed_intervals, grid, tile),
+        *(memory_space, memory_layout),
+        tile_format=tile_format,
+        oob=oob,
+    )
+
+
+def default_intervals(rank: int) -> Intervals:
+    """All dims but the last are joined.
+
+    >>> default_intervals(3), default_intervals(0)
+    (((0, 2), (2, 3)), ())
+    """
+    return ((0, rank - 1), (rank - 1, rank)) if rank else ()
+
+
+def intervals_of(intervals: Any, rank: int) -> Intervals:
+    """The intervals that cover every dim once, in order: negative ends resolved, singletons added.
+
+    Raises `LayoutError` for ends outside the rank, overlaps, and dims that the system would lose.
+
+    >>> intervals_of([(0, -1)], 4), intervals_of([], 2)
+    (((0, 3), (3, 4)), ((0, 1), (1, 2)))
+    """
+    spans = []
+    for start, end in _as_pairs(intervals):
+        low, high = (start + rank if start < 0 else start), (end + rank if end < 0 else end)
+        if not 0 <= low < max(rank, 1) or not low <= high <= rank:
+            raise LayoutError(
+                f"collapsed interval ({start}, {end}) does not fit rank {rank}: 0 <= start < rank "
+                "and start <= end <= rank, where negative ends count from the rank"
+            )
+        if low < high:
+            spans.append((low, high))
+    spans.sort()
+    last = spans[-1][1] if spans else 0
+    spans += [(d, d + 1) for d in range(last, rank)]
+    for (_, before), (after, _) in pairwise([(0, 0), *spans]):
+        if after < before:
+            raise LayoutError(f"collapsed intervals {intervals} overlap at dim {after}")
+        if after > before:
+            raise LayoutError(
+                f"collapsed intervals {intervals} of rank {rank} lose dim {before}: metal_layout "
+                "keeps only dims in an interval or after the last one; "
+                f"list ({before}, {before + 1}) too"
+            )
+    return tuple(spans)
+
+
+def tile_alignments(
+    shape: Sequence[int],
+    collapsed_intervals: Any = None,
+    tile: Sequence[int] = (32, 32),
+) -> Shape:
+    """The tile's size on the last dim of each of the last two intervals, 1 on the others.
+
+    >>> tile_alignments((2, 3, 5, 193))
+    (1, 1, 32, 32)
+    """
+    shape = as_shape(shape, "shape")
+    spans = _spans(shape, collapsed_intervals)
+    found = [1] * len(shape)
+    for (_, end), side in zip(spans[::-1], positive(tile, "tile")[::-1], strict=False):
+        found[end - 1] = side
+    return tuple(found)
+
+
+def grid_aware_alignments(
+    shape: Sequence[int], grid: Sequence[int], collapsed_intervals: Any = None
+) -> Shape:
+    """Alignments with which 32x32 tiles divide over a 2-D grid, where there are enough of them.
+
+    An interval larger than one row of tiles a core gets `grid * 32` on its first dim.
+
+    >>> grid_aware_alignments((9, 43, 7), (8, 8)), grid_aware_alignments((4, 43, 7), (8, 8))
+    ((256, 32, 32), (1, 32, 32))
+    """
+    shape, grid = as_shape(shape, "shape"), positive(grid, "grid")
+    if len(grid) != 2:
+        raise LayoutError(f"grid {grid} must have rank 2: grid-aware alignments are of a plane")
+    spans = _spans(shape, collapsed_intervals)
+    found = list(tile_alignments(shape, collapsed_intervals))
+    for (start, end), cores in zip(spans[::-1], grid[::-1], strict=False):
+        size = 1
+        for d in range(end - 1, start - 1, -1):
+            size = align(size * shape[d], found[d])
+        if size > cores * _SIDE:
+            found[start] = cores * _SIDE
+    return tuple(found)
+
+
+def grid_multiple_alignments(
+    shape: Sequence[int], grid: Sequence[int], tile: Sequence[int] | None = (32, 32)
+) -> Shape:
+    """Alignments with which any tensor divides over a 2-D grid, however few its tiles.
+
+    The default intervals' first dims are aligned to the grid times the tile, or times 1. Cores may
+    hold nothing but padding.
+
+    >>> grid_multiple_alignments((53, 63), (3, 2))
+    (96, 64)
+    """
+    shape, grid = as_shape(shape, "shape"), positive(grid, "grid")
+    sides = (1, 1) if tile is None else positive(tile, "tile")
+    found = list(tile_alignments(shape, None, sides))
+    spans = intervals_of(default_intervals(len(shape)), len(shape))
+    for (start, _), cores, side in zip(spans[::-1], grid[::-1], sides[::-1], strict=False):
+        found[start] = cores * side
+    return tuple(found)
+
+
+def host_strides(
+    shape: Sequence[int], dim_alignments: Sequence[int], collapsed_intervals: Any = None
+) -> tuple[Shape, int]:
+    """Strides and volume, in elements, of the padded row-major buffer on the host.
+
+    >>> host_strides((7, 43, 7), (256, 32, 32))
+    ((2048, 32, 1), 16384)
+    """
+    shape = as_shape(shape, "shape")
+    alignments = _as_alignments(dim_alignments, shape)
+    strides, step = [0] * len(shape), 1
+    for start, end in _spans(shape, collapsed_intervals)[::-1]:
+        size = 1
+        for d in range(end - 1, start - 1, -1):
+            strides[d] = size * step
+            size = align(size * shape[d], alignments[d])
+        step *= size
+    return tuple(strides), step
+
+
+def align(n: int, to: int) -> int:
+    """The smallest multiple of `to` that is at least `n`.
+
+    >>> align(43, 32)
+    64
+    """
+    return -(-n // to) * to
+
+
+def positive(values: Any, what: str) -> Shape:
+    """`values` as a tuple of at least one number, all >= 1.
+
+    >>> positive([3, 2], "grid")
+    (3, 2)
+    """
+    dims = as_shape(values, what)
+    if not dims or 0 in dims:
+        raise LayoutError(f"{what} {dims} must hold at least one number, all >= 1")
+    return dims
+
+
+def as_tile(tile: Any, tile_format: Any) -> Shape | None:
+    """The tile as (rows, columns), or None; checks that the block format goes with it.
+
+    >>> as_tile([32, 32], "bfp_bf8"), as_tile(None, None)
+    ((32, 32), None)
+    """
+    found = None if tile is None else positive(tile, "tile")
+    if found is not None and len(found) != 2:
+        raise LayoutError(f"tile {found} must have rank 2, rows and columns")
+    if tile_format is not None and tile_format not in BLOCKS:
+        raise LayoutError(f"tile_format {tile_format!r} is not one of {', '.join(BLOCKS)}")
+    if tile_format is not None and found != (32, 32):
+        raise LayoutError(f"tile_format {tile_format!r} needs tile=(32, 32); the tile is {found}")
+    return found
+
+
+def _one_of(word: Any, known: Sequence[str], what: str) -> str:
+    if not isinstance(word, str) or word not in known:
+        raise LayoutError(f"{what} {word!r} is not one of {', '.join(known)}")
+    return word
+
+
+def _spans(shape: Shape, intervals: Any) -> Intervals:
+    return intervals_of(
+        default_intervals(len(shape)) if intervals is None else intervals, len(shape)
+    )
+
+
+def _as_pairs(intervals: Any) -> Intervals:
+    try:
+        pairs = [tuple(pair) for pair in intervals]
+        found = tuple((operator.index(start), operator.index(end)) for start, end in pairs)
+    except (TypeError, ValueError):
+        found = None
+    if found is None or any(isinstance(n, bool) for pair in pairs for n in pair):
+        raise LayoutError(
+            f"collapsed_intervals {intervals!r} must be a list of pairs (start, end) of whole "
+            "numbers"
+        )
+    return found
+
+
+def _as_alignments(alignments: Any, shape: Shape) -> Shape:
+    found = as_shape(alignments, "dim_alignments")
+    if len(found) != len(shape):
+        raise LayoutError(
+            f"dim_alignments {found} has rank {len(found)}, but the shape {shape} has rank "
+            f"{len(shape)}: give one alignment a dim"
+        )
+    if 0 in found:
+        raise LayoutError(f"dim_alignments {found} must all be >= 1; use 1 for no alignment")
+    return found
+
+
+def _joined(walk: Walk, shape: Shape, spans: Intervals, alignments: Shape) -> list[int]:
+    """The physical dims: each interval's dims joined, with the gaps that alignments leave."""
+    axes = []
+    for start, end in spans:
+        axis = walk.resize(end - 1, align(shape[end - 1], alignments[end - 1]))
+        for d in range(end - 2, start - 1, -1):
+            axis = walk.join((d, axis))
+            axis = walk.resize(axis, align(walk.extent[axis], alignments[d]))
+        axes.append(axis)
+    # The device only knows planes: rank 1 gets rows, rank 0 rows and columns.
+    rows = [walk.resize(walk.unit(), _SIDE) for _ in range(2 - len(shape))]
+    return [*rows, *axes]
+
+
+def _shard(aligned: Shape, grid: Shape, tile: Shape | None) -> Shape:
+    """One core's part, in tiles: both divisions are exact, or `LayoutError`."""
+    if len(grid) != len(aligned):
+        raise LayoutError(
+            f"grid {grid} has rank {len(grid)}, but the collapsed and aligned shape is {aligned}: "
+            f"give a grid of rank {len(aligned)}, or other collapsed_intervals"
+        )
+    if len(aligned) < len(tile or ()):
+        raise LayoutError(f"tile {tile} needs two physical dims; {aligned} has one: collapse less")
+    sides = (1,) * (len(aligned) - len(tile or ())) + (tile or ())
+    for k, (n, cores, side) in enumerate(zip(aligned, grid, sides, strict=True)):
+        if n % side:
+            raise LayoutError(
+                f"tile {tile} does not divide the aligned shape {aligned} in dim {k}: metal_layout "
+                f"divides exactly; align that dim to a multiple of {side}"
+            )
+        if n // side % cores:
+            raise LayoutError(
+                f"grid {grid} does not divide the aligned shape {aligned} in dim {k}, which is "
+                f"{n // side} {'tiles' if tile else 'elements'}: metal_layout divides exactly; "
+                f"align it to a multiple of {cores * side}, or use another grid"
+            )
+    return tuple(n // side // cores for n, cores, side in zip(aligned, grid, sides, strict=True))

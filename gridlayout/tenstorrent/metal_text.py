@@ -1,0 +1,160 @@
+"""The text of today's `metal_layout`: a tensor type of the device shape and its attribute.
+
+`tensor<6x1x32x32xf32, #ttcore.metal_layout<logical_shape = 3x43x7, dim_alignments = 1x32x32,
+collapsed_intervals = dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>, l1, sharded>>`: grid and shard are
+in the type. Two things are this library's, as the type does not hold them: `, oob = zero` after
+the last word, and the dtype of the arrays behind a block format, `!ttcore.tile<32x32, bfp_bf8,
+f32>`, where it is not bf16.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gridlayout import dtypes
+from gridlayout.errors import LayoutError
+from gridlayout.reader import Reader
+from gridlayout.tenstorrent.metal import BLOCKS, MetalLayout
+
+# Tiles have their own names for these types.
+TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}
+FROM_TILE = {name: dtype for dtype, name in TILE_NAMES.items()}
+
+
+def print_metal(layout: MetalLayout) -> str:
+    """The type that tt-mlir writes for the layout."""
+    intervals = layout.collapsed_intervals
+    pairs = ", ".join(f"[{start}, {end}]" for start, end in intervals)
+    dense = f"dense<[{pairs}]>" if intervals else "dense<>"
+    oob = f", oob = {dtypes.oob_text(layout.oob)}" if layout.oob is not None else ""
+    device = "".join(f"{n}x" for n in layout.grid + layout.shard_shape)
+    return (
+        f"tensor<{device}{_element(layout)}, #ttcore.metal_layout<"
+        f"logical_shape = {_dims(layout.shape)}, dim_alignments = {_dims(layout.dim_alignments)}, "
+        f"collapsed_intervals = {dense} : tensor<{len(intervals)}x2xi64>, "
+        f"{layout.memory_space}, {layout.memory_layout}{oob}>>"
+    )
+
+
+def _dims(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape)) or "[]"
+
+
+def _element(layout: MetalLayout) -> str:
+    name = dtypes.MLIR_NAMES[layout.dtype.name]
+    if layout.tile is None:
+        return name
+    inner = TILE_NAMES.get(layout.dtype.name, name)
+    if layout.tile_format is not None:
+        inner = layout.tile_format + ("" if name == "bf16" else f", {name}")
+    return f"!ttcore.tile<{_dims(layout.tile)}, {inner}>"
+
+
+def read_metal(reader: Reader) -> MetalLayout:
+    """The layout of a `metal_layout` type; `LayoutError` where type and attribute disagree."""
+    reader.expect("tensor")
+    reader.expect("<")
+    reader.skip()
+    at = reader.at
+    device = reader.dims_before_element()
+    found = _read_element(reader)
+    for word in (",", "#ttcore.metal_layout", "<", "logical_shape", "="):
+        reader.expect(word)
+    shape = _read_dims(reader)
+    for word in (",", "dim_alignments", "="):
+        reader.expect(word)
+    found["dim_alignments"] = _read_dims(reader)
+    for word in (",", "collapsed_intervals", "="):
+        reader.expect(word)
+    found["collapsed_intervals"] = _read_intervals(reader)
+    for key, what in (("memory_space", "a memory space"), ("memory_layout", "a memory layout")):
+        reader.expect(",")
+        found[key] = reader.match(r"[A-Za-z0-9_]+", what)
+    found["oob"] = read_oob(reader)
+    reader.expect(">")
+    reader.expect(">")
+    reader.end()
+    if len(device) % 2 or not device:
+        reader.fail(f"the device shape {_dims(device)} must be a grid and a shard of one rank", at)
+    half = len(device) // 2
+    try:
+        layout = MetalLayout(shape, grid=device[:half], **found)
+    except LayoutError as error:
+        raise LayoutError(f"column {at + 1}: {error}") from None
+    if layout.shard_shape != device[half:]:
+        reader.fail(
+            f"shard {_dims(device[half:])} does not follow from the logical shape, the alignments "
+            f"and the grid {_dims(layout.grid)}: {_dims(layout.shard_shape)} does, as the aligned "
+            f"shape is {_dims(layout.aligned_shape)}",
+            at,
+        )
+    return layout
+
+
+def read_oob(reader: Reader) -> dtypes.Scalar | None:
+    """The fact about the padding, `, oob = zero`, if the text goes on with it."""
+    from gridlayout.text import read_oob_word
+
+    if not reader.take(","):
+        return None
+    reader.expect("oob")
+    reader.expect("=")
+    return read_oob_word(reader)
+
+
+def _read_dims(reader: Reader) -> tuple[int, ...]:
+    if reader.take("["):
+        reader.expect("]")
+        return ()
+    return reader.dims()
+
+
+def _read_element(reader: Reader) -> dict[str, Any]:
+    if not reader.take("!ttcore.tile"):
+        return {"dtype": dtypes.FROM_MLIR[reader.element()]}
+    reader.expect("<")
+    found: dict[str, Any] = {"tile": reader.dims()}
+    reader.expect(",")
+    name = reader.element(also=(*FROM_TILE, *BLOCKS))
+    if name in BLOCKS:
+        found["tile_format"], name = name, "bf16"
+        if reader.take(","):
+            name = reader.element()
+    found["dtype"] = FROM_TILE.get(name) or dtypes.FROM_MLIR[name]
+    reader.expect(">")
+    return found
+
+
+def _read_intervals(reader: Reader) -> list[tuple[int, int]]:
+    """`dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>`, or `dense<> : tensor<0x2xi64>`."""
+    reader.expect("dense")
+    reader.expect("<")
+    found: list[tuple[int, int]] = []
+    if reader.take("["):
+        while True:
+            reader.expect("[")
+            start = _signed(reader)
+            reader.expect(",")
+            found.append((start, _signed(reader)))
+            reader.expect("]", ": an interval is a pair")
+            if not reader.take(","):
+                break
+        reader.expect("]")
+    for word in (">", ":", "tensor", "<"):
+        reader.expect(word)
+    reader.skip()
+    at = reader.at
+    counts = reader.dims_before_element()
+    reader.expect("i64")
+    reader.expect(">")
+    if counts != (len(found), 2):
+        reader.fail(
+            f"collapsed_intervals are {len(found)} pairs, tensor<{len(found)}x2xi64>; the text "
+            f"says {_dims(counts)}",
+            at,
+        )
+    return found
+
+
+def _signed(reader: Reader) -> int:
+    return -reader.number() if reader.take("-") else reader.number()

@@ -1,0 +1,369 @@
+"""`TtnnLayout`: today's `#ttnn.ttnn_layout` of tt-mlir. Pad to tiles, collapse, divide.
+
+    logical dims --last two padded to the tile--> padded dims --all but the last joined--> plane
+                 --ceilDiv(grid)--> core, shard --ceilDiv(tile)--> tiles
+
+The tile comes before the grid: in the document model (`gl.GridLayout`) the grid comes first. So
+53x63 on 3x2 holds 22, 22, 9 rows here, and 18, 18, 17 there. Sizes are in elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
+
+from gridlayout import dtypes
+from gridlayout.affine import AffineMap, dim
+from gridlayout.collapse import embedding, joined
+from gridlayout.errors import LayoutError
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout, Shape, as_shape
+from gridlayout.steps import Walk
+from gridlayout.tenstorrent.metal import align, as_tile, positive
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+BUFFER_TYPES = ("l1", "l1_small", "dram", "system_memory", "trace")
+MEMORY_LAYOUTS = ("interleaved", "block_sharded", "height_sharded", "width_sharded")
+# Cores of a row of the worker grid, when the cores of a one-dimensional sharding are numbered.
+WORKER_COLUMNS = 8
+
+# The document's memory spaces that TTNN has.
+_BUFFERS = {"l1": "l1", "dram": "dram", "system": "system_memory"}
+
+Core = tuple[int, int]
+
+
+class TtnnLayout(Layout):
+    """A tensor laid out by today's `ttnn_layout`; `ttnn` says what the arguments mean.
+
+    The seed's terms (seed 004, "TTNN Tensor Layout") are `stride`, `shard_shape`,
+    `physical_shard_shape`, `tile_shape` and `grid_shape`.
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: DTypeLike = "float32",
+        grid: Sequence[int] = (1, 1),
+        tile: Sequence[int] | None = None,
+        memory_layout: str | None = None,
+        buffer_type: str = "l1",
+        *,
+        tile_format: str | None = None,
+        oob: Any = None,
+    ) -> None:
+        shape = as_shape(shape, "shape")
+        self.grid: Shape = positive(grid, "grid")
+        if len(self.grid) != 2:
+            raise LayoutError(f"grid {self.grid} must have rank 2: TTNN lays tensors on a plane")
+        self.tile: Shape | None = as_tile(tile, tile_format)
+        self.tile_format: str | None = tile_format
+        if memory_layout is None:
+            memory_layout = _default_memory_layout(self.grid)
+        self.memory_layout: str = memory_layout
+        self.buffer_type: str = buffer_type
+        _check_memory(self.grid, memory_layout, buffer_type)
+        self.padded_shape: Shape = _padded(shape, self.tile_shape)
+        rows, width = prod(self.padded_shape[:-1]), self.padded_shape[-1]
+        self.plane: Shape = (rows, width)
+        self.shard_shape: Shape = (-(-rows // self.grid[0]), -(-width // self.grid[1]))
+        walk = Walk(shape)
+        axes = _plane(walk, len(shape), self.padded_shape)
+        order = self._divide(walk, axes)
+        super().__init__(shape, dtype, walk.steps, order, core_rank=2, oob=oob)
+
+    def _divide(self, walk: Walk, axes: Sequence[int]) -> list[int]:
+        cores, counts, inner = [], [], []
+        for k, axis in enumerate(axes):
+            whole = walk.resize(axis, self.grid[k] * self.shard_shape[k])
+            core, shard = walk.split(whole, (self.grid[k], self.shard_shape[k]))
+            cores.append(core)
+            if self.tile is None:
+                counts.append(shard)
+                continue
+            shard = walk.resize(shard, self.physical_shard_shape[k])
+            count, rest = walk.split(shard, (self.tile_counts[k], self.tile[k]))
+            counts.append(count)
+            inner.append(rest)
+        return cores + counts + inner
+
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            *(self.shape, self.dtype, self.grid, self.tile, self.tile_format),
+            *(self.memory_layout, self.buffer_type, repr(self.oob)),
+        )
+
+    def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
+        """The same layout of another element type; nothing is known of its padding but `oob`."""
+        return super().with_dtype(dtype, oob)._changed(tile_format=None)
+
+    def __repr__(self) -> str:
+        extras = [f"buffer_type={self.buffer_type!r}"] if self.buffer_type != "l1" else []
+        extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
+        extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
+        arguments = [
+            *(str(self.shape), repr(self.dtype.name), f"grid={self.grid}", f"tile={self.tile}"),
+            *(f"memory_layout={self.memory_layout!r}", *extras),
+        ]
+        return f"TtnnLayout({', '.join(arguments)})"
+
+    def __str__(self) -> str:
+        from gridlayout.tenstorrent.ttnn_text import print_ttnn
+
+        return print_ttnn(self)
+
+    @property
+    def linear(self) -> AffineMap:
+        """Logical index -> index in the plane of padded rows and columns."""
+        rank = len(self.shape)
+        if rank < 2:
+            return embedding(2, range(2 - rank, 2))
+        rows = joined(self.padded_shape, range(rank - 1))
+        return AffineMap(rank, (rows, dim(rank - 1)))
+
+    @property
+    def tile_shape(self) -> Shape:
+        """Rows and columns of a tile; 1x1 for scalars."""
+        return self.tile or (1, 1)
+
+    @property
+    def stride(self) -> Shape:
+        """Elements from one index to the next of each dim, as in PyTorch, in the padded plane."""
+        padded = self.padded_shape[len(self.padded_shape) - len(self.shape) :]
+        return tuple(prod(padded[d + 1 :]) for d in range(len(padded)))
+
+    @property
+    def tile_counts(self) -> Shape:
+        """The shard in tiles: the memref shape."""
+        return tuple(-(-n // t) for n, t in zip(self.shard_shape, self.tile_shape, strict=True))
+
+    @property
+    def physical_shard_shape(self) -> Shape:
+        """The shard padded out to tiles."""
+        return tuple(n * t for n, t in zip(self.tile_counts, self.tile_shape, strict=True))
+
+    @property
+    def grid_shape(self) -> Shape:
+        """The cores that hold a part of the plane: divup(plane, shard_shape), at most the grid.
+
+        The seed's formula divides both dims by `shard_shape[0]`, and its `stride[0] // stride[-2]`
+        counts the rows of one index of d0: here rows are divided by the shard's rows, columns by
+        its columns, and the rows are those of the whole plane.
+        """
+        return tuple(
+            -(-n // s) if s else 0 for n, s in zip(self.plane, self.shard_shape, strict=True)
+        )
+
+    @property
+    def core_ranges(self) -> tuple[tuple[Core, Core], ...]:
+        """The cores as rectangles of (x, y) corners, both included; none unless sharded.
+
+        Cores of height and width sharding are numbered row by row, `WORKER_COLUMNS` a row; those
+        that fill no row are a second rectangle.
+        """
+        if self.memory_layout == "interleaved":
+            return ()
+        rows, columns = self.grid
+        if self.memory_layout != "block_sharded":
+            count = rows * columns
+            rows, rest = divmod(count, WORKER_COLUMNS)
+            full = [((0, 0), (WORKER_COLUMNS - 1, rows - 1))] if rows else []
+            return (*full, *([((0, rows), (rest - 1, rows))] if rest else []))
+        return (((0, 0), (columns - 1, rows - 1)),)
+
+    @property
+    def bytes_per_core(self) -> int:
+        """Bytes of one core's buffer, padding included; tiles count in their own format."""
+        if self.tile_format is not None:
+            return prod(self.tile_counts) * dtypes.BLOCK_FORMATS[self.tile_format]
+        return super().bytes_per_core
+
+    def _byte(self, offset: int) -> int | None:
+        return None if self.tile_format is not None else super()._byte(offset)
+
+
+def ttnn(
+    shape: Sequence[int],
+    dtype: DTypeLike = "float32",
+    grid: Sequence[int] = (1, 1),
+    tile: Sequence[int] | None = None,
+    memory_layout: str | None = None,
+    buffer_type: str = "l1",
+    *,
+    tile_format: str | None = None,
+    oob: Any = None,
+) -> TtnnLayout:
+    """Today's `ttnn_layout`: pad to tiles, collapse all dims but the last, divide by the grid.
+
+    grid: rows and columns of cores. tile: rows and columns in elements, None for row-major
+    scalars. memory_layout: interleaved (grid 1x1), height_sharded (Mx1), width_sharded (1xM) or
+    block_sharded; by default what the grid says. buffer_type: l1, l1_small, dram, system_memory or
+    trace. tile_format: a block format, as for `gl.GridLayout`.
+
+    The physical shape is grid + shard in tiles + tile. `LayoutError` for what TTNN refuses: system
+    memory or interleaved DRAM on more than one core, block-sharded DRAM.
+
+    >>> layout = ttnn((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
+    >>> layout.shard_shape, layout.physical_shard_shape, layout.physical_shape
+    ((22, 32), (32, 32), (3, 2, 1, 1, 32, 32))
+    >>> layout.memory_layout, layout.stride
+    ('block_sharded', (64, 1))
+    """
+    return TtnnLayout(
+        *(shape, dtype, grid, tile, memory_layout, buffer_type), tile_format=tile_format, oob=oob
+    )
+
+
+def interleaved_shard_shape(
+    shape: Sequence[int], grid: Sequence[int], tile: Sequence[int] | None = None
+) -> Shape:
+    """What one core holds of a tensor interleaved over the grid: one row of tiles, in elements.
+
+    It is a size, ceil(tiles / cores): where each page lies is for tt-metal to say.
+
+    >>> interleaved_shard_shape((512, 512), (8, 8), (32, 32))
+    (32, 128)
+    """
+    rows, columns = as_tile(tile, None) or (1, 1)
+    padded = _padded(as_shape(shape, "shape"), (rows, columns))
+    tiles = prod(padded) // (rows * columns)
+    return (rows, -(-tiles // prod(positive(grid, "grid"))) * columns)
+
+
+def from_document(layout: GridLayout) -> TtnnLayout:
+    """The `ttnn_layout` that puts every element where the document model does.
+
+    Raises `LayoutError` where TTNN has none (seed 004, "Mapping from the compiler"): it collapses
+    all dims but the last, pads to tiles first, and has planes of cores only.
+
+    >>> from_document(GridLayout((3, 64, 32), grid=(2, 1), tile=(32, 32)))
+    TtnnLayout((3, 64, 32), 'float32', grid=(2, 1), tile=(32, 32), memory_layout='height_sharded')
+    """
+    _check_document(layout)
+    if len(layout.grid) != 2:
+        raise LayoutError(
+            f"grid {layout.grid} has rank {len(layout.grid)}; TTNN lays tensors on a plane: use "
+            "lower_to_mesh where the grid divides d0 first, or collapse to two dims"
+        )
+    found = _ttnn_like(layout, layout.shape, layout.grid)
+    if not found.same_physical(layout):
+        raise LayoutError(
+            f"TTNN can't express {layout!r}: it pads to tiles, then joins all dims but the last as "
+            f"{found.linear}, in shards of {found.shard_shape}; the layout has {layout.linear} in "
+            f"shards of {layout.shard_shape}"
+        )
+    return found
+
+
+@dataclass(frozen=True)
+class MeshLowering:
+    """A batch-parallel layout as one 2-D layout on each device of a line of `devices`.
+
+    Device k holds indices `[k * n, (k + 1) * n)` of d0, where `n = layout.shape[0]`.
+    """
+
+    devices: int
+    layout: TtnnLayout
+
+
+def lower_to_mesh(layout: GridLayout) -> MeshLowering:
+    """A layout whose first grid dim divides d0 alone, as a TTNN mesh tensor.
+
+    The mesh slices d0; each device's tensor has d0 fully collapsed (seed 004, "Mapping from the
+    compiler"). A device holds what it held before; among its cores the rows move, as TTNN divides
+    the collapsed rows. Raises `LayoutError` for other layouts, and where devices would hold
+    unequal parts.
+
+    >>> batch = GridLayout((2, 3, 64, 128), grid=(2, 2, 4), tile=(32, 32), collapse=[(1, -1)])
+    >>> lowered = lower_to_mesh(batch)
+    >>> lowered.devices, lowered.layout.shape, lowered.layout.grid
+    (2, (1, 3, 64, 128), (2, 4))
+    """
+    _check_document(layout)
+    if len(layout.grid) != 3 or len(layout.shape) < 3:
+        raise LayoutError(
+            f"grid {layout.grid} of shape {layout.shape}: a mesh of planes needs a grid of rank 3 "
+            "and a tensor of rank 3 or more; use from_document for a grid of rank 2"
+        )
+    if layout != layout.replace(collapse=[(1, -1)]):
+        raise LayoutError(
+            f"linear {layout.linear} must leave d0 and join d1 to d{len(layout.shape) - 2}, "
+            f"collapse=[(1, -1)]: {layout.replace(collapse=[(1, -1)]).linear}"
+        )
+    devices, batch = layout.grid[0], layout.shape[0]
+    if batch % devices or not batch:
+        raise LayoutError(
+            f"{batch} indices of d0 do not divide over {devices} devices: parts of a mesh tensor "
+            "are equal; pad d0, or use another grid"
+        )
+    part = (batch // devices, *layout.shape[1:])
+    return MeshLowering(devices, _ttnn_like(layout, part, layout.grid[1:]))
+
+
+def _ttnn_like(layout: GridLayout, shape: Shape, grid: Shape) -> TtnnLayout:
+    if layout.memory_space not in _BUFFERS:
+        raise LayoutError(
+            f"memory_space {layout.memory_space!r} has no TTNN buffer type; use one of "
+            f"{', '.join(_BUFFERS)}"
+        )
+    return TtnnLayout(
+        *(shape, layout.dtype, grid, layout.tile, None, _BUFFERS[layout.memory_space]),
+        tile_format=layout.tile_format,
+        oob=layout.oob,
+    )
+
+
+def _check_document(layout: Any) -> None:
+    if not isinstance(layout, GridLayout):
+        raise LayoutError(f"{type(layout).__name__} is not a document-model layout, gl.GridLayout")
+    if layout.face is not None:
+        raise LayoutError(f"face {layout.face}: a ttnn_layout names no faces; leave it out")
+    if layout.tile is not None and len(layout.tile) != 2:
+        raise LayoutError(f"tile {layout.tile} must have rank 2, rows and columns")
+
+
+def _padded(shape: Shape, tile: Shape) -> Shape:
+    """The shape with at least rows and columns, these padded to the tile."""
+    shape = (1,) * (2 - len(shape)) + shape
+    return (*shape[:-2], align(shape[-2], tile[0]), align(shape[-1], tile[1]))
+
+
+def _plane(walk: Walk, rank: int, padded: Shape) -> tuple[int, int]:
+    """Rows and columns of the padded plane, all dims but the last joined."""
+    axes = [*(walk.unit() for _ in range(2 - rank)), *range(rank)]
+    axes[-2:] = [walk.resize(axis, n) for axis, n in zip(axes[-2:], padded[-2:], strict=True)]
+    return walk.join(axes[:-1]), axes[-1]
+
+
+def _default_memory_layout(grid: Shape) -> str:
+    if prod(grid) == 1:
+        return "interleaved"
+    return {(False, True): "height_sharded", (True, False): "width_sharded"}.get(
+        (grid[0] == 1, grid[1] == 1), "block_sharded"
+    )
+
+
+def _check_memory(grid: Shape, memory_layout: Any, buffer_type: Any) -> None:
+    for word, known, what in (
+        (memory_layout, MEMORY_LAYOUTS, "memory_layout"),
+        (buffer_type, BUFFER_TYPES, "buffer_type"),
+    ):
+        if not isinstance(word, str) or word not in known:
+            raise LayoutError(f"{what} {word!r} is not one of {', '.join(known)}")
+    if buffer_type == "system_memory" and (prod(grid) != 1 or memory_layout != "interleaved"):
+        raise LayoutError(f"grid {grid}, {memory_layout}: system memory is interleaved on grid 1x1")
+    if memory_layout == "interleaved" and prod(grid) != 1:
+        raise LayoutError(
+            f"grid {grid} of an interleaved layout must be 1x1; interleaved_shard_shape gives what "
+            "one core holds of it, and height_sharded, width_sharded or block_sharded divide it"
+        )
+    if memory_layout == "block_sharded" and buffer_type == "dram":
+        raise LayoutError("block_sharded is illegal in dram: use height_sharded or width_sharded")
+    if memory_layout == "height_sharded" and grid[1] != 1:
+        raise LayoutError(f"grid {grid} of height_sharded must be Mx1, ({prod(grid)}, 1)")
+    if memory_layout == "width_sharded" and grid[0] != 1:
+        raise LayoutError(f"grid {grid} of width_sharded must be 1xM, (1, {prod(grid)})")

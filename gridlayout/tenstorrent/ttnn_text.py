@@ -1,0 +1,166 @@
+"""The text of today's `ttnn_layout`: a tensor type with the attribute as its encoding.
+
+`tensor<64x128xbf16, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <2x4>, memref<1x1x!ttcore.tile<32x32,
+bf16>, #ttnn.buffer_type<l1>>, <block_sharded>, core_ranges = <[#ttnn.core_range<(0,0), (3,1)>]>>>`.
+`, oob = zero` after the last word is this library's: the attribute says nothing of padding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gridlayout import dtypes
+from gridlayout.errors import LayoutError
+from gridlayout.reader import Reader
+from gridlayout.tenstorrent.metal_text import FROM_TILE, TILE_NAMES, read_oob
+from gridlayout.tenstorrent.ttnn import TtnnLayout
+from gridlayout.text import read_map
+
+
+def print_ttnn(layout: TtnnLayout) -> str:
+    """The type that tt-mlir writes for the layout."""
+    name = dtypes.MLIR_NAMES[layout.dtype.name]
+    tensor = "".join(f"{n}x" for n in layout.shape) + name
+    oob = f", oob = {dtypes.oob_text(layout.oob)}" if layout.oob is not None else ""
+    return (
+        f"tensor<{tensor}, #ttnn.ttnn_layout<{layout.linear}, <{_dims(layout.grid)}>, "
+        f"{_memref(layout)}, <{layout.memory_layout}>{_ranges(layout)}{oob}>>"
+    )
+
+
+def _dims(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))
+
+
+def _memref(layout: TtnnLayout) -> str:
+    element = dtypes.MLIR_NAMES[layout.dtype.name]
+    if layout.tile is not None:
+        inner = layout.tile_format or TILE_NAMES.get(layout.dtype.name, element)
+        element = f"!ttcore.tile<{_dims(layout.tile)}, {inner}>"
+    return f"memref<{_dims(layout.tile_counts)}x{element}, #ttnn.buffer_type<{layout.buffer_type}>>"
+
+
+def _ranges(layout: TtnnLayout) -> str:
+    ranges = [
+        f"#ttnn.core_range<({x0},{y0}), ({x1},{y1})>" for (x0, y0), (x1, y1) in layout.core_ranges
+    ]
+    return f", core_ranges = <[{', '.join(ranges)}]>" if ranges else ""
+
+
+def read_ttnn(reader: Reader) -> TtnnLayout:
+    """The layout of a type with a `ttnn_layout`; `LayoutError` where its parts disagree."""
+    reader.expect("tensor")
+    reader.expect("<")
+    shape = reader.dims_before_element()
+    element = reader.element()
+    for word in (",", "#ttnn.ttnn_layout", "<"):
+        reader.expect(word)
+    reader.skip()
+    at_map = reader.at
+    linear = read_map(reader)
+    for word in (",", "<"):
+        reader.expect(word)
+    grid = reader.dims()
+    for word in (">", ","):
+        reader.expect(word)
+    reader.skip()
+    at = reader.at
+    counts, found = _read_memref(reader, element)
+    for word in (",", "<"):
+        reader.expect(word)
+    found["memory_layout"] = reader.match(r"[a-z_]+", "a memory layout")
+    reader.expect(">")
+    at_ranges, ranges = _read_ranges(reader)
+    found["oob"] = read_oob(reader)
+    reader.expect(">")
+    reader.expect(">")
+    reader.end()
+    try:
+        layout = TtnnLayout(shape, dtypes.FROM_MLIR[element], grid, **found)
+    except LayoutError as error:
+        raise LayoutError(f"column {at + 1}: {error}") from None
+    if str(linear) != str(layout.linear):
+        reader.fail(
+            f"the map {linear} does not follow from the shape and the tile: TTNN pads to tiles, "
+            f"then joins all dims but the last, {layout.linear}",
+            at_map,
+        )
+    if counts != layout.tile_counts:
+        reader.fail(
+            f"memref {_dims(counts)} does not follow from the shape, the tile and the grid: "
+            f"{_dims(layout.tile_counts)} does, as {_memref(layout)}",
+            at,
+        )
+    if ranges != layout.core_ranges:
+        wanted = _ranges(layout).removeprefix(", ") or "no core_ranges"
+        reader.fail(
+            f"the core ranges do not follow from {layout.memory_layout} on "
+            f"{_dims(layout.grid)}: {wanted}",
+            at_ranges,
+        )
+    return layout
+
+
+def _read_memref(reader: Reader, element: str) -> tuple[tuple[int, ...], dict[str, Any]]:
+    found: dict[str, Any] = {}
+    reader.expect("memref")
+    reader.expect("<")
+    counts = reader.dims_before_element()
+    reader.skip()
+    at = reader.at
+    if reader.take("!ttcore.tile"):
+        reader.expect("<")
+        found["tile"] = reader.dims()
+        reader.expect(",")
+        name = reader.element(also=(*FROM_TILE, *dtypes.BLOCK_FORMATS))
+        if name in dtypes.BLOCK_FORMATS:
+            found["tile_format"], name = name, element
+        elif name in FROM_TILE:
+            name = dtypes.MLIR_NAMES[FROM_TILE[name]]
+        reader.expect(">")
+    else:
+        name = reader.element()
+    if name != element:
+        reader.fail(f"the memref holds {name}, but the tensor {element}: they must agree", at)
+    for word in (",", "#ttnn.buffer_type", "<"):
+        reader.expect(word)
+    found["buffer_type"] = reader.match(r"[A-Za-z0-9_]+", "a buffer type")
+    reader.expect(">")
+    reader.expect(">")
+    return counts, found
+
+
+Ranges = tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+
+
+def _read_ranges(reader: Reader) -> tuple[int, Ranges]:
+    """`, core_ranges = <[#ttnn.core_range<(0,0), (7,7)>]>`, if the text goes on with it."""
+    reader.skip()
+    start = reader.at
+    if not reader.take(",") or not reader.take("core_ranges"):
+        reader.at = start
+        return start, ()
+    for word in ("=", "<", "["):
+        reader.expect(word)
+    found = []
+    while True:
+        for word in ("#ttnn.core_range", "<"):
+            reader.expect(word)
+        first = _read_core(reader)
+        reader.expect(",")
+        found.append((first, _read_core(reader)))
+        reader.expect(">")
+        if not reader.take(","):
+            break
+    reader.expect("]")
+    reader.expect(">")
+    return start, tuple(found)
+
+
+def _read_core(reader: Reader) -> tuple[int, int]:
+    reader.expect("(")
+    x = reader.number()
+    reader.expect(",")
+    y = reader.number()
+    reader.expect(")")
+    return x, y

@@ -1,0 +1,313 @@
+"""Today's ttnn_layout: tt-mlir's numbers, a brute-force reading, and the seed's TTNN section."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from laid_out import indices, packed, padding
+
+import gridlayout as gl
+from gridlayout.tenstorrent import (
+    TtnnLayout,
+    from_document,
+    interleaved_shard_shape,
+    lower_to_mesh,
+    ttnn,
+)
+
+TEXT = (
+    "tensor<64x128xbf16, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <2x4>, "
+    "memref<1x1x!ttcore.tile<32x32, bf16>, #ttnn.buffer_type<l1>>, <block_sharded>, "
+    "core_ranges = <[#ttnn.core_range<(0,0), (3,1)>]>>>"
+)
+
+# -- numbers of tt-mlir's unit tests and comments ----------------------------------------------
+
+SHARDS = [
+    # (shape, grid, tile, shard in elements)
+    ((4096, 2048), (8, 8), (32, 32), (512, 256)),
+    ((4096, 2048), (64, 1), (32, 32), (64, 2048)),
+    ((4096, 2048), (1, 64), (32, 32), (4096, 32)),
+    ((4096, 2048), (4, 4), (32, 32), (1024, 512)),
+    ((4096, 2048), (16, 1), (32, 32), (256, 2048)),
+    ((4096, 2048), (1, 16), (32, 32), (4096, 128)),
+    ((53, 63), (3, 2), (32, 32), (22, 32)),
+    # tt-mlir's issues 1691 and 2092: tiles first, then the collapse.
+    ((1, 32, 10, 10), (1, 1), (32, 32), (1024, 32)),
+    # calculateLogicalShardShapeForSharding's comment
+    ((32, 32), (8, 8), None, (4, 4)),
+    ((65, 65), (8, 8), None, (9, 9)),
+]
+
+
+@pytest.mark.parametrize(("shape", "grid", "tile", "shard"), SHARDS)
+def test_shards(shape, grid, tile, shard):
+    assert ttnn(shape, grid=grid, tile=tile).shard_shape == shard
+
+
+INTERLEAVED = [
+    ((1, 1024), (32, 32), (32, 32)),
+    ((512, 512), (32, 32), (32, 128)),
+    ((32, 2049), (32, 32), (32, 64)),
+    ((1, 1024), None, (1, 16)),
+    ((512, 512), None, (1, 4096)),
+    ((32, 2049), None, (1, 1025)),
+]
+
+
+@pytest.mark.parametrize(("shape", "tile", "shard"), INTERLEAVED)
+def test_interleaved_shards(shape, tile, shard):
+    assert interleaved_shard_shape(shape, (8, 8), tile) == shard
+
+
+def test_cores_of_a_height_sharding_are_numbered_by_rows():
+    assert ttnn((13 * 32, 32), grid=(13, 1), tile=(32, 32)).core_ranges == (
+        ((0, 0), (7, 0)),
+        ((0, 1), (4, 1)),
+    )
+
+
+# -- brute force -------------------------------------------------------------------------------
+
+
+def up(n, to):
+    while n % to:
+        n += 1
+    return n
+
+
+def place(index, shape, grid, tile):
+    """Pad to tiles, collapse, divide by the grid, divide by the tile: one index, by loops."""
+    shape, index = (1,) * (2 - len(shape)) + shape, (0,) * (2 - len(shape)) + index
+    tile_sides = tile or (1, 1)
+    padded = [*shape[:-2], up(shape[-2], tile_sides[0]), up(shape[-1], tile_sides[1])]
+    row = rows = 0
+    for i, n in zip(index[:-1], padded[:-1], strict=True):
+        row = row * n + i
+        rows = (rows or 1) * n
+    cores, tiles, inner = [], [], []
+    for value, size, cores_along, side in zip(
+        (row, index[-1]), (rows, padded[-1]), grid, tile_sides, strict=True
+    ):
+        core, rest = divmod(value, up(size, cores_along) // cores_along)
+        cores.append(core)
+        tiles.append(rest // side)
+        inner.append(rest % side)
+    return (*cores, *tiles, *(inner if tile else ()))
+
+
+@st.composite
+def cases(draw):
+    rank = draw(st.integers(0, 4))
+    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=rank, max_size=rank)))
+    grid = (draw(st.integers(1, 4)), draw(st.integers(1, 3)))
+    tile = draw(st.sampled_from([None, (1, 2), (2, 4), (4, 4)]))
+    return shape, grid, tile
+
+
+@given(cases())
+def test_against_brute_force(case):
+    shape, grid, tile = case
+    layout = ttnn(shape, "int32", grid, tile)
+    seen = set()
+    for index in indices(shape):
+        where = layout.locate(index)
+        wanted = place(index, shape, grid, tile)
+        assert (*where.core, *where.local) == wanted
+        assert layout.logical_index(wanted) == index
+        # The seed's `stride` gives the row and the column of the plane.
+        flat = sum(i * s for i, s in zip(index, layout.stride, strict=True))
+        assert divmod(flat, layout.plane[1]) == layout.linear(*index)
+        seen.add(wanted)
+    assert {tuple(p) for p in np.argwhere(~layout.padding_mask()).tolist()} == seen
+    assert layout.physical_shape == layout.grid + layout.tile_counts + (tile or ())
+    assert all(0 < n <= g for n, g in zip(layout.grid_shape, grid, strict=True))
+    assert gl.parse(str(layout)) == layout == eval(repr(layout))
+    filled = layout.with_oob(7)
+    assert gl.parse(str(filled)) == filled == eval(repr(filled))
+
+
+EXAMPLES = {
+    "tiles first": ttnn((53, 63), "float32", (3, 2), (32, 32)),
+    "scalars": ttnn((3, 5, 7), "float32", (4, 2)),
+    "batches": ttnn((2, 3, 5, 7), "float32", (2, 1), (4, 4)),
+    "rank 1": ttnn((40,), "float32", (1, 2), (32, 32)),
+    "rank 0": ttnn((), "float32", tile=(32, 32)),
+    "nothing": ttnn((2, 0, 3), "float32", (2, 1), (32, 32)),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_runs(name):
+    layout = EXAMPLES[name]
+    x = np.arange(layout.size, dtype=np.float32).reshape(layout.shape)
+    for path in ("program", "gather"):
+        held = np.array(gl.pack(x, layout, path=path))
+        assert held.shape == layout.physical_shape
+        held[padding(layout)] = np.nan
+        np.testing.assert_array_equal(held, packed(x, layout, np.nan))
+        np.testing.assert_array_equal(gl.unpack(held, layout, path=path), x)
+    laid = gl.put(x, layout, gl.DeviceGrid((2, 4)))
+    np.testing.assert_array_equal(np.asarray(laid), x)
+    if x.ndim > 1 and x.size:
+        back = gl.relayout(laid, gl.GridLayout(x.shape, "float32", (2, 4)))
+        np.testing.assert_array_equal(np.asarray(gl.relayout(back, layout)), x)
+
+
+# -- the seed's TTNN section -------------------------------------------------------------------
+
+
+def test_terms():
+    layout = ttnn((2, 53, 63), grid=(3, 2), tile=(32, 32))
+    assert layout.stride == (64 * 64, 64, 1)
+    assert layout.plane == (128, 64)
+    assert layout.shard_shape == (43, 32)
+    assert layout.physical_shard_shape == (64, 32)
+    assert layout.tile_shape == (32, 32)
+    assert layout.grid_shape == (3, 2)
+    # 96 rows on 64 cores are shards of 2: 48 cores hold a part.
+    assert ttnn((96, 1), grid=(64, 1)).grid_shape == (48, 1)
+
+
+@given(cases())
+def test_mapping_from_the_compiler(case):
+    """What TTNN can express is placed alike, index by index; what it refuses is not."""
+    shape, grid, tile = case
+    layout = gl.GridLayout(shape, "float32", grid, tile)
+    same = layout.physical_shape == ttnn(shape, "float32", grid, tile).physical_shape and all(
+        layout.index_map(*index) == place(index, shape, grid, tile) for index in indices(shape)
+    )
+    try:
+        found = from_document(layout)
+    except gl.LayoutError:
+        assert not same
+    else:
+        assert same
+        assert found.physical_shape == layout.physical_shape
+
+
+def test_bumped_stride_is_tile_padding():
+    bumped = gl.GridLayout(
+        (2, 8, 32), grid=(1, 1), tile=(32, 32), linear="(d0, d1, d2) -> (d0 * 32 + d1, d2)"
+    )
+    assert from_document(bumped) == ttnn((2, 8, 32), tile=(32, 32))
+
+
+NOT_TTNN = [
+    (gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32)), "pads to tiles"),
+    (gl.GridLayout((2, 8, 32), grid=(1, 1), tile=(32, 32)), "pads to tiles"),
+    (gl.GridLayout((4, 4, 4), grid=(2, 2, 1), collapse=[]), "use lower_to_mesh"),
+    (gl.GridLayout((8, 8), tile=(4, 4), face=(2, 2)), "names no faces"),
+    (gl.GridLayout((8, 8), tile=(4,)), "rank 2"),
+    (gl.GridLayout((8, 8), memory_space="mmio"), "no TTNN buffer type"),
+    (ttnn((8, 8)), "not a document-model layout"),
+]
+
+
+@pytest.mark.parametrize(("layout", "rule"), NOT_TTNN)
+def test_what_ttnn_cannot_express(layout, rule):
+    with pytest.raises(gl.LayoutError, match=rule):
+        from_document(layout)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 64, 128), (4, 3, 64, 128), (6, 32, 64)])
+def test_mesh_of_planes(shape):
+    """Each device holds the same elements as before, its slice of the batch."""
+    layout = gl.GridLayout(shape, grid=(2, 2, 4), tile=(32, 32), collapse=[(1, -1)])
+    lowered = lower_to_mesh(layout)
+    assert (lowered.devices, lowered.layout.shape) == (2, (shape[0] // 2, *shape[1:]))
+    assert lowered.layout == ttnn((shape[0] // 2, *shape[1:]), grid=(2, 4), tile=(32, 32))
+    batch = lowered.layout.shape[0]
+    for d0 in range(shape[0]):
+        assert layout.locate((d0, *(0 for _ in shape[1:]))).core[0] == d0 // batch
+
+
+NOT_A_MESH = [
+    (gl.GridLayout((4, 4, 4), grid=(2, 2)), "grid of rank 3"),
+    (gl.GridLayout((4, 4, 4, 4), grid=(2, 2, 2), collapse=[(0, 2)]), "must leave d0"),
+    (gl.GridLayout((3, 4, 4), grid=(2, 2, 2), collapse=[]), "do not divide over 2 devices"),
+]
+
+
+@pytest.mark.parametrize(("layout", "rule"), NOT_A_MESH)
+def test_what_is_no_mesh_of_planes(layout, rule):
+    with pytest.raises(gl.LayoutError, match=rule):
+        lower_to_mesh(layout)
+
+
+# -- text and refusals -------------------------------------------------------------------------
+
+
+def test_text():
+    layout = gl.parse(TEXT)
+    assert isinstance(layout, TtnnLayout)
+    assert layout == ttnn((64, 128), "bfloat16", (2, 4), (32, 32))
+    assert str(layout) == TEXT
+    packed8 = ttnn((64, 128), "float32", (2, 4), (32, 32), tile_format="bfp_bf8")
+    assert packed8.bytes_per_core == 1088
+    assert gl.parse(str(packed8)) == packed8 == eval(repr(packed8))
+    dram = ttnn((64, 128), "uint32", tile=(32, 32), buffer_type="dram")
+    assert "tile<32x32, u32>, #ttnn.buffer_type<dram>" in str(dram)
+    assert gl.parse(str(dram)) == dram == eval(repr(dram))
+
+
+WRONG = [
+    ("-> (d0, d1)", "-> (d0, d1 * 2)", "column 39: the map .* does not follow"),
+    ("memref<1x1x", "memref<1x2x", "memref 1x2 does not follow .* 1x1 does"),
+    ("(3,1)", "(3,2)", "core ranges do not follow .*3,1"),
+    ("block_sharded", "height_sharded", "must be Mx1"),
+    ("<32x32, bf16>", "<32x32, f32>", "they must agree"),
+    ("<l1>", "<l9>", "buffer_type 'l9' is not one of"),
+    ("<2x4>", "<0x4>", "all >= 1"),
+    (">]>>>", ">]>", "expected '>'"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "rule"), WRONG)
+def test_wrong_text(old, new, rule):
+    assert old in TEXT
+    with pytest.raises(gl.LayoutError, match=rule):
+        gl.parse(TEXT.replace(old, new, 1))
+
+
+def test_the_compilers_aliasing_map_is_refused():
+    """tt-mlir's ttnn_height_sharded_translation.mlir steps 32 rows over 384."""
+    text = (
+        "tensor<2x384x32xbf16, #ttnn.ttnn_layout<(d0, d1, d2) -> (d0 * 32 + d1, d2), <1x1>, "
+        "memref<24x1x!ttcore.tile<32x32, bf16>, #ttnn.buffer_type<l1>>, <interleaved>>>"
+    )
+    with pytest.raises(gl.LayoutError, match=r"does not follow.*d0 \* 384 \+ d1"):
+        gl.parse(text)
+
+
+@given(st.integers(0, len(TEXT)), st.text("<>[]()x0123456789, =!#:-", max_size=3))
+def test_damaged_text_is_a_layout_or_an_error(at, new):
+    try:
+        layout = gl.parse(TEXT[:at] + new + TEXT[at + len(new) // 2 :])
+    except gl.LayoutError:
+        return
+    assert gl.parse(str(layout)) == layout
+
+
+BAD = [
+    ({"grid": (2,)}, "rank 2"),
+    ({"grid": (2, True)}, "whole numbers"),
+    ({"grid": (2, 2), "memory_layout": "interleaved"}, "must be 1x1"),
+    ({"grid": (2, 2), "memory_layout": "block_sharded", "buffer_type": "dram"}, "illegal in dram"),
+    ({"grid": (2, 1), "buffer_type": "system_memory"}, "interleaved on grid 1x1"),
+    ({"grid": (2, 2), "memory_layout": "height_sharded"}, r"must be Mx1, \(4, 1\)"),
+    ({"grid": (2, 2), "memory_layout": "width_sharded"}, r"must be 1xM, \(1, 4\)"),
+    ({"memory_layout": "sharded"}, "not one of interleaved"),
+    ({"buffer_type": 3}, "not one of l1"),
+    ({"tile": (32, 32, 32)}, "rank 2"),
+    ({"tile": (0, 32)}, "all >= 1"),
+    ({"tile": (16, 16), "tile_format": "bfp_bf8"}, "needs tile"),
+    ({"shape": (-1, 2)}, ">= 0"),
+    ({"shape": None}, "sequence"),
+]
+
+
+@pytest.mark.parametrize(("bad", "rule"), BAD)
+def test_refusals(bad, rule):
+    with pytest.raises(gl.LayoutError, match=rule):
+        ttnn(**{"shape": (64, 64), **bad})
