@@ -27,7 +27,7 @@ Evaluate = Callable[[Context, core.ClosedJaxpr, Sequence[Any]], list[Any]]
 def scan(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) -> list[Any]:
     """`lax.scan`: the carry keeps its layouts, slices of what is scanned lie in place."""
     p = eqn.params
-    first, second = p["num_consts"], p["num_consts"] + p["num_carry"]
+    first, second = _parts(eqn)
     consts, carry, scanned = values[:first], values[first:second], values[second:]
     carry = [_made(ctx, value) for value in carry]
     scanned = [_scanned(ctx, value) for value in scanned]
@@ -55,6 +55,17 @@ def scan(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) -> l
     _add(ctx, own, p["length"])
     outs = [_dressed(a, like) for a, like in zip(final, carry, strict=True)]
     return outs + [_stacked(ctx, a, like) for a, like in zip(rows, stacked, strict=True)]
+
+
+def _parts(eqn: Any) -> tuple[int, int]:
+    """How many operands of a scan are constants, and how many those and the carry are."""
+    p = eqn.params
+    if "ft_in" not in p:  # JAX 0.10
+        return p["num_consts"], p["num_consts"] + p["num_carry"]
+    # Its own kind of tree: (constants, carry, scanned). The leaves of the first two are counted.
+    consts, carry, _ = p["ft_in"].unpack()
+    count = len(consts.vals)
+    return count, count + len(carry.vals)
 
 
 def while_(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) -> list[Any]:
