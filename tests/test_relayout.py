@@ -32,9 +32,20 @@ def collectives(text):
                 np.prod([int(n) for n in dims.split(",") if n])
                 for dims in re.findall(r"\w+\[([\d,]*)\]", match[1])
             ]
-            group = len(re.search(r"replica_groups=\{\{([\d,]+)\}", line)[1].split(","))
+            group = group_size(line)
             found.append((match[2], int(sum(sizes)) * (group - 1) // group))
     return found
+
+
+def group_size(line):
+    """How many devices take part, in each of the ways in which XLA writes it."""
+    if match := re.search(r"replica_groups=\{\{([\d,]+)\}", line):
+        return len(match[1].split(","))
+    if match := re.search(r"replica_groups=\[\d+,(\d+)\]<=", line):
+        return int(match[1])
+    match = re.search(r"replica_groups=mesh\[(.*?)\] ?\{(.*?)\}", line)
+    sizes = dict(re.findall(r"'(\w+)'=(\d+)", match[1]))
+    return int(np.prod([int(sizes[name]) for name in re.findall(r"'(\w+)'", match[2])]))
 
 
 def holders(layout, device):
