@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from gridlayout import sophon, tenstorrent
+from gridlayout import megengine, mli, sophon, tenstorrent, xla
 from gridlayout.affine import AffineExpr, AffineMap
 from gridlayout.affine_solve import AffineSet
 from gridlayout.errors import LayoutError
@@ -68,6 +68,8 @@ __all__ = [
     "Report",
     "emulate_devices",
     "from_physical",
+    "megengine",
+    "mli",
     "nn",
     "numpy",
     "on_grid",
@@ -80,6 +82,7 @@ __all__ = [
     "tenstorrent",
     "unpack",
     "with_layout",
+    "xla",
 ]
 
 

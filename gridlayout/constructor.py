@@ -16,10 +16,14 @@ from gridlayout.errors import LayoutError
 
 # module: what its texts may call, and the constants that they may name.
 _NAMES: dict[str, tuple[str, ...]] = {
+    "tenstorrent": ("tensor_layout",),
     "sophon": (
         *("local", "matrix", "system", "Chip"),
         *("BM1684", "BM1684X", "BM1688", "BM1690"),
     ),
+    "megengine": ("format", "strided"),
+    "mli": ("tensor",),
+    "xla": ("layout",),
 }
 
 

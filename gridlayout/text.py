@@ -18,6 +18,7 @@ from gridlayout.constructor import read_call, starts_call
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
 from gridlayout.reader import Reader
+from gridlayout.xla_text import read_type, starts_type
 
 if TYPE_CHECKING:
     from gridlayout.grid_layout import GridLayout
@@ -49,7 +50,13 @@ def parse(text: str) -> Layout:
         if not isinstance(found, Layout):
             reader.fail(f"{text.strip()[:48]!r} is no layout")
         return found
-    reader.fail("no known layout starts here; known: tensor<..., #ttcore.metal_layout<...>>")
+    if starts_type(text):
+        return read_type(reader)
+    reader.fail(
+        "no known layout starts here; known: tensor<..., #ttcore.metal_layout<...>>, "
+        "tensor<..., #ttnn.ttnn_layout<...>>, f32[3,5]{1,0:T(2,2)}, and constructor calls such as "
+        "sophon.local(...)"
+    )
 
 
 def _reader_of(text: str) -> Callable[[Reader], Layout]:

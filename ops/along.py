@@ -147,7 +147,7 @@ def _home(ctx: Context, found: GridArray, first: Any, axes: Shape) -> GridArray:
     layout = v.layout_of(first)
     if isinstance(first, GridArray) and first.ndim == found.ndim and without(first.layout, axes):
         layout = first.layout.replace(shape=found.shape, oob=None)  # type: ignore[attr-defined]
-    elif isinstance(first, GridArray) and without(first.layout, axes):
+    elif axes and isinstance(first, GridArray) and without(first.layout, axes):
         return found
     elif layout is None or layout.shape != found.shape or layout.is_scatter:
         layout = ctx.choose(found.shape, found.dtype, layout)

@@ -1,0 +1,386 @@
+"""XLA: tiled layouts, `f32[3,5]{1,0:T(2,2)}` (seed 002).
+
+The dims of an array in physical order, the major first, are `minor_to_major` backward. A tile
+names the minor ones of them: each is padded to a multiple of its tile, split in (number of tiles,
+index in the tile), and the tile dims become the minor ones. Further tiles do the same to what is
+there then, so that they may reach across tiles. `*` joins a dim to the next minor one before.
+
+The physical shape is that of the last step, and the buffer is row-major over it: the offset of an
+element is the document's linear index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
+
+from gridlayout import dtypes
+from gridlayout.constructor import call_text
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout, Shape, as_shape
+from gridlayout.steps import Walk
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+__all__ = ["COMBINE", "ELEMENT_TYPES", "XlaLayout", "from_jax", "layout", "tpu_tiles"]
+
+COMBINE = -1  # in a tile: the document's asterisk
+ELEMENT_TYPES: dict[str, str] = {
+    "pred": "bool",
+    **{f"{kind[0]}{n}": f"{kind}{n}" for kind in ("uint",) for n in (4, 8, 16, 32, 64)},
+    **{f"s{n}": f"int{n}" for n in (4, 8, 16, 32, 64)},
+    **{"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"},
+    **{"c64": "complex64", "c128": "complex128"},
+    **{"f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2"},
+}
+_NAMES = {dtype: name for name, dtype in ELEMENT_TYPES.items()}
+_INDEX_TYPES = ("u8", "u16", "u32", "u64")
+Tiles = tuple[Shape, ...]
+
+
+def layout(
+    shape: Sequence[int],
+    dtype: DTypeLike = "float32",
+    minor_to_major: Sequence[int] | None = None,
+    tiles: Sequence[Sequence[int]] = (),
+    *,
+    tail_alignment: int = 1,
+    index_type: str | None = None,
+    pointer_type: str | None = None,
+    element_bits: int = 0,
+    memory_space: int = 0,
+    splits: Sequence[tuple[int, Sequence[int]]] = (),
+    metadata_bytes: int = 0,
+    oob: Any = None,
+) -> XlaLayout:
+    """An array as XLA lays it out (seed 002).
+
+    minor_to_major: the dims, the minor first; by default the last dim is. tiles: one after another,
+    each over the minor physical dims; `COMBINE` (-1) for `*`. The other fields of a layout's text:
+    tail_alignment (L): the buffer's elements are a multiple of it. index_type and pointer_type
+    (`#`, `*`): kept and printed. element_bits (E): bits an element takes, 0 for the type's own.
+    memory_space (S), splits (SC): (dim, indices where it is split); metadata_bytes (M): bytes in
+    front of the data; these three are kept and printed. `LayoutError` for what contradicts itself.
+
+    >>> x = layout((3, 5), "float32", tiles=[(2, 2)])
+    >>> print(x, x.physical_shape, x.locate((2, 3)).offset, x.nbytes)
+    f32[3,5]{1,0:T(2,2)} (2, 3, 2, 2) 17 96
+    """
+    return XlaLayout(
+        shape,
+        dtype,
+        minor_to_major,
+        tiles,
+        tail_alignment=tail_alignment,
+        index_type=index_type,
+        pointer_type=pointer_type,
+        element_bits=element_bits,
+        memory_space=memory_space,
+        splits=splits,
+        metadata_bytes=metadata_bytes,
+        oob=oob,
+    )
+
+
+class XlaLayout(Layout):
+    """A tiled layout; made by `gl.xla.layout` and `gl.parse`."""
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: DTypeLike,
+        minor_to_major: Sequence[int] | None,
+        tiles: Sequence[Sequence[int]],
+        *,
+        tail_alignment: int,
+        index_type: str | None,
+        pointer_type: str | None,
+        element_bits: int,
+        memory_space: int,
+        splits: Sequence[tuple[int, Sequence[int]]],
+        metadata_bytes: int,
+        oob: Any,
+    ) -> None:
+        shape = as_shape(shape, "shape")
+        element = dtypes.as_dtype(dtype)
+        self.minor_to_major: Shape = _permutation(minor_to_major, len(shape))
+        self.tiles: Tiles = tuple(_tile(tile) for tile in _sequence(tiles, "tiles"))
+        self.tail_alignment: int = _count(tail_alignment, "tail_alignment (L)", 1)
+        self.index_type: str | None = _index_type(index_type, "index_type (#)")
+        self.pointer_type: str | None = _index_type(pointer_type, "pointer_type (*)")
+        self.element_bits: int = _count(element_bits, "element_bits (E)", 0)
+        self.memory_space: int = _count(memory_space, "memory_space (S)", 0)
+        self.splits: tuple[tuple[int, Shape], ...] = _splits(splits, shape)
+        self.metadata_bytes: int = _count(metadata_bytes, "metadata_bytes (M)", 0)
+        walk = Walk(shape)
+        order = list(reversed(self.minor_to_major))
+        for tile in self.tiles:
+            order = _tiled(walk, order, tile)
+        super().__init__(shape, element, walk.steps, order, oob=oob)
+
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            *(self.shape, self.dtype, self.minor_to_major, self.tiles, repr(self.oob)),
+            *self._fields().values(),
+        )
+
+    def _fields(self) -> dict[str, Any]:
+        """What a text says beside the dims and the tiles, by constructor argument."""
+        return {
+            "tail_alignment": self.tail_alignment,
+            "index_type": self.index_type,
+            "pointer_type": self.pointer_type,
+            "element_bits": self.element_bits,
+            "memory_space": self.memory_space,
+            "splits": self.splits,
+            "metadata_bytes": self.metadata_bytes,
+        }
+
+    def __repr__(self) -> str:
+        plain = _plain_fields()
+        fields = {name: v for name, v in self._fields().items() if v != plain[name]}
+        if self.oob is not None:
+            fields["oob"] = self.oob
+        arguments = (self.shape, self.dtype.name, self.minor_to_major, self.tiles)
+        return call_text("xla.layout", *arguments, **fields)
+
+    def __str__(self) -> str:
+        """The canonical text of the type; the constructor call where it can't say all."""
+        if self.oob is not None or self.dtype.name not in _NAMES:
+            return repr(self)
+        dims = ",".join(map(str, self.shape))
+        inside = ",".join(map(str, self.minor_to_major))
+        fields = self._text_fields()
+        braces = f"{{{inside}{':' if fields else ''}{fields}}}"
+        return f"{_NAMES[self.dtype.name]}[{dims}]{braces if inside or fields else ''}"
+
+    def _text_fields(self) -> str:
+        tiles = "".join(
+            f"({','.join('*' if n == COMBINE else str(n) for n in tile)})" for tile in self.tiles
+        )
+        splits = "".join(f"({d}:{','.join(map(str, at))})" for d, at in self.splits)
+        return "".join(
+            (
+                f"T{tiles}" if tiles else "",
+                f"L({self.tail_alignment})" if self.tail_alignment != 1 else "",
+                f"#({self.index_type})" if self.index_type else "",
+                f"*({self.pointer_type})" if self.pointer_type else "",
+                f"E({self.element_bits})" if self.element_bits else "",
+                f"S({self.memory_space})" if self.memory_space else "",
+                f"SC{splits}" if splits else "",
+                f"M({self.metadata_bytes})" if self.metadata_bytes else "",
+            )
+        )
+
+    def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
+        """The same layout of another element type, whose own bits an element then takes."""
+        return super().with_dtype(dtype, oob)._changed(element_bits=0)
+
+    # -- sizes ---------------------------------------------------------------------------------
+
+    @property
+    def stored_bits(self) -> int:
+        """Bits that one element takes: E, or the type's own, a byte at least."""
+        return self.element_bits or max(dtypes.bits(self.dtype), 8)
+
+    @property
+    def bytes_per_core(self) -> int:
+        """Bytes of the buffer: all tiles whole, and a multiple of the tail alignment."""
+        return self._bytes(prod(self.physical_shape))
+
+    def _bytes(self, elements: int) -> int:
+        elements = -(-elements // self.tail_alignment) * self.tail_alignment
+        return -(-elements * self.stored_bits // 8)
+
+    def _byte(self, offset: int) -> int | None:
+        return offset * self.stored_bits // 8
+
+    @property
+    def first_tile_bytes(self) -> int:
+        """The bytes by XLA's own size functions, which look at the first tile only.
+
+        The document's number is `nbytes`; they differ where a later tile pads: f32[6,6] in tiles
+        (4,4)(3,1) is 256 bytes here, 384 by the document.
+        """
+        return self._bytes(
+            prod(layout(self.shape, self.dtype, self.minor_to_major, self.tiles[:1]).physical_shape)
+        )
+
+    @property
+    def expansion_factor(self) -> float:
+        """Bytes of the buffer by bytes of the elements alone; 1.0 for a tensor without elements.
+
+        >>> layout((3, 5), "bfloat16", tiles=[(8, 128), (2, 1)]).expansion_factor
+        68.26666666666667
+        """
+        dense = self.size * self.stored_bits / 8
+        return self.nbytes / dense if dense else 1.0
+
+    # -- JAX -----------------------------------------------------------------------------------
+
+    def to_jax(self) -> Any:
+        """The `jax.experimental.layout.Layout` of the same order and tiles.
+
+        `LayoutError` for what that class does not hold: combined dims, and other fields than E.
+        """
+        # JAX only to make its own object: describing a layout needs none.
+        from jax.experimental.layout import Layout as JaxLayout
+
+        if any(COMBINE in tile for tile in self.tiles):
+            raise LayoutError(f"{self}: jax.experimental.layout.Layout has no combined dims (*)")
+        sub_byte = self.element_bits if self.element_bits < 8 else 0
+        held = {"element_bits": sub_byte}
+        if {**self._fields(), **held} != {**_plain_fields(), **held} or sub_byte != (
+            self.element_bits
+        ):
+            raise LayoutError(
+                f"{self}: jax.experimental.layout.Layout holds order, tiles and E below 8 bits only"
+            )
+        return JaxLayout(
+            tuple(reversed(self.minor_to_major)),
+            self.tiles or None,
+            sub_byte_element_size_in_bits=sub_byte,
+        )
+
+
+def _plain_fields() -> dict[str, Any]:
+    """The fields of a text that says nothing but dims and tiles."""
+    return {
+        **{"tail_alignment": 1, "index_type": None, "pointer_type": None, "element_bits": 0},
+        **{"memory_space": 0, "splits": (), "metadata_bytes": 0},
+    }
+
+
+def from_jax(jax_layout: Any, shape: Sequence[int], dtype: DTypeLike) -> XlaLayout:
+    """The layout of a `jax.experimental.layout.Layout`, for an array of `shape` and `dtype`.
+
+    >>> from jax.experimental.layout import Layout
+    >>> print(from_jax(Layout((1, 0), ((8, 128),)), (3, 5), "float32"))
+    f32[3,5]{0,1:T(8,128)}
+    """
+    try:
+        order, tiles = jax_layout.major_to_minor, jax_layout.tiling
+    except AttributeError:
+        raise LayoutError(
+            f"{type(jax_layout).__name__} is no jax.experimental.layout.Layout: it has no "
+            "major_to_minor and tiling"
+        ) from None
+    bits = getattr(jax_layout, "sub_byte_element_size_in_bits", 0)
+    return layout(shape, dtype, tuple(reversed(tuple(order))), tiles or (), element_bits=bits)
+
+
+def tpu_tiles(shape: Sequence[int], dtype: DTypeLike) -> Tiles:
+    """The tiles that TPU programs usually have for an array of this shape, the last dim minor.
+
+    Rank 2 and more: (8, 128), with fewer rows (4, 2, 1) where the second-minor dim is that small;
+    types of 16 and 8 bits then put 2 and 4 rows in one 32-bit word by a second tile, (2, 1) or
+    (4, 1), and have that many rows at least. Rank 1 and 0: from 128 to 1024 elements, the next
+    power of two; smaller types again by words, (128)(2, 1). That is a convention read off compiled
+    programs, not a rule of the document: the compiler may choose otherwise. `LayoutError` for
+    types of 64 bits and of less than 8, which it does not cover.
+
+    >>> tpu_tiles((300, 300), "bfloat16"), tpu_tiles((3, 300), "float32"), tpu_tiles((7,), "int32")
+    (((8, 128), (2, 1)), ((4, 128),), ((128,),))
+    """
+    shape, element = as_shape(shape, "shape"), dtypes.as_dtype(dtype)
+    bits = dtypes.bits(element)
+    if bits not in (8, 16, 32):
+        raise LayoutError(f"tpu_tiles: {element.name} has {bits} bits; 8, 16 and 32 are covered")
+    packed = 32 // bits
+    words: Tiles = ((packed, 1),) if packed > 1 else ()
+    if len(shape) < 2:
+        count = min(max(128, _power_of_two(prod(shape))), 1024)
+        return ((count,), (128,), *words) if words else ((count,),)
+    return ((min(max(packed, _power_of_two(shape[-2])), 8), 128), *words)
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << max(n - 1, 0).bit_length()
+
+
+# -- steps and checks ------------------------------------------------------------------------------
+
+
+def _tiled(walk: Walk, order: list[int], tile: Shape) -> list[int]:
+    """The axes, the major first, after one tile over the minor ones."""
+    while len(order) < len(tile):  # a tile of higher rank than the array: dims of extent 1 in front
+        order = [walk.unit(), *order]
+    head, tail = order[: len(order) - len(tile)], order[len(order) - len(tile) :]
+    counts, inner, joined = [], [], []
+    for axis, size in zip(tail, tile, strict=True):
+        joined.append(axis)
+        if size == COMBINE:
+            continue
+        whole, joined = walk.join(joined), []
+        number = -(-walk.extent[whole] // size)
+        count, rest = walk.split(walk.resize(whole, number * size), (number, size))
+        counts.append(count)
+        inner.append(rest)
+    return [*head, *counts, *inner]
+
+
+def _sequence(value: Any, what: str) -> tuple[Any, ...]:
+    if isinstance(value, str):
+        raise LayoutError(f"{what} {value!r} must be a sequence")
+    try:
+        return tuple(value)
+    except TypeError:
+        raise LayoutError(f"{what} {value!r} must be a sequence") from None
+
+
+def _count(value: Any, what: str, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**62:
+        raise LayoutError(f"{what} {value!r} must be a whole number >= {least}")
+    return value
+
+
+def _permutation(minor_to_major: Any, rank: int) -> Shape:
+    if minor_to_major is None:
+        return tuple(reversed(range(rank)))
+    order = as_shape(_sequence(minor_to_major, "minor_to_major"), "minor_to_major")
+    if sorted(order) != list(range(rank)):
+        raise LayoutError(
+            f"minor_to_major {order} must name each of the {rank} dims once: it is a permutation "
+            f"of {tuple(range(rank))}"
+        )
+    return order
+
+
+def _tile(tile: Any) -> Shape:
+    sizes = _sequence(tile, "tile")
+    if not sizes:
+        raise LayoutError("a tile must have at least one dim; leave it out instead")
+    plain = as_shape([1 if n == COMBINE and type(n) is int else n for n in sizes], "tile")
+    if 0 in plain:
+        raise LayoutError(f"tile {tuple(sizes)} must hold numbers >= 1, or -1 for * (combine)")
+    if sizes[-1] == COMBINE:
+        raise LayoutError(f"tile {tuple(sizes)}: the minor dim has no dim to be combined with (*)")
+    return tuple(COMBINE if n == COMBINE else m for n, m in zip(sizes, plain, strict=True))
+
+
+def _index_type(name: Any, what: str) -> str | None:
+    if name is not None and name not in _INDEX_TYPES:
+        raise LayoutError(f"{what} {name!r} is not one of {', '.join(_INDEX_TYPES)}")
+    return name
+
+
+def _splits(splits: Any, shape: Shape) -> tuple[tuple[int, Shape], ...]:
+    found = []
+    for pair in _sequence(splits, "splits (SC)"):
+        try:
+            d, at = pair
+        except (TypeError, ValueError):
+            raise LayoutError(f"splits (SC) {pair!r} must be a pair (dim, indices)") from None
+        d, at = _count(d, "splits (SC): dim", 0), as_shape(at, "splits (SC): indices")
+        if d >= len(shape):
+            raise LayoutError(f"splits (SC): dim {d} is outside the rank {len(shape)}")
+        if not at or list(at) != sorted(set(at)) or not 0 < at[0] <= at[-1] < max(shape[d], 1):
+            raise LayoutError(
+                f"splits (SC) of dim {d} at {at} must be increasing, inside (0, {shape[d]})"
+            )
+        found.append((d, at))
+    if len({d for d, _ in found}) != len(found):
+        raise LayoutError(f"splits (SC) {tuple(found)} name a dim twice")
+    return tuple(found)

@@ -1,0 +1,341 @@
+"""XLA's tiled layouts (seed 002): against the document, and against XLA itself."""
+
+import itertools
+import json
+import subprocess
+import sys
+from math import prod
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from jax.experimental.layout import Format
+from jax.experimental.layout import Layout as JaxLayout
+from jax.sharding import SingleDeviceSharding
+from laid_out import indices, packed, poison
+
+import gridlayout as gl
+from gridlayout import xla
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "xla.json").read_text())
+
+
+# -- the document, read by hand --------------------------------------------------------------------
+
+
+def linear_index(index, shape, order, tiles):
+    """ "Linear index formula for tiling", "Repeated tiling", "Combining dimensions", one number.
+
+    order: the dims, the major first. Also gives the size of the buffer.
+    """
+    e, d = [index[k] for k in order], [shape[k] for k in order]
+    for tile in tiles:
+        while len(d) < len(tile):
+            e, d = [0, *e], [1, *d]
+        first = len(d) - len(tile)
+        # An asterisk: the dim goes, and the next minor one's bound is multiplied by its own.
+        for k in range(len(tile)):
+            if tile[k] == -1:
+                e[first + k + 1] += e[first + k] * d[first + k + 1]
+                d[first + k + 1] *= d[first + k]
+        keep = [k for k in range(len(tile)) if tile[k] != -1]
+        t = [tile[k] for k in keep]
+        et, dt = [e[first + k] for k in keep], [d[first + k] for k in keep]
+        e = e[:first] + [x // n for x, n in zip(et, t, strict=True)]
+        e += [x % n for x, n in zip(et, t, strict=True)]
+        d = d[:first] + [-(-x // n) for x, n in zip(dt, t, strict=True)] + t
+    position = 0
+    for x, n in zip(e, d, strict=True):
+        position = position * n + x
+    return position, prod(d)
+
+
+@st.composite
+def tiled(draw):
+    rank = draw(st.integers(0, 4))
+    shape = tuple(draw(st.lists(st.integers(1, 6), min_size=rank, max_size=rank)))
+    order = tuple(draw(st.permutations(range(rank))))
+    tiles, wide = [], rank
+    for _ in range(draw(st.integers(0, 3))):
+        size = draw(st.integers(1, max(min(wide + 1, 5), 1)))
+        tile = draw(st.lists(st.sampled_from([1, 2, 3, 4, -1]), min_size=size, max_size=size))
+        tile[-1] = abs(tile[-1])
+        tiles.append(tuple(tile))
+        wide = max(wide, size) + sum(n != -1 for n in tile) - sum(n == -1 for n in tile)
+    found = xla.layout(shape, "int32", order[::-1], tiles)
+    assume(prod(found.physical_shape) <= 3000)
+    return found, order
+
+
+@given(tiled())
+@settings(max_examples=400)
+def test_every_element_lies_where_the_formula_says(case):
+    layout, order = case
+    for index in indices(layout.shape):
+        position, size = linear_index(index, layout.shape, order, layout.tiles)
+        where = layout.locate(index)
+        assert (where.core, where.offset, where.byte) == ((), position, 4 * position)
+        assert layout.nbytes == 4 * size
+        assert layout.logical_index(where.local) == index
+    assert gl.parse(str(layout)) == layout
+    assert eval(repr(layout), {"xla": xla}) == layout
+
+
+@given(tiled())
+@settings(max_examples=25)
+def test_data_goes_there_and_back(case):
+    layout, _ = case
+    x = np.arange(1, 1 + layout.size, dtype=np.int32).reshape(layout.shape)
+    physical = packed(x, layout, 0)
+    for path in ("program", "gather"):
+        np.testing.assert_array_equal(gl.pack(x, layout, path=path), physical)
+        found = gl.unpack(packed(x, layout, poison("int32")), layout, path=path)
+        np.testing.assert_array_equal(found, x)
+    np.testing.assert_array_equal(layout.padding_mask(), physical == 0)
+
+
+# -- worked numbers --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", GOLDEN["linear_index"], ids=lambda case: case["shape"])
+def test_golden_linear_index(case):
+    layout = gl.parse(case["shape"])
+    if "index" in case:
+        assert layout.locate(case["index"]).offset == case["position"]
+    if "whole_map" in case:
+        found = [layout.locate(index).offset for index in indices(layout.shape)]
+        assert np.reshape(found, layout.shape).tolist() == case["whole_map"]
+    if "holes" in case:
+        assert layout.padding_mask().sum() == case["holes"]
+        assert layout.padding_mask().size == case["buffer"]
+    if "equals" in case:
+        assert list(layout.physical_shape) == case["tiled_shape"]
+        assert layout.locate([n - 1 for n in layout.shape]).offset == case["last_element"]
+        joined = gl.parse(case["equals"])
+        for index in itertools.islice(indices(layout.shape), 0, None, 97):
+            row = (index[0] * 7 + index[1]) * 8 + index[2]
+            same = joined.locate((row, index[3] * 10 + index[4]))
+            assert layout.locate(index).offset == same.offset
+
+
+@pytest.mark.parametrize("text", GOLDEN["padded_bytes"])
+def test_golden_padded_bytes(text):
+    assert gl.parse(text).nbytes == GOLDEN["padded_bytes"][text]
+
+
+@pytest.mark.parametrize("text", GOLDEN["text_round_trips"])
+def test_golden_texts(text):
+    layout = gl.parse(text)
+    assert str(layout) == text
+    assert gl.parse(str(layout)) == layout
+
+
+@pytest.mark.parametrize("text", GOLDEN["text_errors"])
+def test_golden_text_errors(text):
+    with pytest.raises(gl.LayoutError, match=r"^column \d+: "):
+        gl.parse(text)
+
+
+def test_the_golden_note_on_later_tiles():
+    layout = gl.parse("f32[6,6]{1,0:T(4,4)(3,1)}")
+    assert (layout.nbytes, layout.first_tile_bytes) == (384, 256)
+
+
+# -- XLA itself ------------------------------------------------------------------------------------
+
+READ_AND_PRINT = """
+import sys
+from jaxlib import _hlo
+for text in sys.stdin.read().splitlines():
+    module = f"HloModule m\\n\\nENTRY e {{\\n  ROOT p = {text} parameter(0)\\n}}\\n"
+    line = [l for l in _hlo.hlo_module_from_text(module).to_string().splitlines() if "ROOT" in l][0]
+    print(line.split("= ")[1].split(" parameter")[0])
+"""
+
+
+def test_texts_are_printed_as_xla_prints_them():
+    rng = np.random.default_rng(0)
+    texts = []
+    for _ in range(300):
+        rank = int(rng.integers(0, 5))
+        shape = ",".join(map(str, rng.integers(1, 40, rank)))
+        order = ",".join(map(str, rng.permutation(rank)))
+        fields = ""
+        if rank and rng.random() < 0.8:
+            for _ in range(int(rng.integers(1, 3))):
+                size = int(rng.integers(1, rank + 1))
+                tile = [str(n) for n in rng.integers(1, 9, size)]
+                tile[0] = "*" if size > 1 and rng.random() < 0.3 else tile[0]
+                fields += f"({','.join(tile)})"
+            fields = f"T{fields}"
+        for choice in (["L(64)", "L(1)"], ["#(u32)"], ["*(u16)"], ["E(32)", "E(0)"]):
+            fields += str(rng.choice(choice)) if rng.random() < 0.3 else ""
+        for choice in (["S(5)", "S(0)"], ["M(16)"]):
+            fields += str(rng.choice(choice)) if rng.random() < 0.3 else ""
+        kinds = ["f32", "bf16", "s8", "pred", "u16", "f8e4m3fn", "s4", "f64", "c64"]
+        element = str(rng.choice(kinds[:4] if "E(32)" in fields else kinds))
+        texts.append(f"{element}[{shape}]{{{order}:{fields}}}" if rank else f"{element}[]")
+    # XLA's parser aborts the process on some bad text, so it has one of its own.
+    run = subprocess.run(
+        [sys.executable, "-c", READ_AND_PRINT],
+        input="\n".join(texts),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [str(gl.parse(text)) for text in texts] == run.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "order", "tiles"),
+    [
+        ((3, 5), "float32", (0, 1), ((2, 2),)),
+        ((9, 130), "float32", (1, 0), ((8, 128),)),
+        ((3, 5), "bfloat16", (0, 1), ((8, 128), (2, 1))),
+        ((2, 3, 100), "int8", (2, 0, 1), ((8, 128), (4, 1))),
+        ((7,), "float32", (0,), ((1024,),)),
+        ((6, 6), "bool", (0, 1), ((4, 4),)),
+        ((6, 6), "float32", (0, 1), ((4, 4), (3, 1))),
+        ((5, 3), "float32", (0, 1), ((4,),)),
+        ((0, 5), "float32", (0, 1), ((8, 128),)),
+    ],
+)
+def test_sizes_are_those_of_arrays_in_that_layout(shape, dtype, order, tiles):
+    theirs = Format(JaxLayout(order, tiles), SingleDeviceSharding(jax.devices()[0]))
+    array = jax.device_put(jnp.zeros(shape, dtype), theirs)
+    ours = xla.from_jax(array.format.layout, shape, dtype)
+    assert ours.first_tile_bytes == array.on_device_size_in_bytes()
+    assert ours.to_jax() == theirs.layout
+    assert ours.minor_to_major == tuple(reversed(order))
+
+
+# -- queries ---------------------------------------------------------------------------------------
+
+
+def test_expansion_factor():
+    assert gl.parse("f32[8,128]{1,0:T(8,128)}").expansion_factor == 1.0
+    assert gl.parse("f32[9,129]{1,0:T(8,128)}").expansion_factor == 16 * 256 / (9 * 129)
+    assert gl.parse("f32[0,5]{1,0:T(8,128)}").expansion_factor == 1.0
+    assert gl.parse("f32[1000,1]{1,0:T(8,128)}").expansion_factor == 128
+
+
+def test_elements_of_other_sizes():
+    assert gl.parse("pred[8,8]{1,0:E(32)}").nbytes == 256
+    assert gl.parse("pred[8,8]{1,0:E(32)}").locate((0, 3)).byte == 12
+    assert gl.parse("s4[8,8]{1,0}").nbytes == 64  # a byte each, unless the text packs them
+    assert gl.parse("s4[8,8]{1,0:E(4)}").nbytes == 32
+    assert gl.parse("f32[4]{0:L(100)}").nbytes == 400
+    assert gl.parse("f32[101]{0:L(100)}").nbytes == 800
+
+
+def test_tiles_of_higher_rank_than_the_array():
+    assert gl.parse("f32[]{:T(128)}").nbytes == 512
+    assert gl.parse("f32[7]{0:T(8,128)}").physical_shape == (1, 1, 8, 128)
+
+
+@pytest.mark.parametrize(
+    ("text", "tiles"),
+    [
+        ("f32[300,300]", ((8, 128),)),
+        ("bf16[300,300]", ((8, 128), (2, 1))),
+        ("s8[300,300]", ((8, 128), (4, 1))),
+        ("f32[5,300]", ((8, 128),)),
+        ("f32[3,300]", ((4, 128),)),
+        ("f32[2,300]", ((2, 128),)),
+        ("f32[1,300]", ((1, 128),)),
+        ("bf16[1,300]", ((2, 128), (2, 1))),
+        ("s8[2,300]", ((4, 128), (4, 1))),
+        ("f32[4,1,300]", ((1, 128),)),
+        ("s32[7]", ((128,),)),
+        ("f32[300]", ((512,),)),
+        ("f32[5000]", ((1024,),)),
+        ("bf16[5000]", ((1024,), (128,), (2, 1))),
+        ("f32[]", ((128,),)),
+    ],
+)
+def test_tpu_tiles(text, tiles):
+    plain = gl.parse(text)
+    assert xla.tpu_tiles(plain.shape, plain.dtype) == tiles
+    padded = xla.layout(plain.shape, plain.dtype, tiles=tiles)
+    assert padded.nbytes >= plain.nbytes
+
+
+def test_facts_and_types_change_alone():
+    layout = gl.parse("bf16[4,8]{1,0:T(2,4)(2,1)E(32)}")
+    assert str(layout.with_dtype("float32")) == "f32[4,8]{1,0:T(2,4)(2,1)}"
+    known = layout.with_oob(float("-inf"))
+    assert str(known).startswith("xla.layout(")  # XLA's text can't say it
+    assert gl.parse(str(known)) == known
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+TEXTS = {
+    "f32[4,4]{1,1}": "must name each of the 2 dims once",
+    "f32[4,4]{0}": "must name each of the 2 dims once",
+    "f32[4,4]{2,1}": "must name each of the 2 dims once",
+    "f32[4,4]{1,0:T(2,*)}": "no dim to be combined with",
+    "f32[4,4]{1,0:T()}": "at least one dim",
+    "f32[4,4]{1,0:T(0,2)}": "numbers >= 1",
+    "f32[4,4]{1,0:T(-1,2)}": "expected a number",
+    "f32[4,4]{1,0:S(5)E(4)}": "in the order D T L",
+    "f32[4,4]{1,0:L(0)}": "tail_alignment",
+    "f32[4,4]{1,0:#(f32)}": "is not one of u8",
+    "f32[4,4]{1,0:D(D,C)}": "sparse",
+    "f32[4,4]{1,0:P(f32[4])}": "sparse",
+    "f32[4,4]{1,0:SC(2:1)}": "outside the rank",
+    "f32[4,4]{1,0:SC(0:3,1)}": "increasing",
+    "f32[<=4,4]{1,0}": "dynamic dim",
+    "(f32[4], f32[4])": "tuple type",
+    "f33[4]": "is not one of pred",
+    "F32[4]": "is not one of pred",
+    "f32[4": "expected ']'",
+    "f32[4]{0": "expected '}'",
+    "f32[4]{0} x": "unexpected text",
+    "f32[99999999999999999999]": "over 2\\*\\*62",
+    "f32[4611686018427387904,4611686018427387904]": "more than 2\\*\\*62",
+    "f32[4]{0:T(4611686018427387904)(4,4611686018427387904)}": "2\\*\\*62",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_bad_texts(text):
+    with pytest.raises(gl.LayoutError, match=TEXTS[text]) as error:
+        gl.parse(text)
+    assert str(error.value).startswith("column ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"shape": (3, True)}, "whole numbers"),
+        ({"shape": (3, 4), "minor_to_major": (0.0, 1)}, "whole numbers"),
+        ({"shape": (3, 4), "tiles": (2, 2)}, "must be a sequence"),
+        ({"shape": (3, 4), "tiles": "T(2,2)"}, "must be a sequence"),
+        ({"shape": (3, 4), "tiles": [(2, -2)]}, "whole numbers >= 0"),
+        ({"shape": (3, 4), "tiles": [(True, 2)]}, "whole numbers"),
+        ({"shape": (3, 4), "element_bits": 4.0}, "whole number >= 0"),
+        ({"shape": (3, 4), "memory_space": -1}, "must be a whole number >= 0"),
+        ({"shape": (3, 4), "splits": [3]}, "pair"),
+        ({"shape": (3, 4), "dtype": "object"}, "is not supported"),
+    ],
+)
+def test_bad_arguments(arguments, words):
+    with pytest.raises(gl.LayoutError, match=words):
+        xla.layout(**arguments)
+
+
+def test_what_jax_can_not_hold():
+    with pytest.raises(gl.LayoutError, match="no combined dims"):
+        gl.parse("f32[4,4]{1,0:T(*,2)}").to_jax()
+    with pytest.raises(gl.LayoutError, match="holds order, tiles"):
+        gl.parse("f32[4,4]{1,0:S(5)}").to_jax()
+    assert gl.parse("s4[4,4]{1,0:E(4)}").to_jax().sub_byte_element_size_in_bits == 4
+    with pytest.raises(gl.LayoutError, match="it has no major_to_minor"):
+        xla.from_jax(None, (4,), "float32")
+    with pytest.raises(gl.LayoutError, match="8, 16 and 32 are covered"):
+        xla.tpu_tiles((4,), "float64")
