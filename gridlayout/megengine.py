@@ -1,0 +1,287 @@
+"""MegEngine: data formats of feature maps, and strided views (seed 001, "format").
+
+    NCHW4:  (n, c, h, w) -> (n, c floordiv 4, h, w, c mod 4)
+    CHWN4:  (n, c, h, w) -> (c floordiv 4, h, w, n, c mod 4)
+
+A format is a table entry: the physical dims, each a logical dim, its blocks (`C//4`) or the place
+in a block (`C%4`). Blocks that the channels don't fill are padded. The document counts strides in
+bytes, the source code in elements, and so does this module; `strides_bytes` has the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
+
+from gridlayout import dtypes
+from gridlayout.constructor import call_text
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout, Shape, as_shape
+from gridlayout.steps import Step, Walk
+from gridlayout.strided import (
+    StridedLayout,
+    as_count,
+    as_dims,
+    contiguous_strides,
+    elements_per_byte,
+    oob_argument,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+__all__ = [
+    "FORMATS",
+    "FormatLayout",
+    "StridedLayout",
+    "contiguous",
+    "format",
+    "image2d",
+    "padded_channels",
+    "strided",
+]
+
+_DATA = {
+    "NCHW": "N C H W",
+    "NHWC": "N H W C",
+    "NCHW4": "N C//4 H W C%4",
+    "NCHW8": "N C//8 H W C%8",
+    "NCHW32": "N C//32 H W C%32",
+    "NCHW64": "N C//64 H W C%64",
+    "NCHW44": "N C//4 H W C%4",
+    "NCHW88": "N C//8 H W C%8",
+    "CHWN4": "C//4 H W N C%4",
+    "NHWCD4": "N H C//4 W C%4",
+}
+# N counts output and C input channels here; G, of grouped convolutions, is the first of 5 dims.
+# `N^4` is N rounded up to a multiple of 4.
+_WEIGHTS = {
+    "NCHW4_WEIGHT": "N^4 C//4 H W C%4",
+    "NCHW88_CONV_DENSE_WEIGHT": "N//8 C//8 H W C%8 N%8",
+}
+FORMATS: dict[str, tuple[str, ...]] = {
+    name: tuple(dims.split()) for name, dims in {**_DATA, **_WEIGHTS}.items()
+}
+
+
+def format(
+    shape: Sequence[int],
+    name: str,
+    dtype: DTypeLike,
+    *,
+    groups: int = 1,
+    align: int | None = None,
+    oob: Any = None,
+) -> FormatLayout:
+    """A tensor of logical shape (N, C, H, W) in a data format (seed 001, "format").
+
+    name: one of `megengine.FORMATS`. NCHW44 and NCHW88 are the feature maps of these formats.
+    `NCHW4_WEIGHT` and `NCHW88_CONV_DENSE_WEIGHT` lay out weights (out channels, in channels, H, W);
+    the former takes (groups, out, in, H, W) too. groups: channels of each group of a grouped
+    convolution fill blocks of their own. align: elements to a multiple of which the last dim is
+    padded, None for the least that fills whole bytes (2 for 4-bit types in NCHW and NHWC). oob:
+    the padding's value; MegEngine writes 0, the zero point of asymmetric quantised types, or 128
+    where uint8 becomes a signed type.
+
+    `LayoutError`: a name that is no format, another rank, channels that the groups don't divide.
+
+    >>> x = format((1, 6, 1, 2), "NCHW4", "int8", groups=2, oob=0)
+    >>> x.physical_shape, x.locate((0, 3, 0, 1)).offset
+    ((1, 2, 1, 2, 4), 12)
+    """
+    return FormatLayout(shape, name, dtype, groups=groups, align=align, oob=oob)
+
+
+def strided(
+    shape: Sequence[int],
+    strides: Sequence[int],
+    dtype: DTypeLike,
+    *,
+    start: int | None = None,
+    size: int | None = None,
+    oob: Any = None,
+) -> StridedLayout:
+    """A tensor by strides in elements, of any sign (seed 001, "Strides"): see `StridedLayout`.
+
+    >>> strided((3, 3), (1, 3), "int32").locate((1, 2)).offset
+    7
+    """
+    return StridedLayout(shape, strides, dtype, start=start, size=size, oob=oob)
+
+
+def contiguous(shape: Sequence[int], dtype: DTypeLike, *, oob: Any = None) -> StridedLayout:
+    """A row-major tensor; rows of 4-bit elements are rounded up to whole bytes.
+
+    >>> contiguous((2, 5), "int32").strides, contiguous((2, 3, 5), "int4").strides
+    ((5, 1), (18, 6, 1))
+    """
+    dims = as_dims(shape)
+    return StridedLayout(dims, contiguous_strides(dims, dtypes.as_dtype(dtype)), dtype, oob=oob)
+
+
+def image2d(
+    shape: Sequence[int], dtype: DTypeLike, axis: int, align: int, *, oob: Any = None
+) -> StridedLayout:
+    """A tensor as a 2-D image of pixels of 4 elements (the Image2DPack4 formats).
+
+    The dims before `axis` count rows, the others fill one row, which is padded to a multiple of
+    `align` elements. MegEngine states alignments in bytes, or on MALI in pixels.
+
+    `LayoutError`: an axis outside [1, rank - 1], a last dim that is no multiple of 4.
+
+    >>> image2d((3, 5, 8), "float32", axis=2, align=256).strides
+    (1280, 256, 1)
+    """
+    dims, axis, align = as_dims(shape), as_count(axis, "axis"), as_count(align, "align")
+    if not 1 <= axis < len(dims):
+        raise LayoutError(f"axis {axis} must be in [1, {len(dims) - 1}] for the shape {dims}")
+    if align < 1:
+        raise LayoutError(f"align {align} must be >= 1")
+    if dims[-1] % 4:
+        raise LayoutError(f"shape {dims}: the last dim must be a multiple of 4, a pixel")
+    row = -(-prod(dims[axis:]) // align) * align
+    rows = tuple(prod(dims[k + 1 : axis]) * row for k in range(axis))
+    strides = (*rows, *(prod(dims[k + 1 :]) for k in range(axis, len(dims))))
+    return StridedLayout(dims, strides, dtype, size=prod(dims[:axis]) * row, oob=oob)
+
+
+def padded_channels(channels: int, dtype: DTypeLike, *, conv: bool = True) -> int:
+    """The channels to which MegEngine's NCHW64 transform pads `channels`.
+
+    4-bit types: a multiple of 8 up to 32, else of 64. int8 and uint8: of 4, but in convolutions
+    (`conv`) of more than 16 channels, of 32. `LayoutError` for other types.
+
+    >>> padded_channels(9, "int4"), padded_channels(17, "int8")
+    (16, 32)
+    >>> padded_channels(17, "int8", conv=False)
+    20
+    """
+    channels, kind = as_count(channels, "channels"), dtypes.as_dtype(dtype)
+    if kind.name in ("int4", "uint4"):
+        unit = 8 if channels <= 32 else 64
+    elif kind.name in ("int8", "uint8"):
+        unit = 32 if conv and channels > 16 else 4
+    else:
+        raise LayoutError(f"dtype {kind.name}: channels are padded for int4, uint4, int8 and uint8")
+    return -(-channels // unit) * unit
+
+
+class FormatLayout(Layout):
+    """A tensor in a data format; `format` makes it.
+
+    format: the format's name. channel_groups: of channels, each padded by itself. align: elements
+    to a multiple of which the last physical dim is padded.
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        name: str,
+        dtype: DTypeLike,
+        *,
+        groups: int = 1,
+        align: int | None = None,
+        oob: Any = None,
+    ) -> None:
+        kind = dtypes.as_dtype(dtype)
+        if not isinstance(name, str) or name not in FORMATS:
+            raise LayoutError(f"format {name!r} is not one of {', '.join(FORMATS)}")
+        shape = _as_format_shape(shape, name)
+        self.format: str = name
+        self.channel_groups: int = _as_groups(groups, shape, name)
+        unit = elements_per_byte(kind)
+        self.align: int = unit if align is None else as_count(align, "align")
+        if self.align < 1:
+            raise LayoutError(f"align {self.align} must be >= 1")
+        steps, order = _format_steps(shape, name, self.channel_groups, self.align)
+        super().__init__(shape, kind, steps, order, oob=oob)
+        _check_whole_bytes(self)
+
+    def _key(self) -> tuple[Any, ...]:
+        # NCHW4 and NCHW44 put feature maps in the same places, but print differently.
+        return (self.format, self.channel_groups, *super()._key())
+
+    def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
+        """The same format of another type; `LayoutError` where 4-bit rows would share a byte.
+
+        The rows keep their padding: those of a 4-bit type stay even in a wider one.
+        """
+        new = super().with_dtype(dtype, oob)
+        _check_whole_bytes(new)
+        return new
+
+    def __repr__(self) -> str:
+        named = {"groups": self.channel_groups} if self.channel_groups != 1 else {}
+        if self.align != elements_per_byte(self.dtype):
+            named["align"] = self.align
+        place = (self.shape, self.format, self.dtype.name)
+        return call_text("megengine.format", *place, **named, **oob_argument(self))
+
+
+def _as_format_shape(shape: Any, name: str) -> Shape:
+    dims = as_shape(shape, "shape")
+    grouped = name == "NCHW4_WEIGHT"
+    if len(dims) != 4 and not (grouped and len(dims) == 5):
+        ranks = "(N, C, H, W) or (G, N, C, H, W)" if grouped else "(N, C, H, W)"
+        raise LayoutError(f"shape {dims} has rank {len(dims)}; format {name} takes {ranks}")
+    if name == "NCHW88_CONV_DENSE_WEIGHT" and dims[0] % 8:
+        raise LayoutError(f"shape {dims}: format {name} needs N, {dims[0]}, to be a multiple of 8")
+    return dims
+
+
+def _as_groups(groups: Any, shape: Shape, name: str) -> int:
+    count = as_count(groups, "groups")
+    if count == 1:
+        return 1
+    if name not in _DATA or "C//" not in _DATA[name]:
+        raise LayoutError(
+            f"groups {count}: only feature maps in blocks of channels pad groups, not {name}"
+        )
+    if count < 1 or shape[1] % count:
+        raise LayoutError(f"groups {count} must divide the {shape[1]} channels of {shape}")
+    return count
+
+
+def _format_steps(
+    shape: Shape, name: str, groups: int, align: int
+) -> tuple[list[Step], tuple[int, ...]]:
+    """The steps of a format, and the order of the axes that they leave."""
+    walk, dims = Walk(shape), FORMATS[name]
+    letters = "GNCHW"[-len(shape) :]
+    axes = dict(zip(letters, range(len(shape)), strict=True))
+    for letter in letters:
+        block = next((int(d[3:]) for d in dims if d.startswith(f"{letter}//")), None)
+        if block is not None:
+            count = groups if letter == "C" else 1
+            axes[f"{letter}//{block}"], axes[f"{letter}%{block}"] = _blocks(
+                walk, axes[letter], count, block
+            )
+        multiple = next((int(d[2:]) for d in dims if d.startswith(f"{letter}^")), None)
+        if multiple is not None:
+            whole = -(-walk.extent[axes[letter]] // multiple) * multiple
+            axes[f"{letter}^{multiple}"] = walk.resize(axes[letter], whole)
+    order = [axes[d] for d in (*letters[:-4], *dims)]
+    last = walk.extent[order[-1]]
+    order[-1] = walk.resize(order[-1], -(-last // align) * align)
+    return walk.steps, tuple(order)
+
+
+def _blocks(walk: Walk, axis: int, groups: int, block: int) -> tuple[int, int]:
+    """The axis in blocks, of which the last one of each group is padded."""
+    outer = []
+    if groups > 1:
+        group, axis = walk.split(axis, (groups, walk.extent[axis] // groups))
+        outer = [group]
+    count = -(-walk.extent[axis] // block)
+    major, minor = walk.split(walk.resize(axis, count * block), (count, block))
+    return walk.join([*outer, major]), minor
+
+
+def _check_whole_bytes(layout: FormatLayout) -> None:
+    unit, last = elements_per_byte(layout.dtype), layout.physical_shape[-1]
+    if last % unit:
+        raise LayoutError(
+            f"the last dim of {layout.format} has {last} elements of {layout.dtype.name}, which "
+            f"don't fill whole bytes: give align={unit}, or None"
+        )

@@ -1,0 +1,475 @@
+"""MLI tensors and moves against seed 003: its layouts, formulas, recorded cases.
+
+The judges are sums of strides and `Reading`, the data movement kernel's description read as loops
+over a zero-padded NumPy array; they share no code with the library. `golden/mli.json` holds what
+the compiled kernel library does.
+"""
+
+import copy
+import itertools
+import json
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from laid_out import indices, packed, poison
+
+import gridlayout as gl
+from gridlayout import mli
+from gridlayout.mli import mov, tensor
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "mli.json").read_text(encoding="utf-8"))
+DTYPES = {1: "int8", 2: "int16", 4: "int32"}
+LETTERS = {1: "C", 2: "HW", 3: "HWC", 4: "HWCN"}
+PATHS = ("program", "gather")
+
+
+def golden(kind):
+    return [pytest.param(c, id=c["id"]) for c in GOLDEN["cases"] if c["kind"] == kind]
+
+
+def test_every_recorded_case_is_a_test():
+    tested = {"layout", "validity", "permute", "mov", "subtensor"}
+    assert {case["kind"] for case in GOLDEN["cases"]} == tested
+
+
+def place(strides, index):
+    return sum(s * i for s, i in zip(strides, index, strict=True))
+
+
+def numbers(layout):
+    return np.arange(1, layout.size + 1).reshape(layout.shape).astype(layout.dtype)
+
+
+def stated(strides):
+    """Strides as the kernels' structs hold them: zeros ask for those without gaps."""
+    return None if not any(strides) else strides
+
+
+# --- recorded cases ---
+
+
+@pytest.mark.parametrize("case", golden("layout"))
+def test_layout(case):
+    layout = tensor(case["shape"], case["layout"], DTYPES[case["element_size"]])
+    assert layout.mem_stride == tuple(case["mem_stride"])
+    assert layout.min_elements == case["min_elements"]
+    assert layout.nbytes == case["size_bytes"]
+    for sample in case["samples"]:
+        where = layout.locate(sample["index"])
+        assert (where.offset, where.byte) == (sample["element_offset"], sample["byte_offset"])
+
+
+VALIDITY = {
+    "v_cap_minus_one": "capacity 29: the tensor needs 30 bytes",
+    "v_stride0": r"mem_stride\[0\] = 0 must be >= 1",
+    "v_broadcast_stride0_rejected": r"mem_stride\[0\] = 0 must be >= 1: MLI has no broadcast",
+    "v_transposed_size1_dims_still_checked": (
+        r"mem_stride\[0\] = 1 must be >= shape\[1\] \* mem_stride\[1\] = 4 \* 1 = 4"
+    ),
+    "v_doc_rule_ok_but_overlaps_rejected": (
+        r"mem_stride\[0\] = 6 must be >= shape\[1\] \* mem_stride\[1\] = 3 \* 3 = 9"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", golden("validity"))
+def test_validity(case):
+    def made():
+        return tensor(
+            *(case["shape"], LETTERS[len(case["shape"])], DTYPES[case["element_size"]]),
+            *(case["mem_stride"],),
+            capacity=case["capacity_bytes"],
+        )
+
+    if case["status"] == "OK":
+        assert made().mem_stride == tuple(case["mem_stride"])
+    else:
+        with pytest.raises(gl.LayoutError, match=VALIDITY[case["id"]]):
+            made()
+
+
+@pytest.mark.parametrize("case", golden("permute"))
+def test_permute(case):
+    layout = tensor(
+        case["in_shape"], LETTERS[len(case["in_shape"])], "int16", case["in_mem_stride"]
+    )
+    out = layout.permute(case["perm_dim"], case["out_mem_stride"])
+    assert out.shape == tuple(case["out_shape"])
+    assert out.layout == "".join(layout.layout[p] for p in case["perm_dim"])
+    assert (layout.min_elements, out.min_elements) == (
+        *(case["in_min_elements"], case["out_min_elements"]),
+    )
+    move = mov(layout, perm=case["perm_dim"], mem_stride=case["out_mem_stride"])
+    assert move.destination == out
+    for (written, read), index in zip(case["writes_first"], indices(out.shape), strict=False):
+        assert out.locate(index).offset == written
+        assert layout.locate(move.source_index(index)).offset == read
+    x = np.arange(layout.size, dtype=np.int16).reshape(layout.shape)
+    found = gl.unpack(gl.pack(gl.unpack(gl.pack(x, layout), move.read), move.write), out)
+    assert np.asarray(found).ravel().tolist() == case["dense_out_of_iota"]
+
+
+def moved(case):
+    source = tensor(
+        *(case["in_shape"], LETTERS[len(case["in_shape"])], DTYPES[case["element_size"]]),
+        stated(case["in_mem_stride"]),
+    )
+    cfg = case["cfg"]
+    return mov(
+        source,
+        offset=cfg["offset"],
+        size=cfg["size"],
+        step=cfg["sub_sample_step"],
+        perm=cfg["perm_dim"],
+        pad_pre=cfg["padding_pre"],
+        pad_post=cfg["padding_post"],
+        dst_offset=cfg["dst_offset"],
+        mem_stride=stated(cfg["dst_mem_stride"]) or stated(case["dst_mem_stride_hint"]),
+    )
+
+
+def written(move):
+    """The destination's indices that the move writes, in order."""
+    starts = zip(move.dst_offset, move.destination.shape, strict=True)
+    return itertools.product(*(range(a, b) for a, b in starts))
+
+
+@pytest.mark.parametrize("case", golden("mov"))
+def test_mov(case):
+    move = moved(case)
+    out = move.destination
+    assert out.shape == tuple(case["dst_shape"])
+    assert out.mem_stride == tuple(case["dst_mem_stride"])
+    assert out.min_elements == case["dst_min_elements"]
+    pairs = []
+    for index in written(move):
+        back = move.source_index(index)
+        read = None if back is None else move.source.locate(back).offset
+        pairs.append([out.locate(index).offset, read])
+    assert len(pairs) == case["n_writes"]
+    assert sum(read is None for _, read in pairs) == case["n_padding"]
+    assert pairs[: len(case["writes"])] == case["writes"]
+    assert case["writes_truncated"] or len(pairs) == len(case["writes"])
+    # The data take the same way.
+    buffer = np.arange(1, 1 + move.source.buffer_size).astype(out.dtype)
+    wanted = np.zeros(out.buffer_size, out.dtype)
+    for to, read in pairs:
+        wanted[to] = 0 if read is None else buffer[read]
+    for path in PATHS:
+        found = gl.pack(gl.unpack(buffer, move.read, path=path), move.write, path=path)
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_mov_is_the_documents_where_the_library_takes_a_shortcut():
+    """One copy of the whole source, whatever the offsets, where shapes happen to be equal."""
+    (case,) = (c for c in GOLDEN["cases"] if c["id"] == "hazard_single1d_offset")
+    move = moved(case)
+    found = gl.pack(gl.unpack(np.arange(8, dtype=np.int8), move.read), move.write)
+    assert np.asarray(found).tolist() == [0, 0, 2, 3, 4, 5, 6, 7]
+    assert case["actual_library_dst"] == list(range(8))
+    assert not case["code_matches_doc"]
+
+
+@pytest.mark.parametrize("case", golden("subtensor"))
+def test_subtensor(case):
+    layout = tensor(
+        *(
+            case["in_shape"],
+            LETTERS[len(case["in_shape"])],
+        ),
+        *(DTYPES[case["element_size"]], case["in_mem_stride"]),
+        capacity=case["in_capacity_bytes"],
+    )
+    found = layout.subtensor(case["offset"], case["size"], case["sub_tensor_rank"])
+    assert found.shape == tuple(case["out_shape"])
+    assert found.mem_stride == tuple(case["out_mem_stride"])
+    assert found.min_elements == case["out_min_elements"]
+    assert found.capacity == case["out_capacity_bytes"]
+    assert found.start == case["data_offset_elements"]
+    assert found.locate((0,) * found.ndim).byte == case["data_offset_bytes"]
+
+
+# --- the document's examples ---
+
+
+def test_the_smallest_stride_is_of_the_last_letter():
+    """ "The smallest stride ... is for C followed by the width and then the height"."""
+    weights = tensor((4, 3, 2, 5), "HWCN", "int8")
+    for h, w, c, n in indices(weights.shape):
+        assert weights.locate((h, w, c, n)).offset == ((h * 3 + w) * 2 + c) * 5 + n
+    image = tensor((32, 16, 3), "HWC", "float32")
+    planes = image.permute((2, 0, 1))
+    assert (planes.layout, planes.shape, planes.mem_stride) == ("CHW", (3, 32, 16), (512, 16, 1))
+    assert planes.permute((1, 2, 0)) == image
+
+
+def test_depthwise_weights_have_one_channel():
+    assert tensor((3, 3, 1, 8), "HW1N", "int8").mem_stride == (24, 8, 8, 1)
+    with pytest.raises(gl.LayoutError, match="the dim named 1 has extent 2, it must be 1"):
+        tensor((3, 3, 2, 8), "HW1N", "int8")
+
+
+# --- properties ---
+
+
+@st.composite
+def tensors(draw, least_rank=1):
+    rank = draw(st.integers(least_rank, 4))
+    shape = tuple(draw(st.lists(st.integers(1, 4), min_size=rank, max_size=rank)))
+    letters = "".join(draw(st.permutations("HWCN")))[:rank]
+    strides, least = [], 1
+    for n in reversed(shape):
+        strides.insert(0, least + draw(st.integers(0, 2)))
+        least = strides[0] * n
+    before, after = draw(st.sampled_from([(0, 0), (0, 0), (2, 0), (1, 3)]))
+    end = before + 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
+    dtype = draw(st.sampled_from(["int8", "int16", "float32"]))
+    if draw(st.integers(0, 3)) == 0:
+        return tensor(shape, letters, dtype)
+    return tensor(shape, letters, dtype, strides, start=before, size=end + after)
+
+
+@settings(max_examples=50)
+@given(tensors(least_rank=0))
+def test_tensors_are_sums_of_strides(layout):
+    occupied = set()
+    for index in indices(layout.shape):
+        wanted = layout.start + place(layout.mem_stride, index)
+        where = layout.locate(index)
+        assert (where.offset, where.byte) == (wanted, wanted * layout.dtype.itemsize)
+        assert layout.logical_index(where.local) == index
+        occupied.add(wanted)
+    assert len(occupied) == layout.size
+    mask = layout.padding_mask()
+    assert {k for k, padding in enumerate(mask) if not padding} == occupied
+    again = gl.parse(str(layout))
+    assert again == layout
+    assert hash(again) == hash(layout)
+    assert eval(repr(layout), {"mli": mli}) == layout
+
+
+@settings(max_examples=15)
+@given(tensors())
+def test_tensors_move(layout):
+    x = numbers(layout)
+    for path in PATHS:
+        np.testing.assert_array_equal(gl.pack(x, layout, path=path), packed(x, layout, 0))
+        poisoned = packed(x, layout, poison(x.dtype))
+        np.testing.assert_array_equal(gl.unpack(poisoned, layout, path=path), x)
+
+
+@settings(max_examples=25)
+@given(tensors(), st.data())
+def test_subtensors_read_slices(layout, data):
+    offset = [data.draw(st.integers(0, n - 1)) for n in layout.shape]
+    size = [data.draw(st.integers(1, n - o)) for n, o in zip(layout.shape, offset, strict=True)]
+    rank = data.draw(st.integers(layout.ndim - size.count(1), layout.ndim))
+    part = layout.subtensor(offset, size, rank)
+    x = numbers(layout)
+    buffer = packed(x, layout, 0)
+    wanted = x[tuple(slice(o, o + n) for o, n in zip(offset, size, strict=True))]
+    # "Drops the first dims of extent 1" until the rank is reached.
+    kept = list(range(layout.ndim))
+    while len(kept) > rank:
+        kept.remove(next(k for k in kept if size[k] == 1))
+    assert part.layout == "".join(layout.layout[k] for k in kept)
+    wanted = wanted.reshape([size[k] for k in kept])
+    assert part.shape == wanted.shape
+    np.testing.assert_array_equal(gl.unpack(buffer, part), wanted)
+    assert part.physical_shape == layout.physical_shape
+    assert gl.parse(str(part)) == part
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The data movement kernel: pad, crop, subsample, permute, one after another."""
+
+    pre: tuple
+    post: tuple
+    offset: tuple
+    size: tuple
+    step: tuple
+    perm: tuple
+
+    def result(self, x):
+        x = np.pad(x, list(zip(self.pre, self.post, strict=True)))
+        crop = zip(self.offset, self.size, x.shape, strict=True)
+        x = x[tuple(slice(o, o + (n or whole - o)) for o, n, whole in crop)]
+        return x[tuple(slice(None, None, s) for s in self.step)].transpose(self.perm)
+
+
+@st.composite
+def moves(draw):
+    source = draw(tensors())
+    axes = []
+    for n in source.shape:
+        pre, post = draw(st.integers(0, 3)), draw(st.integers(0, 3))
+        offset = draw(st.integers(0, pre + n + post - 1))
+        size = draw(st.one_of(st.just(0), st.integers(1, pre + n + post - offset)))
+        axes.append((pre, post, offset, size, draw(st.integers(1, 3))))
+    perm = tuple(draw(st.permutations(range(source.ndim))))
+    reading = Reading(*(tuple(column) for column in zip(*axes, strict=True)), perm)
+    at = tuple(draw(st.sampled_from([0, 0, 1, 2])) for _ in source.shape)
+    return source, reading, at
+
+
+@settings(max_examples=60)
+@given(moves(), st.integers(0, 2))
+def test_moves_are_the_kernels_description(case, gap):
+    source, reading, at = case
+    x = numbers(source)
+    wanted = reading.result(x)
+    shape = [n + o for n, o in zip(wanted.shape, at, strict=True)]
+    strides, least = [], 1
+    for n in reversed(shape):
+        strides.insert(0, least + gap)
+        least = strides[0] * n
+    move = mov(
+        source,
+        offset=reading.offset,
+        size=reading.size,
+        step=reading.step,
+        perm=reading.perm,
+        pad_pre=reading.pre,
+        pad_post=reading.post,
+        dst_offset=at,
+        mem_stride=strides,
+    )
+    assert move.destination.shape == tuple(shape)
+    assert move.destination.mem_stride == tuple(strides)
+    whole = np.zeros(shape, x.dtype)
+    whole[tuple(slice(o, None) for o in at)] = wanted
+    for index in indices(shape):
+        if any(i < o for i, o in zip(index, at, strict=True)):
+            with pytest.raises(gl.LayoutError, match="is not written"):
+                move.source_index(index)
+            continue
+        back = move.source_index(index)
+        assert (0 if back is None else x[back]) == whole[index]
+    buffer = packed(x, source, poison(x.dtype))
+    moved = gl.unpack(buffer, move.read, path="gather")
+    found = gl.pack(moved, move.write, path="gather")
+    np.testing.assert_array_equal(found, packed(whole, move.destination, 0))
+    for layout in (move.read, move.write):
+        assert gl.parse(str(layout)) == layout
+
+
+def test_moves_on_devices():
+    """A move is a relayout between two layouts of the elements that move."""
+    device = gl.DeviceGrid((len(jax.devices()),))
+    source = tensor((6, 5, 3), "HWC", "float32", mem_stride=(20, 4, 1))
+    x = numbers(source)
+    move = mov(source, pad_pre=(1, 0, 0), pad_post=(1, 2, 0), step=(1, 2, 1), perm=(2, 0, 1))
+    wanted = Reading((1, 0, 0), (1, 2, 0), (0,) * 3, (0,) * 3, (1, 2, 1), (2, 0, 1)).result(x)
+    poisoned = packed(x, source, np.nan)
+    found = gl.relayout(gl.from_physical(poisoned, move.read, device), move.write)
+    np.testing.assert_array_equal(found.physical, packed(wanted, move.destination, 0))
+    laid = gl.put(wanted, move.destination, device)
+    planes = tensor((3, 8, 4), "CHW", "float32", mem_stride=(40, 5, 1))
+    np.testing.assert_array_equal(np.asarray(gl.relayout(laid, planes)), wanted)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        tensor((4, 3, 2), "HWC", "int16", mem_stride=(8, 2, 1), capacity=64, oob=0),
+        tensor((4, 3, 2), "HWC", "float32", oob=float("-inf")).subtensor((1, 0, 0), (2, 3, 1)),
+        tensor((), "", "int8"),
+    ],
+)
+def test_layouts_travel(layout):
+    for other in (pickle.loads(pickle.dumps(layout)), copy.deepcopy(layout)):
+        assert other == layout
+        assert repr(other) == repr(layout)
+    for other in (layout.with_oob(1), layout.with_dtype("bfloat16")):
+        assert gl.parse(str(other)) == other != layout
+
+
+# --- refusals ---
+
+
+def hwc(**changes):
+    return tensor(**{"shape": (4, 3, 2), "layout": "HWC", "dtype": "int8", **changes})
+
+
+REFUSED = {
+    "letters": (lambda: hwc(layout="HWX"), "distinct letters of H, W, C, N and 1"),
+    "letter twice": (lambda: hwc(layout="HHC"), "distinct letters"),
+    "no letters": (lambda: hwc(layout=None), "layout None must be distinct letters"),
+    "too few letters": (lambda: hwc(layout="HW"), r"names 2 dims, but the shape is \(4, 3, 2\)"),
+    "rank 5": (lambda: tensor((1,) * 5, "HWCN1", "int8"), "MLI tensors have at most 4"),
+    "extent 0": (lambda: hwc(shape=(4, 0, 2)), "every extent of an MLI tensor must be >= 1"),
+    "float extent": (lambda: hwc(shape=(4, 1.5, 2)), "sequence of whole numbers"),
+    "int4": (lambda: hwc(dtype="int4"), "elements of an MLI tensor take whole bytes"),
+    "becomes int4": (lambda: hwc().with_dtype("int4"), "take whole bytes"),
+    "no dtype": (lambda: hwc(dtype="fx8"), "dtype 'fx8' is not known"),
+    "stride missing": (lambda: hwc(mem_stride=(2, 1)), "must be 3, one for each dim"),
+    "negative stride": (lambda: hwc(mem_stride=(-6, 2, 1)), "must hold whole numbers >= 0"),
+    "true stride": (lambda: hwc(mem_stride=(6, 2, True)), "must hold whole numbers"),
+    "last stride 0": (lambda: hwc(mem_stride=(6, 2, 0)), r"mem_stride\[2\] = 0 must be >= 1"),
+    "overlap": (
+        lambda: hwc(mem_stride=(6, 1, 1)),
+        r"mem_stride\[1\] = 1 must be >= shape\[2\] \* mem_stride\[2\] = 2 \* 1 = 2",
+    ),
+    "huge": (lambda: hwc(shape=(2**31, 2**31, 2**31)), r"more than 2\*\*62"),
+    "capacity": (lambda: hwc(capacity=23), "capacity 23: the tensor needs 24 bytes"),
+    "capacity of a wider type": (
+        lambda: hwc(capacity=24).with_dtype("int16"),
+        "capacity 24: the tensor needs 48 bytes",
+    ),
+    "buffer": (lambda: hwc(start=1, size=24), "the tensor ends at element 25 of its buffer"),
+    "sub-tensor outside": (
+        lambda: hwc().subtensor((1, 0, 0), (4, 3, 2)),
+        "dim 0: offset 1 and size 4 must have size >= 1 and offset \\+ size <= the extent, 4",
+    ),
+    "sub-tensor of nothing": (lambda: hwc().subtensor((1, 0, 0), (0, 3, 2)), "must have size >= 1"),
+    "sub-tensor of 2 dims": (lambda: hwc().subtensor((1, 0), (1, 3, 2)), "one for each dim"),
+    "sub-tensor of rank 1": (
+        lambda: hwc().subtensor((0, 0, 0), (1, 3, 2), rank=1),
+        r"rank 1 must be in \[2, 3\]: only dims of extent 1",
+    ),
+    "permute": (lambda: hwc().permute((0, 1, 1)), "must name each of the dims 0 to 2 once"),
+    "permute to overlap": (
+        lambda: hwc().permute((2, 0, 1), mem_stride=(12, 4, 2)),
+        r"mem_stride\[0\] = 12 must be >= shape\[1\] \* mem_stride\[1\] = 4 \* 4 = 16",
+    ),
+    "no source": (lambda: mov((4, 3, 2)), "must be an MLI tensor"),
+    "step 0": (lambda: mov(hwc(), step=(1, 0, 1)), "dim 1: step 0 must be >= 1"),
+    "crop outside": (
+        lambda: mov(hwc(), offset=(2, 0, 0), size=(4, 0, 0), pad_post=(1, 0, 0)),
+        r"dim 0: offset 2 and size 4 leave the padded extent 0 \+ 4 \+ 1 = 5",
+    ),
+    "nothing left": (lambda: mov(hwc(), offset=(4, 0, 0)), "and offset < 4"),
+    "two pads": (lambda: mov(hwc(), pad_pre=(1, 1)), r"pad_pre \(1, 1\) must be 3"),
+    "outside the destination": (
+        lambda: mov(hwc()).source_index((4, 0, 0)),
+        r"writes from \(0, 0, 0\) to \(4, 3, 2\), exclusive",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name):
+    make, words = REFUSED[name]
+    with pytest.raises(gl.LayoutError, match=words):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("mli.tensor((4, 3, 2), 'HWX', 'int8')", "column 1: layout 'HWX'"),
+        ("mli.tensor((4, 3, 2), 'HWC', 'int8', (6, 2))", "column 1: mem_stride"),
+        ("mli.mov((4, 3, 2))", "is not one of"),
+        ("mli.tensor(4, 'H', 'int8')", "column 1: shape 4 must be a sequence"),
+    ],
+)
+def test_bad_text(text, words):
+    with pytest.raises(gl.LayoutError, match=words):
+        gl.parse(text)
