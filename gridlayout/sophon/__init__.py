@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gridlayout.sophon.chip import BM1684, BM1684X, BM1688, BM1690, Chip, LocalFit
-from gridlayout.sophon.matrix import Width, best_width
-from gridlayout.sophon.overlap import Overlap, overlap
+from gridlayout.sophon.occupancy import Overlap, overlap
 from gridlayout.sophon.tensors import LocalLayout, SystemLayout, local, matrix, system
+from gridlayout.sophon.widths import Width, best_width
 
 __all__ = [
     "BM1684",
