@@ -116,6 +116,8 @@ class GridLayout(Layout):
             inner.append(rest)
         return cores + tiles + faces + inner
 
+    _cached = (*Layout._cached, "groups")
+
     # -- identity ------------------------------------------------------------------------------
 
     def _key(self) -> tuple[Any, ...]:

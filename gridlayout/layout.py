@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -90,6 +90,9 @@ class Layout:
         self._exprs = tuple(walk.expr[axis] for axis in self.order)
         self._hash = hash((type(self), self._key()))
 
+    # What is computed of the steps when it is first asked for.
+    _cached: ClassVar[tuple[str, ...]] = ("index_map", "inverse")
+
     # -- identity ------------------------------------------------------------------------------
 
     def _key(self) -> tuple[Any, ...]:
@@ -112,8 +115,8 @@ class Layout:
 
     def __getstate__(self) -> dict[str, Any]:
         # The hash differs from process to process, and what is cached can be computed again.
-        cached = ("_hash", "index_map", "inverse", "groups")
-        return {name: value for name, value in self.__dict__.items() if name not in cached}
+        computed = ("_hash", *self._cached)
+        return {name: value for name, value in self.__dict__.items() if name not in computed}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -129,8 +132,8 @@ class Layout:
     def _changed(self, **fields: Any) -> Self:
         """A copy with other facts about the data; the steps and what follows from them stay."""
         new = copy.copy(self)
-        cached = {k: v for k, v in self.__dict__.items() if k in ("index_map", "inverse", "groups")}
-        new.__dict__.update({**cached, **fields})
+        computed = {k: self.__dict__[k] for k in self._cached if k in self.__dict__}
+        new.__dict__.update({**computed, **fields})
         new.__dict__["_hash"] = hash((type(new), new._key()))
         return new
 
