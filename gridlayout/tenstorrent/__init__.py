@@ -1,13 +1,17 @@
 """Tenstorrent: the chips whose memory a layout can be checked against.
 
-The document model (seed 004) is `gl.GridLayout`; the models of today's compilers are here: `metal`
-(tt-mlir's metal_layout) and `ttnn` (its ttnn_layout). `compare` lays them side by side.
+The document model (seed 004) is `gl.GridLayout`; the models of today's code are here: `metal`
+(tt-mlir's metal_layout), `ttnn` (its ttnn_layout) and `tensor_layout` (tt-metal's TensorLayout).
+`compare` lays them side by side. `bfp` is the codec of tiles in block formats, `device_map` says
+which physical core a virtual one is.
 """
 
 from __future__ import annotations
 
 from gridlayout.memory import Chip
+from gridlayout.tenstorrent import bfp
 from gridlayout.tenstorrent.compare import Comparison, compare
+from gridlayout.tenstorrent.core_maps import CoreMap, device_map, dram_map, physical_grid
 from gridlayout.tenstorrent.metal import (
     MetalLayout,
     grid_aware_alignments,
@@ -15,6 +19,16 @@ from gridlayout.tenstorrent.metal import (
     metal,
     tile_alignments,
 )
+from gridlayout.tenstorrent.sharding import (
+    as_2d,
+    block_sharded,
+    height_sharded,
+    sharded_across,
+    squeeze_rank,
+    width_sharded,
+)
+from gridlayout.tenstorrent.tensor_layout import TensorLayout, tensor_layout
+from gridlayout.tenstorrent.tiles import face_of, tile_map
 from gridlayout.tenstorrent.ttnn import (
     MeshLowering,
     TtnnLayout,
@@ -28,18 +42,33 @@ __all__ = [
     "BLACKHOLE",
     "WORMHOLE",
     "Comparison",
+    "CoreMap",
     "MeshLowering",
     "MetalLayout",
+    "TensorLayout",
     "TtnnLayout",
+    "as_2d",
+    "bfp",
+    "block_sharded",
     "compare",
+    "device_map",
+    "dram_map",
+    "face_of",
     "from_document",
     "grid_aware_alignments",
+    "height_sharded",
     "host_strides",
     "interleaved_shard_shape",
     "lower_to_mesh",
     "metal",
+    "physical_grid",
+    "sharded_across",
+    "squeeze_rank",
+    "tensor_layout",
     "tile_alignments",
+    "tile_map",
     "ttnn",
+    "width_sharded",
 ]
 
 # Usable L1 is the SRAM less what the firmware reserves; DRAM is channels x bytes.

@@ -1,7 +1,8 @@
 """`compare`: one tensor under the layout models of Tenstorrent's documents and code, side by side.
 
 They differ in what comes first: the grid (the document, seed 004), exact division after alignment
-(`metal_layout`), or the tile (`ttnn_layout`).
+(`metal_layout`), or the tile (`ttnn_layout`; and tt-metal, whose shards are whole tiles too, so that
+cores may be left over).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout, Shape, as_shape
 from gridlayout.tenstorrent.metal import MetalLayout, as_tile, grid_multiple_alignments, positive
+from gridlayout.tenstorrent.sharding import block_sharded
 from gridlayout.tenstorrent.ttnn import TtnnLayout
 
 if TYPE_CHECKING:
@@ -91,8 +93,13 @@ def compare(
     grid, and aligned to the grid. Raises `LayoutError` for arguments that no model takes.
 
     >>> table = compare((53, 63), (3, 2), (32, 32))
-    >>> [(row.model, row.rows) for row in table.table if row.layout is not None]
-    [('document', (18, 18, 17)), ('metal, aligned', (32, 21, 0)), ('ttnn', (22, 22, 9))]
+    >>> for row in table.table:
+    ...     print(row.model, row.rows)
+    document (18, 18, 17)
+    metal ()
+    metal, aligned (32, 21, 0)
+    ttnn (22, 22, 9)
+    tt-metal (32, 21, 0)
     >>> print(table["metal"].refusal)  # doctest: +ELLIPSIS
     grid (3, 2) does not divide the aligned shape (64, 64) in dim 0, which is 2 tiles: ...
     """
@@ -107,11 +114,13 @@ def compare(
         alignments = grid_multiple_alignments(shape, grid, block)
         return MetalLayout(shape, element, alignments, grid=grid, tile=block)
 
+    page: dict[str, Any] = {"page": "row_major"} if block is None else {"tile": block}
     models: dict[str, Callable[[], Layout]] = {
         "document": lambda: GridLayout(shape, element, grid, block),
         "metal": lambda: MetalLayout(shape, element, grid=grid, tile=block),
         "metal, aligned": aligned,
         "ttnn": lambda: TtnnLayout(shape, element, grid, block),
+        "tt-metal": lambda: block_sharded(shape, element, grid, **page),
     }
     where = f"{_dims(shape)} on {_dims(grid)} cores"
     title = where if block is None else f"{where}, {_dims(block)} tiles"

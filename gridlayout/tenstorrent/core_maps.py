@@ -1,0 +1,170 @@
+"""Core maps: on which device, and at which row and column of its cores, a virtual core lies.
+
+A mesh divides the virtual grid first: `mesh[k]` devices along grid dim k, numbered row-major. What
+is left for one device is numbered row-major too, and laid out row by row on a rectangle of its
+cores: the local grid itself where it has two dims that fit the chip, else the squarest rectangle
+of the same number of cores (tt-mlir's virtual grids; seed 004, "Multi-Device").
+
+    (d0, d1, ...) -> (device, y, x)
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isqrt, prod
+from typing import Any
+
+from gridlayout.affine import AffineExpr, AffineMap, constant, dim
+from gridlayout.errors import LayoutError
+from gridlayout.layout import MAX_ELEMENTS, Shape
+from gridlayout.tenstorrent.metal import positive
+
+# Rectangles are found by trial division up to the square root of this.
+_MAX_CORES = 1 << 32
+
+
+@dataclass(frozen=True)
+class CoreMap:
+    """Virtual core to (device, y, x) and back; `inverse` holds on `devices` x `rectangle`.
+
+    >>> m = device_map((1, 40))
+    >>> print(m.forward, m.rectangle)
+    (d0, d1) -> (0, d1 floordiv 8, d1 mod 8) (5, 8)
+    >>> print(m.inverse, m.inverse(0, 4, 7))
+    (d0, d1, d2) -> (0, d1 * 8 + d2) (0, 39)
+    """
+
+    grid: Shape
+    devices: int
+    rectangle: Shape
+    forward: AffineMap
+    inverse: AffineMap
+
+
+def device_map(
+    grid: Sequence[int],
+    mesh: Sequence[int] | None = None,
+    chip_grid: Sequence[int] = (8, 8),
+    *,
+    transpose: bool = False,
+    skew: int = 0,
+) -> CoreMap:
+    """The core map of a virtual grid on a mesh of devices.
+
+    grid: virtual cores along each dim, any rank. mesh: devices along each of these dims, which they
+    must divide; None is one device. chip_grid: rows and columns of a device's cores. transpose: y
+    and x change places. skew: every row of cores begins `skew` columns further right than the one
+    above, and wraps around (a staircase).
+
+    `LayoutError` where a device's part has no rectangle on the chip.
+
+    >>> print(device_map((16, 32), mesh=(2, 4)).forward)
+    (d0, d1) -> ((d0 floordiv 8) * 4 + d1 floordiv 8, d0 mod 8, d1 mod 8)
+    >>> print(device_map((8, 8), skew=1).forward)
+    (d0, d1) -> (0, d0, (d0 + d1) mod 8)
+    """
+    grid, chip = positive(grid, "grid"), _as_chip_grid(chip_grid)
+    mesh = (1,) * len(grid) if mesh is None else positive(mesh, "mesh")
+    if len(mesh) != len(grid) or any(n % m for n, m in zip(grid, mesh, strict=True)):
+        raise LayoutError(f"mesh {mesh} must have the rank of the grid {grid} and divide it")
+    if prod(grid) > MAX_ELEMENTS:
+        raise LayoutError(f"grid {grid} has more than 2**62 cores")
+    local = tuple(n // m for n, m in zip(grid, mesh, strict=True))
+    rectangle = _rectangle(local, chip[::-1] if transpose else chip)
+    width, skew = rectangle[1], _as_skew(skew)
+    # Forward: digits of each grid dim, then one number each for the device and the core in it.
+    device = _number([dim(k) // n for k, n in enumerate(local)], mesh)
+    core = _number([dim(k) % n for k, n in enumerate(local)], local)
+    y, x = core // width, core % width
+    there = [device, y, (x + y * skew) % width]
+    # Back: the same steps undone, from (device, y, x) = (d0, d1, d2).
+    y, x = (dim(2), dim(1)) if transpose else (dim(1), dim(2))
+    of_device, of_core = _digits(dim(0), mesh), _digits(y * width + (x - y * skew) % width, local)
+    back = [d * n + c for d, c, n in zip(of_device, of_core, local, strict=True)]
+    if transpose:
+        there[1:] = there[:0:-1]
+        rectangle = rectangle[::-1]
+    box = (prod(mesh), *rectangle)
+    return CoreMap(
+        grid,
+        prod(mesh),
+        rectangle,
+        AffineMap(len(grid), there).simplify(grid),
+        AffineMap(3, back).simplify(box),
+    )
+
+
+def physical_grid(cores: int, chip_grid: Sequence[int] = (8, 8)) -> Shape:
+    """The squarest rectangle of so many cores that the chip has, rows and columns.
+
+    `LayoutError` where there is none: a prime number of cores more than the chip is wide.
+
+    >>> physical_grid(40), physical_grid(12), physical_grid(26, (10, 13))
+    ((5, 8), (3, 4), (2, 13))
+    """
+    (count,) = positive((cores,), "cores")
+    chip = _as_chip_grid(chip_grid)
+    if count > min(_MAX_CORES, chip[0] * chip[1]):
+        raise LayoutError(f"{count} cores are more than the {chip[0]}x{chip[1]} of the chip")
+    for rows in range(isqrt(count), 0, -1):
+        for found in ((rows, count // rows), (count // rows, rows)):
+            if count % rows == 0 and found[0] <= chip[0] and found[1] <= chip[1]:
+                return found
+    raise LayoutError(
+        f"{count} cores have no rectangle on a chip of {chip[0]}x{chip[1]}: take a number with "
+        "factors that fit"
+    )
+
+
+def dram_map(banks: int, page_bytes: int, base: int = 0) -> AffineMap:
+    """From a byte address in an interleaved buffer to its bank and the byte inside the bank.
+
+    Pages of `page_bytes` are dealt to the banks in turn, from byte `base` of each.
+
+    >>> print(dram_map(12, 2048, 32))
+    (d0) -> ((d0 floordiv 2048) mod 12, (d0 floordiv 24576) * 2048 + d0 mod 2048 + 32)
+    """
+    banks, page_bytes = positive((banks, page_bytes), "banks and page_bytes")
+    if isinstance(base, bool) or not isinstance(base, int) or not 0 <= base <= MAX_ELEMENTS:
+        raise LayoutError(f"base {base!r} must be a whole number of bytes, 0 to 2**62")
+    if banks * page_bytes > MAX_ELEMENTS:
+        raise LayoutError(f"{banks} banks x pages of {page_bytes} bytes is more than 2**62")
+    bank = dim(0) // page_bytes % banks
+    row = dim(0) // (page_bytes * banks)
+    return AffineMap(1, (bank, row * page_bytes + dim(0) % page_bytes + base))
+
+
+def _rectangle(local: Shape, chip: Shape) -> Shape:
+    if len(local) == 2 and local[0] <= chip[0] and local[1] <= chip[1]:
+        return local
+    return physical_grid(prod(local), chip)
+
+
+def _number(digits: Sequence[AffineExpr], sizes: Shape) -> AffineExpr:
+    found = constant(0)
+    for digit, size in zip(digits, sizes, strict=True):
+        found = found * size + digit
+    return found
+
+
+def _digits(number: AffineExpr, sizes: Shape) -> list[AffineExpr]:
+    return [number // prod(sizes[k + 1 :]) % size for k, size in enumerate(sizes)]
+
+
+def _as_chip_grid(chip_grid: Any) -> Shape:
+    found = positive(chip_grid, "chip_grid")
+    if len(found) != 2:
+        raise LayoutError(f"chip_grid {found} must be rows and columns")
+    return found
+
+
+def _as_skew(skew: Any) -> int:
+    try:
+        found = operator.index(skew)
+    except TypeError:
+        found = -MAX_ELEMENTS
+    if isinstance(skew, bool) or abs(found) >= 1 << 31:
+        raise LayoutError(f"skew {skew!r} must be a whole number of columns")
+    return found

@@ -1,0 +1,228 @@
+"""Shardings of a `TensorLayout`: the shard for given cores, and ND shards as 2-D ones (tt-metal).
+
+A sharding for cores divides the physical plane, ceil-wise, then aligns the shard: to tiles, or for
+row-major pages to nothing (by height or width) or to 64 bytes (in blocks and across dims). Sizes
+are in elements.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from math import lcm, prod
+from typing import TYPE_CHECKING, Any
+
+from gridlayout import dtypes
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Shape, as_shape
+from gridlayout.tenstorrent.alignment import merged
+from gridlayout.tenstorrent.metal import positive
+from gridlayout.tenstorrent.tensor_layout import TensorLayout, tensor_layout
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+# The largest alignment of any bank: a row-major shard of such rows fits every memory as it is.
+_ALIGNED_BYTES = 64
+
+
+def height_sharded(
+    shape: Sequence[int],
+    dtype: DTypeLike,
+    cores: int | Sequence[int],
+    page: str = "tile",
+    **options: Any,
+) -> TensorLayout:
+    """The plane's rows divided over cores: shards of whole rows.
+
+    cores: a number, or (rows, columns). page, options: as for `tensor_layout`.
+
+    >>> height_sharded((5, 1184, 128), "bfloat16", (4, 4)).shard_shape
+    (384, 128)
+    """
+    plain = tensor_layout(shape, dtype, page, cores=cores, **options)
+    rows, width = plain.plane
+    shard = merged((_part(rows, prod(plain.cores)), max(width, 1)), plain.tile or (1,))
+    return tensor_layout(
+        *(shape, dtype, page, shard, cores), memory_layout="height_sharded", **options
+    )
+
+
+def width_sharded(
+    shape: Sequence[int],
+    dtype: DTypeLike,
+    cores: int | Sequence[int],
+    page: str = "tile",
+    **options: Any,
+) -> TensorLayout:
+    """The plane's columns divided over cores: shards of whole columns.
+
+    cores: a number, or (rows, columns). page, options: as for `tensor_layout`.
+
+    >>> width_sharded((17, 167), "float32", 16, "row_major").shard_shape
+    (17, 11)
+    """
+    plain = tensor_layout(shape, dtype, page, cores=cores, **options)
+    rows, width = plain.plane
+    shard = merged((max(rows, 1), _part(width, prod(plain.cores))), plain.tile or (1,))
+    return tensor_layout(
+        *(shape, dtype, page, shard, cores), memory_layout="width_sharded", **options
+    )
+
+
+def block_sharded(
+    shape: Sequence[int],
+    dtype: DTypeLike,
+    cores: Sequence[int],
+    page: str = "tile",
+    **options: Any,
+) -> TensorLayout:
+    """The plane's rows divided over rows of cores, its columns over columns.
+
+    cores: (rows, columns), which change places if the orientation is "col_major". page, options:
+    as for `tensor_layout`.
+
+    >>> block_sharded((333, 555), "float32", (4, 4), "row_major").shard_shape
+    (84, 144)
+    """
+    plain = tensor_layout(shape, dtype, page, cores=cores, **options)
+    if len(plain.cores) != 2:
+        raise LayoutError(f"cores {plain.cores} of a block sharding must be (rows, columns)")
+    turned = plain.orientation == "col_major"
+    parts = [
+        _part(n, cores)
+        for n, cores in zip(plain.plane, plain.cores[:: -1 if turned else 1], strict=True)
+    ]
+    shard = merged((parts[0], parts[1]), _recommended(plain))
+    return tensor_layout(
+        *(shape, dtype, page, shard, cores), memory_layout="block_sharded", **options
+    )
+
+
+def sharded_across(
+    shape: Sequence[int],
+    dtype: DTypeLike,
+    dims: Sequence[int],
+    cores: int | Sequence[int],
+    page: str = "tile",
+    **options: Any,
+) -> TensorLayout:
+    """Shards that cut some dims as fine as pages allow, and take the others whole.
+
+    dims: of the padded shape, negative ones counted from its end. page, options: as for
+    `tensor_layout`.
+
+    >>> sharded_across((5, 3, 128, 128), "bfloat16", [-1], 16).shard_shape
+    (5, 3, 128, 32)
+    """
+    plain = tensor_layout(shape, dtype, page, cores=cores, **options)
+    shard = [max(n, 1) for n in plain.padded_shape]
+    for d in _as_dims(dims, len(shard)):
+        shard[d] = 1
+    return tensor_layout(
+        shape, dtype, page, merged(tuple(shard), _recommended(plain)), cores, **options
+    )
+
+
+def as_2d(layout: TensorLayout) -> TensorLayout | None:
+    """The 2-D sharding that puts every element where the ND sharding does; None if there is none.
+
+    Its shards are the same ones: dims that a shard takes whole join the dim outside them. Their
+    number must not exceed that of the cores, and dealing them row by row must give each row of
+    shards a row of cores, unless there is only one row or column.
+
+    >>> nd = tensor_layout((2, 64, 64), "bfloat16", shard_shape=(1, 32, 32), cores=(4, 2))
+    >>> found = as_2d(nd)
+    >>> found.memory_layout, found.shard_shape
+    ('block_sharded', (32, 32))
+    >>> as_2d(nd.replace(cores=(4, 3)))
+    """
+    if layout.memory_layout != "nd_sharded":
+        return None if layout.memory_layout == "interleaved" else layout
+    shard = _shard_of_plane(layout.shard_shape, layout.padded_shape)
+    if shard is None:
+        return None
+    kind = "block_sharded"
+    if layout.distribution == "round_robin":
+        if shard[0] == layout.plane[0]:
+            kind = "width_sharded"
+        elif shard[1] == layout.plane[1]:
+            kind = "height_sharded"
+        else:
+            columns = layout.cores[-1 if layout.orientation == "row_major" else 0]
+            if len(layout.cores) != 2 or columns != -(-layout.plane[1] // shard[1]):
+                return None
+    try:
+        return layout.replace(shard_shape=shard, memory_layout=kind, distribution=None)
+    except LayoutError:  # more shards than cores
+        return None
+
+
+def squeeze_rank(tensor: Sequence[int], shard: Sequence[int]) -> tuple[Shape, Shape]:
+    """A tensor and its shard in as few dims as give the same shards in the same order.
+
+    A dim joins the one inside it where the shard takes all inside whole, or where the shard has
+    extent 1 and divides the dim inside. Dims that the shard does not name join its first one.
+    Extents in any unit; `LayoutError` for a shard of more dims than the tensor, or of extent 0.
+
+    >>> squeeze_rank((4, 4, 5, 5, 4, 6), (4, 3, 5, 5, 2, 2))
+    ((4, 100, 4, 6), (4, 75, 2, 2))
+    """
+    whole, part = as_shape(tensor, "tensor"), positive(shard, "shard")
+    if len(part) > len(whole):
+        raise LayoutError(f"shard {part} has more dims than the tensor {whole}")
+    lead = len(whole) - len(part)
+    found: list[list[int]] = []
+    takes_all = divides = False
+    for k in reversed(range(len(part))):
+        n, s = whole[lead + k], part[k]
+        if found and (takes_all or (s == 1 and divides)):
+            found[-1][0] *= n
+            found[-1][1] *= s
+        else:
+            found.append([n, s])
+            takes_all = True
+        takes_all, divides = takes_all and n == s, n % s == 0
+        if prod(whole[: lead + k]) == 1 == prod(part[:k]):
+            break
+    found[-1][0] *= prod(whole[:lead])
+    return tuple(n for n, _ in reversed(found)), tuple(s for _, s in reversed(found))
+
+
+def _shard_of_plane(shard: Shape, padded: Shape) -> Shape | None:
+    """The shard as rows and columns of the plane, if it is a block of it and in the same order."""
+    rows = 1
+    for k in reversed(range(len(shard) - 1)):
+        outside, extent = len(padded) - len(shard) + k, padded[len(padded) - len(shard) + k]
+        rows *= shard[k]
+        if shard[k] == extent:
+            continue
+        if prod(shard[:k]) != 1:
+            return None
+        # Whole shards in each index outside, or nothing outside to begin a new shard for.
+        if k and extent % shard[k] and prod(padded[:outside]) != 1:
+            return None
+        break
+    return (rows, shard[-1])
+
+
+def _part(n: int, cores: int) -> int:
+    return max(-(-n // cores), 1)
+
+
+def _recommended(layout: TensorLayout) -> Shape:
+    if layout.tile is not None:
+        return layout.tile
+    bits = dtypes.bits(layout.dtype)
+    return (lcm(8 * _ALIGNED_BYTES, bits) // bits,)
+
+
+def _as_dims(dims: Sequence[int], rank: int) -> list[int]:
+    try:
+        found = [operator.index(d) for d in dims]
+    except TypeError:
+        raise LayoutError(f"dims {dims!r} must be a sequence of whole numbers") from None
+    for d in found:
+        if not -rank <= d < rank:
+            raise LayoutError(f"dim {d} is outside the padded shape's {rank} dims")
+    return found

@@ -1,0 +1,75 @@
+"""Tiles and their faces: in which order a tile's elements lie in memory (tt-metal).
+
+A 32x32 tile is four 16x16 faces, F0 F1 over F2 F3, and each face is row-major. So the element
+(0, 16) is not the 17th of its tile but the first of F1. Three orders are in use:
+
+| order | faces | inside a face |
+|---|---|---|
+| `faces` | row-major: F0, F1, F2, F3 | row-major |
+| `transposed` | column-major: F0, F2, F1, F3 | column-major |
+| `swizzled` | none: the tile itself is row-major | |
+
+Where a tile has one row or one column of faces, both face orders are the same. Sizes and offsets
+are in elements.
+"""
+
+from __future__ import annotations
+
+from gridlayout.affine import AffineMap
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Shape, as_shape
+from gridlayout.steps import Walk
+
+ORDERS = ("faces", "swizzled", "transposed")
+# Tile -> face. Tiles of fewer than 16 rows have faces of as many rows.
+FACES: dict[Shape, Shape] = {
+    (height, width): (min(height, 16), 16) for width in (32, 16) for height in (32, 16, 8, 4, 2, 1)
+}
+
+
+def face_of(tile: Shape) -> Shape:
+    """The face of a tile, rows and columns; `LayoutError` unless it is one of the 12 legal tiles.
+
+    >>> face_of((32, 32)), face_of((4, 32))
+    ((16, 16), (4, 16))
+    """
+    tile = as_shape(tile, "tile")
+    if tile not in FACES:
+        legal = ", ".join(f"{height}x{width}" for height, width in FACES)
+        raise LayoutError(f"tile {tile} is not one of {legal}")
+    return FACES[tile]
+
+
+def as_order(order: object) -> str:
+    """`order` if it is one of `ORDERS`, else a `LayoutError`."""
+    if not isinstance(order, str) or order not in ORDERS:
+        raise LayoutError(f"tile_order {order!r} is not one of {', '.join(ORDERS)}")
+    return order
+
+
+def split_tile(walk: Walk, rows: int, columns: int, tile: Shape, order: str) -> tuple[int, ...]:
+    """Two axes of a tile's rows and columns split into the axes that it has in memory, in order."""
+    if order == "swizzled":
+        return rows, columns
+    face = face_of(tile)
+    face_row, row = walk.split(rows, (tile[0] // face[0], face[0]))
+    face_column, column = walk.split(columns, (tile[1] // face[1], face[1]))
+    if order == "transposed":
+        return face_column, face_row, column, row
+    return face_row, face_column, row, column
+
+
+def tile_map(tile: Shape = (32, 32), order: str = "faces") -> AffineMap:
+    """From a row and a column of a tile to the offset of the element, in elements.
+
+    `LayoutError` for a tile that is not one of the 12, or another order.
+
+    >>> print(tile_map())
+    (d0, d1) -> ((d0 floordiv 16) * 512 + (d1 floordiv 16) * 256 + (d0 mod 16) * 16 + d1 mod 16)
+    >>> tile_map()(0, 16), tile_map(order="transposed")(0, 16), tile_map(order="swizzled")(0, 16)
+    ((256,), (512,), (16,))
+    """
+    face_of(tile)
+    walk = Walk(tile)
+    offset = walk.join(split_tile(walk, 0, 1, tile, as_order(order)))
+    return AffineMap(2, (walk.expr[offset],))

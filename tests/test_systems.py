@@ -1,0 +1,144 @@
+"""Five systems, one model: every layout of one tensor becomes every other, bit for bit."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+from laid_out import indices, packed
+
+import gridlayout as gl
+from gridlayout.program import pack_host, run_host
+from gridlayout.route import find_route
+
+NCHW, MATRIX = (3, 6, 4, 5), (7, 40)
+
+
+def four_dims(dtype):
+    """Layouts of a 4-D tensor, by name."""
+    chip, toy = gl.sophon.BM1684X, gl.sophon.Chip(npus=4, npu_bytes=1 << 16, alignment=128)
+    formats = ["NCHW", "NHWC", "NCHW4", "NCHW8", "NCHW32", "NCHW64", "CHWN4", "NHWCD4"]
+    element = {"float32": "f32", "int8": "s8"}[dtype]
+    found = {
+        "document": gl.GridLayout(NCHW, dtype, (2, 4)),
+        "document, tiled": gl.GridLayout(NCHW, dtype, (3, 2), (4, 4)),
+        "document, faces": gl.GridLayout(NCHW, dtype, (2, 2), (8, 4), face=(4, 2)),
+        "document, rank 3": gl.GridLayout(NCHW, dtype, (2, 3, 2), collapse=[(1, -1)]),
+        "document, bumped": gl.GridLayout(
+            NCHW, dtype, (2, 4), linear="(d0, d1, d2, d3) -> (d0 * 32 + d1 * 5 + d2, d3)"
+        ),
+        "document, used twice": gl.GridLayout(
+            NCHW, dtype, (2, 4), linear="(d0, d1, d2, d3) -> (d0 * 24 + d1 * 4 + d2, d2 + d3)"
+        ),
+        "metal_layout": gl.tenstorrent.metal(NCHW, dtype, grid=(1, 1), tile=(32, 32)),
+        "ttnn_layout": gl.tenstorrent.ttnn(NCHW, dtype, grid=(2, 1), tile=(32, 32)),
+        "xla": gl.parse(f"{element}[3,6,4,5]{{3,2,1,0}}"),
+        "xla, transposed": gl.parse(f"{element}[3,6,4,5]{{0,2,3,1}}"),
+        "xla, tiled": gl.parse(f"{element}[3,6,4,5]{{3,2,1,0:T(2,4)}}"),
+        "xla, tiled twice": gl.parse(f"{element}[3,6,4,5]{{1,3,2,0:T(4,8)(2,1)}}"),
+        "xla, combined": gl.parse(f"{element}[3,6,4,5]{{3,2,1,0:T(*,4,*,3)}}"),
+        "local, aligned": gl.sophon.local(NCHW, dtype, "aligned", chip=toy),
+        "local, compact": gl.sophon.local(NCHW, dtype, "compact", chip=chip),
+        "local, from NPU 3": gl.sophon.local(NCHW, dtype, "compact", start=3 << 16, chip=toy),
+        "local, strides": gl.sophon.local(NCHW, dtype, strides=(300, 70, 16, 2), chip=toy),
+        "system": gl.sophon.system(NCHW, dtype),
+        "system, strides": gl.sophon.system(NCHW, dtype, strides=(1, 80, 15, 3)),
+        "strided": gl.megengine.strided(NCHW, (1, 3, -18, 80), dtype),
+        "mli": gl.mli.tensor(NCHW, "HWCN", dtype),
+        "mli, mem_stride": gl.mli.tensor(NCHW, "HWCN", dtype, mem_stride=(200, 32, 6, 1)),
+    }
+    found |= {name: gl.megengine.format(NCHW, name, dtype) for name in formats}
+    if dtype == "int8":
+        found["local, 4N"] = gl.sophon.local(NCHW, dtype, "aligned", storage="4N", chip=toy)
+    return found
+
+
+def two_dims(dtype):
+    toy = gl.sophon.Chip(npus=4, npu_bytes=1 << 16, alignment=128)
+    return {
+        "document": gl.GridLayout(MATRIX, dtype, (3, 2)),
+        "document, tiled": gl.GridLayout(MATRIX, dtype, (2, 4), (4, 8)),
+        "metal_layout": gl.tenstorrent.metal(MATRIX, dtype, grid=(1, 2), tile=(32, 32)),
+        "ttnn_layout": gl.tenstorrent.ttnn(MATRIX, dtype, grid=(1, 2), tile=(32, 32)),
+        "tt-metal": gl.tenstorrent.tensor_layout(
+            MATRIX, dtype, page="tile", shard_shape=(32, 32), cores=2
+        ),
+        "xla": gl.parse("f32[7,40]{0,1:T(8,128)}"),
+        "matrix": gl.sophon.matrix(*MATRIX, 15, dtype, chip=toy),
+        "matrix, from NPU 2": gl.sophon.matrix(*MATRIX, 10, dtype, start=2 << 16, chip=toy),
+        "strided": gl.megengine.strided(MATRIX, (-50, 1), dtype),
+        "mli": gl.mli.tensor(MATRIX, "HW", dtype),
+    }
+
+
+TABLES = {
+    "float32 NCHW": lambda: four_dims("float32"),
+    "int8 NCHW": lambda: four_dims("int8"),
+    "float32 matrix": lambda: two_dims("float32"),
+}
+
+
+def example(layout):
+    """Values whose bits say where they are from; as float32, NaNs and -0.0 among them."""
+    words = np.arange(1, 1 + layout.size, dtype=np.uint64) * 2654435761
+    kind = np.dtype(f"uint{layout.dtype.itemsize * 8}")
+    return words.astype(kind).reshape(layout.shape).view(layout.dtype)
+
+
+def bits(array):
+    return np.asarray(array).view(f"uint{np.asarray(array).dtype.itemsize * 8}")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_elements_lie_where_they_are_said_to(table):
+    for name, layout in TABLES[table]().items():
+        x = example(layout)
+        wanted = packed(bits(x), layout, 0)
+        np.testing.assert_array_equal(bits(gl.pack(x, layout)), wanted, err_msg=name)
+        np.testing.assert_array_equal(bits(gl.pack(x, layout, path="gather")), wanted)
+        # Poisoned padding is never read.
+        physical = np.where(layout.padding_mask(), ~np.zeros_like(wanted), wanted)
+        found = gl.unpack(physical.view(layout.dtype), layout)
+        np.testing.assert_array_equal(bits(found), bits(x), err_msg=name)
+        for index in itertools.islice(indices(layout.shape), 0, None, 7):
+            where = layout.locate(index)
+            assert layout.logical_index((*where.core, *where.local)) == index
+        assert gl.parse(str(layout)) == layout, name
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_all_pairs(table):
+    layouts = TABLES[table]()
+    for (one, a), (two, b) in itertools.product(layouts.items(), repeat=2):
+        x = example(a)
+        physical = np.where(a.padding_mask(), ~np.zeros((), bits(x).dtype), bits(pack_host(x, a)))
+        route = find_route(a, b)
+        assert (route is None) == (a.is_scatter or b.is_scatter), (one, two)
+        if route is None:
+            continue
+        found = run_host(physical, route.moves({}), np.zeros((), physical.dtype))
+        wanted = bits(pack_host(x, b))
+        real = ~b.padding_mask()
+        np.testing.assert_array_equal(found[real], wanted[real], err_msg=f"{one} -> {two}")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_on_devices(table):
+    count = len(jax.devices())
+    device = gl.DeviceGrid((2, count // 2) if count % 2 == 0 else (count,))
+    layouts = list(TABLES[table]().items())
+    for k, (one, a) in enumerate(layouts):
+        x = example(a)
+        laid = gl.put(x, a, device)
+        for stride in (1, 7):
+            two, b = layouts[(k + stride) % len(layouts)]
+            found = gl.relayout(laid, b)
+            assert found.layout == b
+            np.testing.assert_array_equal(bits(found), bits(x), err_msg=f"{one} -> {two}")
+            physical = np.asarray(found.physical)
+            real = ~b.padding_mask()
+            np.testing.assert_array_equal(
+                bits(physical)[real], bits(pack_host(x, b))[real], err_msg=f"{one} -> {two}"
+            )
+            plan = gl.relayout_plan(laid, b)
+            assert plan.moved + plan.stays >= x.nbytes
