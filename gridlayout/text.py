@@ -61,8 +61,8 @@ def parse(text: str) -> Layout:
 
 def _reader_of(text: str) -> Callable[[Reader], Layout]:
     """Three systems write a tensor type; the start of its encoding says whose it is."""
-    from gridlayout.tenstorrent.metal_text import read_metal
-    from gridlayout.tenstorrent.ttnn_text import read_ttnn
+    from gridlayout.tenstorrent.metal_layout_text import read_metal
+    from gridlayout.tenstorrent.ttnn_layout_text import read_ttnn
 
     if "#ttnn.ttnn_layout" in text:
         return read_ttnn

@@ -176,6 +176,7 @@ RESTS = [
     ((1, 3, 4), (1, 2, 4), 2, "height_sharded"),
     ((2, 3, 4), (1, 2, 4), 4, None),
     ((2, 3, 4), (2, 2, 4), 4, None),
+    ((4, 4, 4), (2, 2, 4), 32, None),  # a shard is no block of rows
     ((2, 4, 4), (1, 2, 4), 3, None),  # four shards
     ((6, 8), (2, 4), 6, None),  # a block sharding needs rows of cores
     ((6, 8), (2, 4), (3, 2), "block_sharded"),

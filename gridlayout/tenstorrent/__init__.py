@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from gridlayout.memory import Chip
 from gridlayout.tenstorrent import bfp
-from gridlayout.tenstorrent.compare import Comparison, compare
+from gridlayout.tenstorrent.comparison import Comparison, compare
 from gridlayout.tenstorrent.core_maps import CoreMap, device_map, dram_map, physical_grid
-from gridlayout.tenstorrent.metal import (
+from gridlayout.tenstorrent.metal_layout import (
     MetalLayout,
     grid_aware_alignments,
     host_strides,
@@ -27,9 +27,9 @@ from gridlayout.tenstorrent.sharding import (
     squeeze_rank,
     width_sharded,
 )
-from gridlayout.tenstorrent.tensor_layout import TensorLayout, tensor_layout
 from gridlayout.tenstorrent.tiles import face_of, tile_map
-from gridlayout.tenstorrent.ttnn import (
+from gridlayout.tenstorrent.tt_metal import TensorLayout, tensor_layout
+from gridlayout.tenstorrent.ttnn_layout import (
     MeshLowering,
     TtnnLayout,
     from_document,

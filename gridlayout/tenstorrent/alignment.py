@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Shape
-from gridlayout.tenstorrent.metal import align
+from gridlayout.tenstorrent.metal_layout import align
 
 
 def merged(given: Shape, needed: Shape) -> Shape:

@@ -19,7 +19,7 @@ from typing import Any
 from gridlayout.affine import AffineExpr, AffineMap, constant, dim
 from gridlayout.errors import LayoutError
 from gridlayout.layout import MAX_ELEMENTS, Shape
-from gridlayout.tenstorrent.metal import positive
+from gridlayout.tenstorrent.metal_layout import positive
 
 # Rectangles are found by trial division up to the square root of this.
 _MAX_CORES = 1 << 32

@@ -16,8 +16,8 @@ from gridlayout import dtypes
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Shape, as_shape
 from gridlayout.tenstorrent.alignment import merged
-from gridlayout.tenstorrent.metal import positive
-from gridlayout.tenstorrent.tensor_layout import TensorLayout, tensor_layout
+from gridlayout.tenstorrent.metal_layout import positive
+from gridlayout.tenstorrent.tt_metal import TensorLayout, tensor_layout
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

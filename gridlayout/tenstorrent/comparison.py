@@ -1,8 +1,8 @@
 """`compare`: one tensor under the layout models of Tenstorrent's documents and code, side by side.
 
 They differ in what comes first: the grid (the document, seed 004), exact division after alignment
-(`metal_layout`), or the tile (`ttnn_layout`; and tt-metal, whose shards are whole tiles too, so that
-cores may be left over).
+(`metal_layout`), or the tile (`ttnn_layout`; and tt-metal, whose shards are whole tiles too, so
+that cores may be left over).
 """
 
 from __future__ import annotations
@@ -18,9 +18,14 @@ from gridlayout.dtypes import as_dtype
 from gridlayout.errors import LayoutError
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout, Shape, as_shape
-from gridlayout.tenstorrent.metal import MetalLayout, as_tile, grid_multiple_alignments, positive
+from gridlayout.tenstorrent.metal_layout import (
+    MetalLayout,
+    as_tile,
+    grid_multiple_alignments,
+    positive,
+)
 from gridlayout.tenstorrent.sharding import block_sharded
-from gridlayout.tenstorrent.ttnn import TtnnLayout
+from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -109,7 +109,7 @@ class MetalLayout(Layout):
         return f"MetalLayout({', '.join(arguments)})"
 
     def __str__(self) -> str:
-        from gridlayout.tenstorrent.metal_text import print_metal
+        from gridlayout.tenstorrent.metal_layout_text import print_metal
 
         return print_metal(self)
 

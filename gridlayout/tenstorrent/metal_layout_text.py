@@ -14,7 +14,7 @@ from typing import Any
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
 from gridlayout.reader import Reader
-from gridlayout.tenstorrent.metal import BLOCKS, MetalLayout
+from gridlayout.tenstorrent.metal_layout import BLOCKS, MetalLayout
 
 # Tiles have their own names for these types.
 TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}

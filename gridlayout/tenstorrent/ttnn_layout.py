@@ -21,7 +21,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout, Shape, as_shape
 from gridlayout.steps import Walk
-from gridlayout.tenstorrent.metal import align, as_tile, positive
+from gridlayout.tenstorrent.metal_layout import align, as_tile, positive
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -112,7 +112,7 @@ class TtnnLayout(Layout):
         return f"TtnnLayout({', '.join(arguments)})"
 
     def __str__(self) -> str:
-        from gridlayout.tenstorrent.ttnn_text import print_ttnn
+        from gridlayout.tenstorrent.ttnn_layout_text import print_ttnn
 
         return print_ttnn(self)
 

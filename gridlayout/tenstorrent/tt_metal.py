@@ -22,7 +22,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout, Shape, as_shape
 from gridlayout.steps import Walk
 from gridlayout.tenstorrent.alignment import logical_strides, merged, padded_shape
-from gridlayout.tenstorrent.metal import align, as_tile, positive
+from gridlayout.tenstorrent.metal_layout import align, as_tile, positive
 from gridlayout.tenstorrent.tiles import as_order, face_of, split_tile
 
 if TYPE_CHECKING:
