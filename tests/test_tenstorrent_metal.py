@@ -337,6 +337,7 @@ def test_compare():
     assert "does not divide" in table["metal"].refusal
     assert table["metal, aligned"].rows == (32, 21, 0)
     assert table["ttnn"].rows == (22, 22, 9)
+    assert table["tt-metal"].rows == (32, 21, 0)
     lines = str(table).splitlines()
     assert lines[0] == "53x63 on 3x2 cores, 32x32 tiles"
     assert [line for line in lines if "18,18,17" in line and line.endswith("4096")]
