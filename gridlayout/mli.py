@@ -38,17 +38,7 @@ __all__ = ["Mov", "TensorLayout", "mov", "tensor"]
 MAX_RANK = 4
 
 
-def tensor(
-    shape: Sequence[int],
-    layout: str,
-    dtype: DTypeLike,
-    mem_stride: Sequence[int] | None = None,
-    *,
-    capacity: int | None = None,
-    start: int = 0,
-    size: int | None = None,
-    oob: Any = None,
-) -> TensorLayout:
+class TensorLayout(Layout):
     """A tensor whose dims, from the outermost, are the letters of `layout` (seed 003).
 
     layout: "HWC", "CHW", "HWCN", "HW1N", or any other order of distinct letters of H, W, C, N and
@@ -63,17 +53,6 @@ def tensor(
     >>> x = tensor((32, 16, 3), "HWC", "int16")
     >>> x.mem_stride, x.nbytes, x.locate((16, 0, 0)).byte
     ((48, 3, 1), 3072, 1536)
-    """
-    return TensorLayout(
-        shape, layout, dtype, mem_stride, capacity=capacity, start=start, size=size, oob=oob
-    )
-
-
-class TensorLayout(Layout):
-    """An MLI tensor; `tensor` makes it.
-
-    layout: a letter for each dim. mem_stride: in elements. capacity: bytes from the first element
-    on, or None. start, buffer_size: where in its buffer it begins, and that buffer's elements.
     """
 
     def __init__(
@@ -180,6 +159,9 @@ class TensorLayout(Layout):
             size=self.buffer_size,
             oob=self.oob,
         )
+
+
+tensor = TensorLayout
 
 
 @dataclass(frozen=True)

@@ -40,21 +40,7 @@ _INDEX_TYPES = ("u8", "u16", "u32", "u64")
 Tiles = tuple[Shape, ...]
 
 
-def layout(
-    shape: Sequence[int],
-    dtype: DTypeLike = "float32",
-    minor_to_major: Sequence[int] | None = None,
-    tiles: Sequence[Sequence[int]] = (),
-    *,
-    tail_alignment: int = 1,
-    index_type: str | None = None,
-    pointer_type: str | None = None,
-    element_bits: int = 0,
-    memory_space: int = 0,
-    splits: Sequence[tuple[int, Sequence[int]]] = (),
-    metadata_bytes: int = 0,
-    oob: Any = None,
-) -> XlaLayout:
+class XlaLayout(Layout):
     """An array as XLA lays it out (seed 002).
 
     minor_to_major: the dims, the minor first; by default the last dim is. tiles: one after another,
@@ -68,40 +54,22 @@ def layout(
     >>> print(x, x.physical_shape, x.locate((2, 3)).offset, x.nbytes)
     f32[3,5]{1,0:T(2,2)} (2, 3, 2, 2) 17 96
     """
-    return XlaLayout(
-        shape,
-        dtype,
-        minor_to_major,
-        tiles,
-        tail_alignment=tail_alignment,
-        index_type=index_type,
-        pointer_type=pointer_type,
-        element_bits=element_bits,
-        memory_space=memory_space,
-        splits=splits,
-        metadata_bytes=metadata_bytes,
-        oob=oob,
-    )
-
-
-class XlaLayout(Layout):
-    """A tiled layout; made by `gl.xla.layout` and `gl.parse`."""
 
     def __init__(
         self,
         shape: Sequence[int],
-        dtype: DTypeLike,
-        minor_to_major: Sequence[int] | None,
-        tiles: Sequence[Sequence[int]],
+        dtype: DTypeLike = "float32",
+        minor_to_major: Sequence[int] | None = None,
+        tiles: Sequence[Sequence[int]] = (),
         *,
-        tail_alignment: int,
-        index_type: str | None,
-        pointer_type: str | None,
-        element_bits: int,
-        memory_space: int,
-        splits: Sequence[tuple[int, Sequence[int]]],
-        metadata_bytes: int,
-        oob: Any,
+        tail_alignment: int = 1,
+        index_type: str | None = None,
+        pointer_type: str | None = None,
+        element_bits: int = 0,
+        memory_space: int = 0,
+        splits: Sequence[tuple[int, Sequence[int]]] = (),
+        metadata_bytes: int = 0,
+        oob: Any = None,
     ) -> None:
         shape = as_shape(shape, "shape")
         element = dtypes.as_dtype(dtype)
@@ -243,6 +211,9 @@ class XlaLayout(Layout):
             self.tiles or None,
             sub_byte_element_size_in_bits=sub_byte,
         )
+
+
+layout = XlaLayout
 
 
 def _plain_fields() -> dict[str, Any]:

@@ -24,7 +24,6 @@ from gridlayout.memory import MEMORY_SPACES
 from gridlayout.steps import Walk
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import DTypeLike
 
 Intervals = tuple[tuple[int, int], ...]
@@ -36,7 +35,23 @@ _SIDE = 32
 
 
 class MetalLayout(Layout):
-    """A tensor laid out by today's `metal_layout`; `metal` says what the arguments mean."""
+    """Today's `metal_layout`: align and join, then divide exactly by the tile and the grid.
+
+    dim_alignments: one number >= 1 a logical dim, in elements; by default `tile_alignments`.
+    collapsed_intervals: half-open (start, end), negative ends count from the rank; by default all
+    dims but the last are joined; `[]` joins none. grid: cores along each physical dim, by default
+    1. tile: rows and columns of a tile, None for scalars. memory_layout: sharded, or interleaved
+    (grid of 1s). tile_format: a block format, as for `gl.GridLayout`.
+
+    The physical shape is grid + shard in tiles + tile. A tensor of rank 0 is a plane of 32x32,
+    one of rank 1 has 32 rows. `LayoutError` where a division leaves a rest, or a dim is lost.
+
+    >>> layout = metal((3, 43, 7), "float32", grid=(6, 1))
+    >>> layout.aligned_shape, layout.shard_shape
+    ((192, 32), (32, 32))
+    >>> metal((53, 63), grid=(3, 2), tile=(32, 32), dim_alignments=(96, 32)).physical_shape
+    (3, 2, 1, 1, 32, 32)
+    """
 
     def __init__(
         self,
@@ -124,42 +139,7 @@ class MetalLayout(Layout):
         return None if self.tile_format is not None else super()._byte(offset)
 
 
-def metal(
-    shape: Sequence[int],
-    dtype: DTypeLike | np.dtype[Any] = "float32",
-    dim_alignments: Sequence[int] | None = None,
-    collapsed_intervals: Sequence[Sequence[int]] | None = None,
-    grid: Sequence[int] | None = None,
-    tile: Sequence[int] | None = None,
-    memory_space: str = "l1",
-    memory_layout: str = "sharded",
-    *,
-    tile_format: str | None = None,
-    oob: Any = None,
-) -> MetalLayout:
-    """Today's `metal_layout`: align and join, then divide exactly by the tile and the grid.
-
-    dim_alignments: one number >= 1 a logical dim, in elements; by default `tile_alignments`.
-    collapsed_intervals: half-open (start, end), negative ends count from the rank; by default all
-    dims but the last are joined; `[]` joins none. grid: cores along each physical dim, by default
-    1. tile: rows and columns of a tile, None for scalars. memory_layout: sharded, or interleaved
-    (grid of 1s). tile_format: a block format, as for `gl.GridLayout`.
-
-    The physical shape is grid + shard in tiles + tile. A tensor of rank 0 is a plane of 32x32,
-    one of rank 1 has 32 rows. `LayoutError` where a division leaves a rest, or a dim is lost.
-
-    >>> layout = metal((3, 43, 7), "float32", grid=(6, 1))
-    >>> layout.aligned_shape, layout.shard_shape
-    ((192, 32), (32, 32))
-    >>> metal((53, 63), grid=(3, 2), tile=(32, 32), dim_alignments=(96, 32)).physical_shape
-    (3, 2, 1, 1, 32, 32)
-    """
-    return MetalLayout(
-        *(shape, dtype, dim_alignments, collapsed_intervals, grid, tile),
-        *(memory_space, memory_layout),
-        tile_format=tile_format,
-        oob=oob,
-    )
+metal = MetalLayout
 
 
 def default_intervals(rank: int) -> Intervals:

@@ -38,7 +38,21 @@ Core = tuple[int, int]
 
 
 class TtnnLayout(Layout):
-    """A tensor laid out by today's `ttnn_layout`; `ttnn` says what the arguments mean.
+    """Today's `ttnn_layout`: pad to tiles, collapse all dims but the last, divide by the grid.
+
+    grid: rows and columns of cores. tile: rows and columns in elements, None for row-major
+    scalars. memory_layout: interleaved (grid 1x1), height_sharded (Mx1), width_sharded (1xM) or
+    block_sharded; by default what the grid says. buffer_type: l1, l1_small, dram, system_memory or
+    trace. tile_format: a block format, as for `gl.GridLayout`.
+
+    The physical shape is grid + shard in tiles + tile. `LayoutError` for what TTNN refuses: system
+    memory or interleaved DRAM on more than one core, block-sharded DRAM.
+
+    >>> layout = ttnn((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
+    >>> layout.shard_shape, layout.physical_shard_shape, layout.physical_shape
+    ((22, 32), (32, 32), (3, 2, 1, 1, 32, 32))
+    >>> layout.memory_layout, layout.stride
+    ('block_sharded', (64, 1))
 
     The seed's terms (seed 004, "TTNN Tensor Layout") are `stride`, `shard_shape`,
     `physical_shard_shape`, `tile_shape` and `grid_shape`.
@@ -186,36 +200,7 @@ class TtnnLayout(Layout):
         return None if self.tile_format is not None else super()._byte(offset)
 
 
-def ttnn(
-    shape: Sequence[int],
-    dtype: DTypeLike = "float32",
-    grid: Sequence[int] = (1, 1),
-    tile: Sequence[int] | None = None,
-    memory_layout: str | None = None,
-    buffer_type: str = "l1",
-    *,
-    tile_format: str | None = None,
-    oob: Any = None,
-) -> TtnnLayout:
-    """Today's `ttnn_layout`: pad to tiles, collapse all dims but the last, divide by the grid.
-
-    grid: rows and columns of cores. tile: rows and columns in elements, None for row-major
-    scalars. memory_layout: interleaved (grid 1x1), height_sharded (Mx1), width_sharded (1xM) or
-    block_sharded; by default what the grid says. buffer_type: l1, l1_small, dram, system_memory or
-    trace. tile_format: a block format, as for `gl.GridLayout`.
-
-    The physical shape is grid + shard in tiles + tile. `LayoutError` for what TTNN refuses: system
-    memory or interleaved DRAM on more than one core, block-sharded DRAM.
-
-    >>> layout = ttnn((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
-    >>> layout.shard_shape, layout.physical_shard_shape, layout.physical_shape
-    ((22, 32), (32, 32), (3, 2, 1, 1, 32, 32))
-    >>> layout.memory_layout, layout.stride
-    ('block_sharded', (64, 1))
-    """
-    return TtnnLayout(
-        *(shape, dtype, grid, tile, memory_layout, buffer_type), tile_format=tile_format, oob=oob
-    )
+ttnn = TtnnLayout
 
 
 def interleaved_shard_shape(
