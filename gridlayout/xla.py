@@ -11,15 +11,20 @@ element is the document's linear index.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.constructor import call_text
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, Shape, as_shape
+from gridlayout.layout import MAX_ELEMENTS, MAX_RANK, Layout, Shape, as_shape
 from gridlayout.steps import Walk
+from gridlayout.strided import oob_argument
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -29,7 +34,7 @@ __all__ = ["COMBINE", "ELEMENT_TYPES", "XlaLayout", "from_jax", "layout", "tpu_t
 COMBINE = -1  # in a tile: the document's asterisk
 ELEMENT_TYPES: dict[str, str] = {
     "pred": "bool",
-    **{f"{kind[0]}{n}": f"{kind}{n}" for kind in ("uint",) for n in (4, 8, 16, 32, 64)},
+    **{f"u{n}": f"uint{n}" for n in (4, 8, 16, 32, 64)},
     **{f"s{n}": f"int{n}" for n in (4, 8, 16, 32, 64)},
     **{"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"},
     **{"c64": "complex64", "c128": "complex128"},
@@ -37,6 +42,11 @@ ELEMENT_TYPES: dict[str, str] = {
 }
 _NAMES = {dtype: name for name, dtype in ELEMENT_TYPES.items()}
 _INDEX_TYPES = ("u8", "u16", "u32", "u64")
+# What a text says that names dims and tiles only, by constructor argument.
+_PLAIN: dict[str, Any] = {
+    **{"tail_alignment": 1, "index_type": None, "pointer_type": None, "element_bits": 0},
+    **{"memory_space": 0, "splits": (), "metadata_bytes": 0},
+}
 Tiles = tuple[Shape, ...]
 
 
@@ -47,8 +57,9 @@ class XlaLayout(Layout):
     each over the minor physical dims; `COMBINE` (-1) for `*`. The other fields of a layout's text:
     tail_alignment (L): the buffer's elements are a multiple of it. index_type and pointer_type
     (`#`, `*`): kept and printed. element_bits (E): bits an element takes, 0 for the type's own.
-    memory_space (S), splits (SC): (dim, indices where it is split); metadata_bytes (M): bytes in
-    front of the data; these three are kept and printed. `LayoutError` for what contradicts itself.
+    memory_space (S); splits (SC): pairs of a physical dim, 0 the major, and the indices where it is
+    split; metadata_bytes (M): bytes in front of the data; these three are kept and printed.
+    `LayoutError` for what contradicts itself.
 
     >>> x = layout((3, 5), "float32", tiles=[(2, 2)])
     >>> print(x, x.physical_shape, x.locate((2, 3)).offset, x.nbytes)
@@ -80,7 +91,8 @@ class XlaLayout(Layout):
         self.pointer_type: str | None = _index_type(pointer_type, "pointer_type (*)")
         self.element_bits: int = _count(element_bits, "element_bits (E)", 0)
         self.memory_space: int = _count(memory_space, "memory_space (S)", 0)
-        self.splits: tuple[tuple[int, Shape], ...] = _splits(splits, shape)
+        physical = tuple(shape[d] for d in reversed(self.minor_to_major))
+        self.splits: tuple[tuple[int, Shape], ...] = _splits(splits, physical)
         self.metadata_bytes: int = _count(metadata_bytes, "metadata_bytes (M)", 0)
         walk = Walk(shape)
         order = list(reversed(self.minor_to_major))
@@ -96,23 +108,12 @@ class XlaLayout(Layout):
 
     def _fields(self) -> dict[str, Any]:
         """What a text says beside the dims and the tiles, by constructor argument."""
-        return {
-            "tail_alignment": self.tail_alignment,
-            "index_type": self.index_type,
-            "pointer_type": self.pointer_type,
-            "element_bits": self.element_bits,
-            "memory_space": self.memory_space,
-            "splits": self.splits,
-            "metadata_bytes": self.metadata_bytes,
-        }
+        return {name: getattr(self, name) for name in _PLAIN}
 
     def __repr__(self) -> str:
-        plain = _plain_fields()
-        fields = {name: v for name, v in self._fields().items() if v != plain[name]}
-        if self.oob is not None:
-            fields["oob"] = self.oob
+        fields = {name: value for name, value in self._fields().items() if value != _PLAIN[name]}
         arguments = (self.shape, self.dtype.name, self.minor_to_major, self.tiles)
-        return call_text("xla.layout", *arguments, **fields)
+        return call_text("xla.layout", *arguments, **fields, **oob_argument(self))
 
     def __str__(self) -> str:
         """The canonical text of the type; the constructor call where it can't say all."""
@@ -156,10 +157,12 @@ class XlaLayout(Layout):
     @property
     def bytes_per_core(self) -> int:
         """Bytes of the buffer: all tiles whole, and a multiple of the tail alignment."""
-        return self._bytes(prod(self.physical_shape))
+        return self._bytes(self._aligned(prod(self.physical_shape)))
+
+    def _aligned(self, elements: int) -> int:
+        return -(-elements // self.tail_alignment) * self.tail_alignment
 
     def _bytes(self, elements: int) -> int:
-        elements = -(-elements // self.tail_alignment) * self.tail_alignment
         return -(-elements * self.stored_bits // 8)
 
     def _byte(self, offset: int) -> int | None:
@@ -167,14 +170,27 @@ class XlaLayout(Layout):
 
     @property
     def first_tile_bytes(self) -> int:
-        """The bytes by XLA's own size functions, which look at the first tile only.
+        """The bytes by XLA's own size function, which looks at the first tile only.
 
-        The document's number is `nbytes`; they differ where a later tile pads: f32[6,6] in tiles
-        (4,4)(3,1) is 256 bytes here, 384 by the document.
+        The document's number is `nbytes`. They differ where a later tile pads, where `splits` cut a
+        tiled array (this is the largest part), and where an array without tiles has a tail
+        alignment (this is without it). `LayoutError` where the first tile combines dims, for which
+        that function has no number. Source: openxla/xla, `ShapeUtil::ArraySize`.
+
+        >>> x = layout((6, 6), "float32", tiles=[(4, 4), (3, 1)])
+        >>> x.first_tile_bytes, x.nbytes
+        (256, 384)
         """
-        return self._bytes(
-            prod(layout(self.shape, self.dtype, self.minor_to_major, self.tiles[:1]).physical_shape)
-        )
+        if not self.tiles:
+            return self._bytes(self.size)
+        if COMBINE in self.tiles[0]:
+            raise LayoutError(f"{self}: XLA's size function takes no combined dims (*); see nbytes")
+        part = list(self.shape)
+        for d, at in self.splits:
+            k = self.minor_to_major[-1 - d]
+            part[k] = max(high - low for low, high in pairwise((0, *at, self.shape[k])))
+        padded = layout(part, self.dtype, self.minor_to_major, self.tiles[:1]).physical_shape
+        return self._bytes(self._aligned(prod(padded)))
 
     @property
     def expansion_factor(self) -> float:
@@ -191,37 +207,29 @@ class XlaLayout(Layout):
     def to_jax(self) -> Any:
         """The `jax.experimental.layout.Layout` of the same order and tiles.
 
-        `LayoutError` for what that class does not hold: combined dims, and other fields than E.
+        `LayoutError` for what that class does not hold: combined dims, and fields other than E.
         """
         # JAX only to make its own object: describing a layout needs none.
         from jax.experimental.layout import Layout as JaxLayout
 
         if any(COMBINE in tile for tile in self.tiles):
             raise LayoutError(f"{self}: jax.experimental.layout.Layout has no combined dims (*)")
-        sub_byte = self.element_bits if self.element_bits < 8 else 0
-        held = {"element_bits": sub_byte}
-        if {**self._fields(), **held} != {**_plain_fields(), **held} or sub_byte != (
-            self.element_bits
-        ):
+        other = {name for name, value in self._fields().items() if value != _PLAIN[name]}
+        if self.element_bits < 8:
+            other.discard("element_bits")
+        if other:
             raise LayoutError(
-                f"{self}: jax.experimental.layout.Layout holds order, tiles and E below 8 bits only"
+                f"{self}: jax.experimental.layout.Layout holds order, tiles and E below 8 bits; it "
+                f"can't hold {', '.join(sorted(other))}"
             )
         return JaxLayout(
             tuple(reversed(self.minor_to_major)),
             self.tiles or None,
-            sub_byte_element_size_in_bits=sub_byte,
+            sub_byte_element_size_in_bits=self.element_bits,
         )
 
 
 layout = XlaLayout
-
-
-def _plain_fields() -> dict[str, Any]:
-    """The fields of a text that says nothing but dims and tiles."""
-    return {
-        **{"tail_alignment": 1, "index_type": None, "pointer_type": None, "element_bits": 0},
-        **{"memory_space": 0, "splits": (), "metadata_bytes": 0},
-    }
 
 
 def from_jax(jax_layout: Any, shape: Sequence[int], dtype: DTypeLike) -> XlaLayout:
@@ -245,15 +253,19 @@ def from_jax(jax_layout: Any, shape: Sequence[int], dtype: DTypeLike) -> XlaLayo
 def tpu_tiles(shape: Sequence[int], dtype: DTypeLike) -> Tiles:
     """The tiles that TPU programs usually have for an array of this shape, the last dim minor.
 
-    Rank 2 and more: (8, 128), with fewer rows (4, 2, 1) where the second-minor dim is that small;
-    types of 16 and 8 bits then put 2 and 4 rows in one 32-bit word by a second tile, (2, 1) or
-    (4, 1), and have that many rows at least. Rank 1 and 0: from 128 to 1024 elements, the next
-    power of two; smaller types again by words, (128)(2, 1). That is a convention read off compiled
-    programs, not a rule of the document: the compiler may choose otherwise. `LayoutError` for
+    Types of 16 and 8 bits put 2 and 4 rows in one 32-bit word by a last tile, (2, 1) or (4, 1).
+    Rank 2 and more: (8, 128), with fewer rows (4, 2, 1) where the second-minor dim is that small,
+    but as many as make whole words. Rank 1: the next power of two, from 128 words to 1024 elements,
+    and in smaller types (128,) before the last tile. Rank 0: 128 words, in one tile.
+
+    That is a convention read off compiled programs, not a rule of the document: the compiler may
+    choose otherwise, such as (16, 128) and (32, 128) for buffers of small types. `LayoutError` for
     types of 64 bits and of less than 8, which it does not cover.
 
     >>> tpu_tiles((300, 300), "bfloat16"), tpu_tiles((3, 300), "float32"), tpu_tiles((7,), "int32")
     (((8, 128), (2, 1)), ((4, 128),), ((128,),))
+    >>> tpu_tiles((7,), "bfloat16"), tpu_tiles((), "bool")
+    (((256,), (128,), (2, 1)), ((512,),))
     """
     shape, element = as_shape(shape, "shape"), dtypes.as_dtype(dtype)
     bits = dtypes.bits(element)
@@ -261,10 +273,10 @@ def tpu_tiles(shape: Sequence[int], dtype: DTypeLike) -> Tiles:
         raise LayoutError(f"tpu_tiles: {element.name} has {bits} bits; 8, 16 and 32 are covered")
     packed = 32 // bits
     words: Tiles = ((packed, 1),) if packed > 1 else ()
-    if len(shape) < 2:
-        count = min(max(128, _power_of_two(prod(shape))), 1024)
-        return ((count,), (128,), *words) if words else ((count,),)
-    return ((min(max(packed, _power_of_two(shape[-2])), 8), 128), *words)
+    if len(shape) >= 2:
+        return ((min(max(packed, _power_of_two(shape[-2])), 8), 128), *words)
+    count = min(max(128 * packed, _power_of_two(prod(shape))), 1024)
+    return ((count,), (128,), *words) if words and shape else ((count,),)
 
 
 def _power_of_two(n: int) -> int:
@@ -289,7 +301,11 @@ def _tiled(walk: Walk, order: list[int], tile: Shape) -> list[int]:
         count, rest = walk.split(walk.resize(whole, number * size), (number, size))
         counts.append(count)
         inner.append(rest)
-    return [*head, *counts, *inner]
+    order = [*head, *counts, *inner]
+    # Refused here, as a text may go on with thousands of tiles.
+    if len(order) > MAX_RANK:
+        raise LayoutError(f"tile {tile} makes {len(order)} physical dims; up to {MAX_RANK} can be")
+    return order
 
 
 def _sequence(value: Any, what: str) -> tuple[Any, ...]:
@@ -302,9 +318,13 @@ def _sequence(value: Any, what: str) -> tuple[Any, ...]:
 
 
 def _count(value: Any, what: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 2**62:
-        raise LayoutError(f"{what} {value!r} must be a whole number >= {least}")
-    return value
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or not least <= number <= MAX_ELEMENTS:
+        raise LayoutError(f"{what} {value!r} must be a whole number from {least} to 2**62")
+    return number
 
 
 def _permutation(minor_to_major: Any, rank: int) -> Shape:
@@ -323,35 +343,39 @@ def _tile(tile: Any) -> Shape:
     sizes = _sequence(tile, "tile")
     if not sizes:
         raise LayoutError("a tile must have at least one dim; leave it out instead")
-    plain = as_shape([1 if n == COMBINE and type(n) is int else n for n in sizes], "tile")
+    combined = [isinstance(n, (int, np.integer)) and n == COMBINE for n in sizes]
+    plain = as_shape([1 if c else n for c, n in zip(combined, sizes, strict=True)], "tile")
     if 0 in plain:
         raise LayoutError(f"tile {tuple(sizes)} must hold numbers >= 1, or -1 for * (combine)")
-    if sizes[-1] == COMBINE:
+    if combined[-1]:
         raise LayoutError(f"tile {tuple(sizes)}: the minor dim has no dim to be combined with (*)")
-    return tuple(COMBINE if n == COMBINE else m for n, m in zip(sizes, plain, strict=True))
+    return tuple(COMBINE if c else n for c, n in zip(combined, plain, strict=True))
 
 
 def _index_type(name: Any, what: str) -> str | None:
-    if name is not None and name not in _INDEX_TYPES:
-        raise LayoutError(f"{what} {name!r} is not one of {', '.join(_INDEX_TYPES)}")
-    return name
+    if name is None or (isinstance(name, str) and name in _INDEX_TYPES):
+        return name
+    raise LayoutError(f"{what} {name!r} is not one of {', '.join(_INDEX_TYPES)}")
 
 
-def _splits(splits: Any, shape: Shape) -> tuple[tuple[int, Shape], ...]:
-    found = []
+def _splits(splits: Any, physical: Shape) -> tuple[tuple[int, Shape], ...]:
+    """The splits, checked against the extents in physical order, the major first."""
+    found: dict[int, Shape] = {}
     for pair in _sequence(splits, "splits (SC)"):
         try:
             d, at = pair
         except (TypeError, ValueError):
             raise LayoutError(f"splits (SC) {pair!r} must be a pair (dim, indices)") from None
-        d, at = _count(d, "splits (SC): dim", 0), as_shape(at, "splits (SC): indices")
-        if d >= len(shape):
-            raise LayoutError(f"splits (SC): dim {d} is outside the rank {len(shape)}")
-        if not at or list(at) != sorted(set(at)) or not 0 < at[0] <= at[-1] < max(shape[d], 1):
+        d = _count(d, "splits (SC): dim", 0)
+        at = tuple(_count(i, "splits (SC): index", 0) for i in _sequence(at, "splits (SC): at"))
+        if d >= len(physical):
+            raise LayoutError(f"splits (SC): dim {d} is outside the rank {len(physical)}")
+        if d in found:
+            raise LayoutError(f"splits (SC) name dim {d} twice")
+        if not at or list(at) != sorted(set(at)) or at[-1] > physical[d]:
             raise LayoutError(
-                f"splits (SC) of dim {d} at {at} must be increasing, inside (0, {shape[d]})"
+                f"splits (SC) of physical dim {d} at {at} must be increasing, inside "
+                f"[0, {physical[d]}]"
             )
-        found.append((d, at))
-    if len({d for d, _ in found}) != len(found):
-        raise LayoutError(f"splits (SC) {tuple(found)} name a dim twice")
-    return tuple(found)
+        found[d] = at
+    return tuple(found.items())

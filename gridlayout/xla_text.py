@@ -9,14 +9,14 @@ The fields come in that order and no other. Printing leaves out what is the defa
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from gridlayout.errors import LayoutError
 from gridlayout.reader import Reader
 from gridlayout.xla import COMBINE, ELEMENT_TYPES, XlaLayout, layout
 
 _TYPE = re.compile(r"\s*([A-Za-z][A-Za-z0-9]*)\s*\[", re.ASCII)
-ORDER = ("D", "T", "L", "#", "*", "E", "S", "SC", "P", "M")
 
 
 def starts_type(text: str) -> bool:
@@ -36,18 +36,31 @@ def read_type(reader: Reader) -> XlaLayout:
     reader.expect("[")
     shape = _numbers(reader, "]", dynamic=True)
     reader.expect("]")
-    fields: dict[str, Any] = {}
+    arguments: dict[str, Any] = {"dtype": ELEMENT_TYPES[name], "shape": shape}
+    places = {"shape": at}
     if reader.take("{"):
-        order = _numbers(reader, ":}")
-        fields = _fields(reader) if reader.take(":") else {}
+        places["minor_to_major"] = reader.at
+        arguments["minor_to_major"] = _numbers(reader, ":}")
+        if reader.take(":"):
+            _read_fields(reader, arguments, places)
         if not reader.take("}"):
             _refuse_field(reader)
-        fields["minor_to_major"] = order
     reader.end()
     try:
-        return layout(shape, ELEMENT_TYPES[name], **fields)
+        return layout(**arguments)
     except LayoutError as error:
-        raise LayoutError(f"column {at + 1}: {error}") from None
+        reader.fail(str(error), places[_blame(arguments)])
+
+
+def _blame(arguments: dict[str, Any]) -> str:
+    """The first argument with which those before it don't make a layout."""
+    names = list(arguments)
+    for k in range(2, len(names)):
+        try:
+            layout(**{name: arguments[name] for name in names[:k]})
+        except LayoutError:
+            return names[k - 1]
+    return names[-1]
 
 
 def _numbers(reader: Reader, closers: str, dynamic: bool = False) -> tuple[int, ...]:
@@ -63,30 +76,14 @@ def _numbers(reader: Reader, closers: str, dynamic: bool = False) -> tuple[int, 
             return tuple(found)
 
 
-def _fields(reader: Reader) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    if reader.take("D("):
-        _dense(reader)
-    if reader.take("T("):
-        reader.at -= 1
-        fields["tiles"] = _tiles(reader)
-    for word, name in (("L(", "tail_alignment"),):
-        if reader.take(word):
-            fields[name] = _closed(reader, reader.number())
-    for word, name in (("#(", "index_type"), ("*(", "pointer_type")):
-        if reader.take(word):
-            fields[name] = _closed(reader, reader.match(r"[a-z0-9]+", "an integer type"))
-    for word, name in (("E(", "element_bits"), ("S(", "memory_space")):
-        if reader.take(word):
-            fields[name] = _closed(reader, reader.number())
-    if reader.take("SC("):
-        reader.at -= 1
-        fields["splits"] = _splits(reader)
-    if reader.peek("P("):
-        reader.fail("a physical shape (P) belongs to sparse arrays, which are not supported")
-    if reader.take("M("):
-        fields["metadata_bytes"] = _closed(reader, reader.number())
-    return fields
+def _read_fields(reader: Reader, arguments: dict[str, Any], places: dict[str, int]) -> None:
+    """Add what the fields say to `arguments`, and where they say it to `places`."""
+    for word, name, read in _FIELDS:
+        if reader.peek(f"{word}("):
+            places[name] = reader.at
+            reader.take(word)
+            arguments[name] = read(reader)
+    arguments.pop("dense", None)
 
 
 def _refuse_field(reader: Reader) -> None:
@@ -94,22 +91,37 @@ def _refuse_field(reader: Reader) -> None:
     found = reader.text[reader.at : reader.at + 12]
     if not found:
         reader.fail("expected '}'")
-    reader.fail(f"expected '}}', or a field in the order {' '.join(ORDER)}; found {found!r}")
+    order = " ".join(word for word, _, _ in _FIELDS)
+    reader.fail(f"expected '}}', or a field in the order {order}; found {found!r}")
 
 
-def _closed(reader: Reader, value: Any) -> Any:
+def _number(reader: Reader) -> int:
+    reader.expect("(")
+    found = reader.number()
     reader.expect(")")
-    return value
+    return found
+
+
+def _integer_type(reader: Reader) -> str:
+    reader.expect("(")
+    found = reader.match(r"[a-z0-9]+", "an integer type")
+    reader.expect(")")
+    return found
 
 
 def _dense(reader: Reader) -> None:
     """D(D,D): every dim dense, which is the default."""
+    reader.expect("(")
     while True:
-        if not reader.take("D"):
-            reader.fail("a dim that is not dense (D) makes a sparse array: not supported")
+        if not reader.take("D") or reader.peek("+") or reader.peek("~"):
+            reader.fail("a dim that is not plain dense (D) makes a sparse array: not supported")
         if not reader.take(","):
             break
     reader.expect(")")
+
+
+def _physical_shape(reader: Reader) -> NoReturn:
+    reader.fail("a physical shape (P) belongs to sparse arrays, which are not supported")
 
 
 def _tiles(reader: Reader) -> tuple[tuple[int, ...], ...]:
@@ -120,7 +132,8 @@ def _tiles(reader: Reader) -> tuple[tuple[int, ...], ...]:
             sizes.append(COMBINE if reader.take("*") else reader.number())
             if not reader.take(","):
                 break
-        tiles.append(_closed(reader, tuple(sizes)))
+        reader.expect(")")
+        tiles.append(tuple(sizes))
     return tuple(tiles)
 
 
@@ -132,3 +145,18 @@ def _splits(reader: Reader) -> tuple[tuple[int, tuple[int, ...]], ...]:
         splits.append((d, _numbers(reader, ")")))
         reader.expect(")")
     return tuple(splits)
+
+
+# The fields in their order: the word, the constructor's argument, what reads the value.
+_FIELDS: tuple[tuple[str, str, Callable[[Reader], Any]], ...] = (
+    ("D", "dense", _dense),
+    ("T", "tiles", _tiles),
+    ("L", "tail_alignment", _number),
+    ("#", "index_type", _integer_type),
+    ("*", "pointer_type", _integer_type),
+    ("E", "element_bits", _number),
+    ("S", "memory_space", _number),
+    ("SC", "splits", _splits),
+    ("P", "physical_shape", _physical_shape),
+    ("M", "metadata_bytes", _number),
+)
