@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from math import prod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.affine import AffineMap
@@ -137,10 +136,6 @@ class GridLayout(Layout):
             now.pop("linear")
         return GridLayout(**{**now, **changes})
 
-    def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
-        """The same layout of another element type; nothing is known of its padding but `oob`."""
-        return super().with_dtype(dtype, oob)._changed(tile_format=None)
-
     def __repr__(self) -> str:
         extras = [f"tile={self.tile}"] if self.tile else []
         if self.linear != default_map(self.shape, len(self.grid)):
@@ -170,16 +165,6 @@ class GridLayout(Layout):
     def tile_counts(self) -> Shape:
         """The shard in tiles: the document's memref shape."""
         return tuple(-(-n // t) for n, t in zip(self.shard_shape, self.padded_tile, strict=True))
-
-    @property
-    def bytes_per_core(self) -> int:
-        """Bytes of one core's buffer, padding included; tiles count in their own format."""
-        if self.tile_format is not None:
-            return prod(self.tile_counts) * dtypes.BLOCK_FORMATS[self.tile_format]
-        return super().bytes_per_core
-
-    def _byte(self, offset: int) -> int | None:
-        return None if self.tile_format is not None else super()._byte(offset)
 
     def fits(self, chip: Chip) -> Fit:
         """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.

@@ -90,6 +90,8 @@ class Layout:
         self._exprs = tuple(walk.expr[axis] for axis in self.order)
         self._hash = hash((type(self), self._key()))
 
+    # A block format in which a core stores 32x32 tiles: it changes bytes only.
+    tile_format: str | None = None
     # What is computed of the steps when it is first asked for.
     _cached: ClassVar[tuple[str, ...]] = ("index_map", "inverse")
 
@@ -144,7 +146,7 @@ class Layout:
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
         """The same layout of another element type; nothing is known of its padding but `oob`."""
         new = dtypes.as_dtype(dtype)
-        return self._changed(dtype=new, oob=dtypes.oob_value(oob, new))
+        return self._changed(dtype=new, oob=dtypes.oob_value(oob, new), tile_format=None)
 
     def same_physical(self, other: Layout) -> bool:
         """Whether every element has the same physical index in both; dtype and oob may differ."""
@@ -187,7 +189,9 @@ class Layout:
 
     @property
     def bytes_per_core(self) -> int:
-        """Bytes of one core's buffer, padding included."""
+        """Bytes of one core's buffer, padding included; tiles count in their own format."""
+        if self.tile_format is not None:
+            return prod(self.local_shape) // (32 * 32) * dtypes.BLOCK_FORMATS[self.tile_format]
         return -(-prod(self.local_shape) * dtypes.bits(self.dtype) // 8)
 
     @property
@@ -250,7 +254,7 @@ class Layout:
         return Location(core, local, offset, self._byte(offset))
 
     def _byte(self, offset: int) -> int | None:
-        return offset * dtypes.bits(self.dtype) // 8
+        return None if self.tile_format else offset * dtypes.bits(self.dtype) // 8
 
     def logical_index(self, physical: Sequence[int]) -> Shape | None:
         """The logical index at a physical one; None where that position is padding.

@@ -65,34 +65,6 @@ FORMATS: dict[str, tuple[str, ...]] = {
 }
 
 
-def format(
-    shape: Sequence[int],
-    name: str,
-    dtype: DTypeLike,
-    *,
-    groups: int = 1,
-    align: int | None = None,
-    oob: Any = None,
-) -> FormatLayout:
-    """A tensor of logical shape (N, C, H, W) in a data format (seed 001, "format").
-
-    name: one of `megengine.FORMATS`. NCHW44 and NCHW88 are the feature maps of these formats.
-    `NCHW4_WEIGHT` and `NCHW88_CONV_DENSE_WEIGHT` lay out weights (out channels, in channels, H, W);
-    the former takes (groups, out, in, H, W) too. groups: channels of each group of a grouped
-    convolution fill blocks of their own. align: elements to a multiple of which the last dim is
-    padded, None for the least that fills whole bytes (2 for 4-bit types in NCHW and NHWC). oob:
-    the padding's value; MegEngine writes 0, the zero point of asymmetric quantised types, or 128
-    where uint8 becomes a signed type.
-
-    `LayoutError`: a name that is no format, another rank, channels that the groups don't divide.
-
-    >>> x = format((1, 6, 1, 2), "NCHW4", "int8", groups=2, oob=0)
-    >>> x.physical_shape, x.locate((0, 3, 0, 1)).offset
-    ((1, 2, 1, 2, 4), 12)
-    """
-    return FormatLayout(shape, name, dtype, groups=groups, align=align, oob=oob)
-
-
 def strided(
     shape: Sequence[int],
     strides: Sequence[int],
@@ -168,10 +140,21 @@ def padded_channels(channels: int, dtype: DTypeLike, *, conv: bool = True) -> in
 
 
 class FormatLayout(Layout):
-    """A tensor in a data format; `format` makes it.
+    """A tensor of logical shape (N, C, H, W) in a data format (seed 001, "format").
 
-    format: the format's name. channel_groups: of channels, each padded by itself. align: elements
-    to a multiple of which the last physical dim is padded.
+    name: one of `megengine.FORMATS`. NCHW44 and NCHW88 are the feature maps of these formats.
+    `NCHW4_WEIGHT` and `NCHW88_CONV_DENSE_WEIGHT` lay out weights (out channels, in channels, H, W);
+    the former takes (groups, out, in, H, W) too. groups: channels of each group of a grouped
+    convolution fill blocks of their own. align: elements to a multiple of which the last dim is
+    padded, None for the least that fills whole bytes (2 for 4-bit types in NCHW and NHWC). oob:
+    the padding's value; MegEngine writes 0, the zero point of asymmetric quantised types, or 128
+    where uint8 becomes a signed type.
+
+    `LayoutError`: a name that is no format, another rank, channels that the groups don't divide.
+
+    >>> x = format((1, 6, 1, 2), "NCHW4", "int8", groups=2, oob=0)
+    >>> x.physical_shape, x.locate((0, 3, 0, 1)).offset
+    ((1, 2, 1, 2, 4), 12)
     """
 
     def __init__(
@@ -217,6 +200,9 @@ class FormatLayout(Layout):
             named["align"] = self.align
         place = (self.shape, self.format, self.dtype.name)
         return call_text("megengine.format", *place, **named, **oob_argument(self))
+
+
+format = FormatLayout
 
 
 def _as_format_shape(shape: Any, name: str) -> Shape:

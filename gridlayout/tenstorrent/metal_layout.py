@@ -15,7 +15,7 @@ import operator
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
@@ -106,10 +106,6 @@ class MetalLayout(Layout):
             *(self.tile, self.tile_format, self.memory_space, self.memory_layout, repr(self.oob)),
         )
 
-    def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
-        """The same layout of another element type; nothing is known of its padding but `oob`."""
-        return super().with_dtype(dtype, oob)._changed(tile_format=None)
-
     def __repr__(self) -> str:
         extras = [f"tile_format={self.tile_format!r}"] if self.tile_format else []
         extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
@@ -127,16 +123,6 @@ class MetalLayout(Layout):
         from gridlayout.tenstorrent.metal_layout_text import print_metal
 
         return print_metal(self)
-
-    @property
-    def bytes_per_core(self) -> int:
-        """Bytes of one core's buffer, padding included; tiles count in their own format."""
-        if self.tile_format is not None:
-            return prod(self.shard_shape) * dtypes.BLOCK_FORMATS[self.tile_format]
-        return super().bytes_per_core
-
-    def _byte(self, offset: int) -> int | None:
-        return None if self.tile_format is not None else super()._byte(offset)
 
 
 metal = MetalLayout

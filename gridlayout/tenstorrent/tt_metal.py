@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.constructor import call_text
@@ -244,10 +244,6 @@ class TensorLayout(Layout):
 
     def _key(self) -> tuple[Any, ...]:
         return (*(getattr(self, name) for name in _ARGUMENTS[:-1]), repr(self.oob))
-
-    def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
-        """The same layout of another element type; nothing is known of its padding but `oob`."""
-        return super().with_dtype(dtype, oob)._changed(tile_format=None)
 
     def _arguments(self) -> dict[str, Any]:
         interleaved = self.memory_layout == "interleaved"

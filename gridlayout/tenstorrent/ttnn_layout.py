@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.affine import AffineMap, dim
@@ -111,10 +111,6 @@ class TtnnLayout(Layout):
             *(self.memory_layout, self.buffer_type, repr(self.oob)),
         )
 
-    def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
-        """The same layout of another element type; nothing is known of its padding but `oob`."""
-        return super().with_dtype(dtype, oob)._changed(tile_format=None)
-
     def __repr__(self) -> str:
         extras = [f"buffer_type={self.buffer_type!r}"] if self.buffer_type != "l1" else []
         extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
@@ -188,16 +184,6 @@ class TtnnLayout(Layout):
             full = [((0, 0), (WORKER_COLUMNS - 1, rows - 1))] if rows else []
             return (*full, *([((0, rows), (rest - 1, rows))] if rest else []))
         return (((0, 0), (columns - 1, rows - 1)),)
-
-    @property
-    def bytes_per_core(self) -> int:
-        """Bytes of one core's buffer, padding included; tiles count in their own format."""
-        if self.tile_format is not None:
-            return prod(self.tile_counts) * dtypes.BLOCK_FORMATS[self.tile_format]
-        return super().bytes_per_core
-
-    def _byte(self, offset: int) -> int | None:
-        return None if self.tile_format is not None else super()._byte(offset)
 
 
 ttnn = TtnnLayout
