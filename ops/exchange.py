@@ -76,8 +76,12 @@ class Exchange:
 
 
 @lru_cache(maxsize=4096)
-def find_exchange(old: Layout, new: Layout, device: DeviceGrid) -> Exchange | None:
+def find_exchange(
+    old: Layout, new: Layout, device: DeviceGrid, after: Placement | None = None
+) -> Exchange | None:
     """The exchange along the route between two layouts on a device grid; None without a route.
+
+    after: how the new grid lies on the devices, where it is not where the device grid places it.
 
     >>> from gridlayout import GridLayout
     >>> a, b = (GridLayout((8, 8), grid=(2, 1), tile=(t, t)) for t in (4, 2))
@@ -87,7 +91,8 @@ def find_exchange(old: Layout, new: Layout, device: DeviceGrid) -> Exchange | No
     route = find_route(old, new)
     if route is None:
         return None
-    before, after = (device.placement(layout.core_shape) for layout in (old, new))
+    before = device.placement(old.core_shape)
+    after = after or device.placement(new.core_shape)
     sizes = device.fine.shape
     local = prod(before.per_device) * prod(old.local_shape)
     # Mesh axes that go the same way go together, unless the digits stand apart.
@@ -95,6 +100,17 @@ def find_exchange(old: Layout, new: Layout, device: DeviceGrid) -> Exchange | No
         _Finder(route, before, after, sizes, together).exchange() for together in (True, False)
     ]
     return min(found, key=lambda exchange: exchange.received(local, before, sizes))
+
+
+def exchange_bytes(old: Layout, new: Layout, device: DeviceGrid, after: Placement) -> int:
+    """Bytes that all devices receive; without a route, every device the whole."""
+    exchange = find_exchange(old, new, device, after)
+    if exchange is None:
+        return device.size * old.nbytes
+    before = device.placement(old.core_shape)
+    local = prod(before.per_device) * prod(old.local_shape)
+    received = exchange.received(local, before, device.fine.shape)
+    return device.size * received * old.dtype.itemsize
 
 
 class _Finder:
@@ -137,7 +153,7 @@ class _Finder:
                 gathers.append(k)
         for k, axes in enumerate(self.after.axes):
             axis = self.route.order[k]
-            digits = [axis] if axis in self.extent else list(joins.get(axis, ()))
+            digits = self._joined(axis, joins)
             even = self.after.slots[k] == self.after.grid[k]
             even = even and all(digit in self.extent for digit in digits)
             stays = not axes or k in self.kept.values()
@@ -160,6 +176,12 @@ class _Finder:
             self._last(dims, [self._local(digit, target, local) for digit in dims]),
             tuple(slices),
         )
+
+    def _joined(self, axis: int, joins: Mapping[int, Sequence[int]]) -> list[int]:
+        """The digits that are joined into an axis, the major first."""
+        if axis in self.extent or axis not in joins:
+            return [axis]
+        return [digit for read in joins[axis] for digit in self._joined(read, joins)]
 
     def _leaves(self, digits: Sequence[int]) -> list[int]:
         """The digits that given ones are split into by now, the major first."""

@@ -16,7 +16,7 @@ from gridlayout.ops import packing
 from gridlayout.ops.exchange import Transfer, find_exchange
 from gridlayout.ops.grid_array import GridArray, place
 from gridlayout.route import find_route
-from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
 
 def relayout(x: GridArray, layout: Layout) -> GridArray:
@@ -90,9 +90,28 @@ def _routed(
     old: Layout, new: Layout, device: DeviceGrid, storage: jax.Array, fill: jax.Array
 ) -> jax.Array:
     """The storage of `new` from that of `old`, along their route."""
-    exchange = find_exchange(old, new, device)
+    return exchanged(old, new, device, device.placement(new.core_shape), storage, fill)
+
+
+@_routed.defjvp
+def _(old: Layout, new: Layout, device: DeviceGrid, primals: Any, tangents: Any) -> Any:
+    # The same movement of the logical array, which JAX differentiates in either mode.
+    tangent = GridArray(tangents[0], old, device).to_logical()
+    return _routed(old, new, device, *primals), lay_out(tangent, new, device).storage
+
+
+def exchanged(
+    old: Layout,
+    new: Layout,
+    device: DeviceGrid,
+    after: Placement,
+    storage: jax.Array,
+    fill: jax.Array,
+) -> jax.Array:
+    """The storage of `new`, placed as `after` says, from that of `old`; they have a route."""
+    exchange = find_exchange(old, new, device, after)
     assert exchange is not None
-    before, after = (device.placement(layout.core_shape) for layout in (old, new))
+    before = device.placement(old.core_shape)
 
     def kernel(x: jax.Array, fill: jax.Array) -> jax.Array:
         for k in exchange.gathers:
@@ -116,13 +135,6 @@ def _routed(
         check_vma=False,
     )
     return packing.bitwise(moved, storage, fill)
-
-
-@_routed.defjvp
-def _(old: Layout, new: Layout, device: DeviceGrid, primals: Any, tangents: Any) -> Any:
-    # The same movement of the logical array, which JAX differentiates in either mode.
-    tangent = GridArray(tangents[0], old, device).to_logical()
-    return _routed(old, new, device, *primals), lay_out(tangent, new, device).storage
 
 
 def _transferred(x: jax.Array, transfer: Transfer) -> jax.Array:

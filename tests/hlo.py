@@ -1,0 +1,45 @@
+"""What a compiled program moves between devices, read off its text."""
+
+import re
+
+import numpy as np
+
+KINDS = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter"
+BITS = {"pred": 8, "bf16": 16} | {f"{k}{n}": n for k in "fsuc" for n in (8, 16, 32, 64, 128)}
+
+
+def collectives(text, devices):
+    """The collectives of a program: kind, and bytes that all devices receive.
+
+    An all-reduce counts as a reduce-scatter and an all-gather, which is the least there is.
+    """
+    found = []
+    for line in text.splitlines():
+        if match := re.search(rf"= (.*?) ({KINDS})(?:-start)?\(", line):
+            out = sum(
+                BITS[kind] // 8 * int(np.prod([int(n) for n in dims.split(",") if n]))
+                for kind, dims in re.findall(r"(\w+)\[([\d,]*)\]", match[1])
+            )
+            found.append((match[2], received(match[2], out, devices, line)))
+    return found
+
+
+def received(kind, out, devices, line):
+    """out: bytes that the operation makes on one device."""
+    if kind == "collective-permute":
+        pairs = re.search(r"source_target_pairs=\{(.*?)\}\}", line)[1] + "}"
+        return out * sum(a != b for a, b in re.findall(r"\{(\d+),(\d+)\}", pairs))
+    n = group_size(line)
+    share = {"all-reduce": 2 * (n - 1) / n, "reduce-scatter": n - 1}.get(kind, (n - 1) / n)
+    return round(devices * out * share)
+
+
+def group_size(line):
+    """How many devices take part, in each of the ways in which XLA writes it."""
+    if match := re.search(r"replica_groups=\{\{([\d,]+)\}", line):
+        return len(match[1].split(","))
+    if match := re.search(r"replica_groups=\[\d+,(\d+)\]<=", line):
+        return int(match[1])
+    match = re.search(r"replica_groups=mesh\[(.*?)\] ?\{(.*?)\}", line)
+    sizes = dict(re.findall(r"'(\w+)'=(\d+)", match[1]))
+    return int(np.prod([int(sizes[name]) for name in re.findall(r"'(\w+)'", match[2])]))
