@@ -22,12 +22,16 @@ from gridlayout.text import parse
 
 if TYPE_CHECKING:
     from gridlayout.ops import nn, numpy
+    from gridlayout.ops.algorithms import ALGORITHMS
+    from gridlayout.ops.attention import ring_attention
+    from gridlayout.ops.cores import all_gather, core_index, map_shards, pmax, pmin, psum, shift
     from gridlayout.ops.grid_array import GridArray, from_physical, put
     from gridlayout.ops.on_grid import OnGrid, on_grid, with_layout
     from gridlayout.ops.packing import pack, unpack
     from gridlayout.ops.relayout import relayout
     from gridlayout.ops.relayout_plan import RelayoutPlan, relayout_plan
-    from gridlayout.ops.report import Report
+    from gridlayout.ops.report import Cost, Report
+    from gridlayout.ops.rules import def_rule
     from gridlayout.sharding.device_grid import DeviceGrid
     from gridlayout.sharding.emulate import emulate_devices
 
@@ -46,16 +50,29 @@ _LAZY = {
     "on_grid": "ops.on_grid",
     "OnGrid": "ops.on_grid",
     "with_layout": "ops.on_grid",
+    "ALGORITHMS": "ops.algorithms",
+    "map_shards": "ops.cores",
+    "core_index": "ops.cores",
+    "shift": "ops.cores",
+    "psum": "ops.cores",
+    "pmax": "ops.cores",
+    "pmin": "ops.cores",
+    "all_gather": "ops.cores",
+    "ring_attention": "ops.attention",
+    "def_rule": "ops.rules",
+    "Cost": "ops.report",
     "Report": "ops.report",
     "numpy": "ops.numpy",
     "nn": "ops.nn",
 }
 
 __all__ = [
+    "ALGORITHMS",
     "AffineExpr",
     "AffineMap",
     "AffineSet",
     "Chip",
+    "Cost",
     "DeviceGrid",
     "Fit",
     "GridArray",
@@ -66,8 +83,12 @@ __all__ = [
     "OnGrid",
     "RelayoutPlan",
     "Report",
+    "all_gather",
+    "core_index",
+    "def_rule",
     "emulate_devices",
     "from_physical",
+    "map_shards",
     "megengine",
     "mli",
     "nn",
@@ -75,9 +96,14 @@ __all__ = [
     "on_grid",
     "pack",
     "parse",
+    "pmax",
+    "pmin",
+    "psum",
     "put",
     "relayout",
     "relayout_plan",
+    "ring_attention",
+    "shift",
     "sophon",
     "tenstorrent",
     "unpack",

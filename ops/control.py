@@ -120,9 +120,14 @@ def cond(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) -> l
 
 
 def _add(ctx: Context, own: Context, times: int) -> None:
-    """Record what a body does: a row for each primitive, its bytes and masks every time."""
+    """Record what a body does: a row for each primitive, its bytes, masks and flops every time."""
     ctx.rows += [
-        replace(row, bytes_moved=row.bytes_moved * times, masks=row.masks * times)
+        replace(
+            row,
+            bytes_moved=row.bytes_moved * times,
+            masks=row.masks * times,
+            flops=row.flops * times,
+        )
         for row in own.rows
     ]
     ctx.moved += own.moved * times

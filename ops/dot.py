@@ -17,9 +17,11 @@ from gridlayout.collapse import joined
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops import values as v
+from gridlayout.ops.algorithms import Matrices, Operand, choose
 from gridlayout.ops.grid_array import GridArray
-from gridlayout.ops.product import Dims, Product, Row, Side, multiplied
+from gridlayout.ops.product import Dims, Product, Row, Side, gathered_bytes, multiplied
 from gridlayout.ops.report import RULE
+from gridlayout.ops.schedules import multiplied as by_plan
 from gridlayout.ops.shapes import transpose
 from gridlayout.ops.values import Context
 
@@ -41,14 +43,38 @@ def dot_general(
     product = Product(
         left, right, (tuple(lc), tuple(rc)), rows, _natural(left, rows, aval.dtype, shape)
     )
+    matrices = _matrices(product, (tuple(lb), tuple(rb)), tuple(order), shape, aval.dtype)
+    wanted = ctx.choose(shape, aval.dtype, x.layout)
+    plan = choose(ctx.algorithm, matrices, ctx.device, wanted, gathered_bytes(ctx, product))
+    ctx.note = "gathered" if plan is None else plan.name
+    if plan is not None:
+        made = by_plan(ctx, eqn, plan, x, y)
+        return RULE, ctx.relayout(made, wanted) if shape else made
     storage = multiplied(ctx, eqn, product, x, y)
     if product.natural is None:
         return RULE, storage
     out = GridArray(storage, product.natural, ctx.device)
-    wanted = ctx.choose(shape, aval.dtype, x.layout)
     if isinstance(wanted, GridLayout) and _blocks(wanted) == _blocks(product.natural):
         return RULE, out
     return RULE, ctx.relayout(out, wanted)
+
+
+def _matrices(
+    product: Product, batch: tuple[Dims, Dims], order: Dims, shape: Dims, dtype: Any
+) -> Matrices:
+    """The product as `algorithms.py` takes it, rows from the left operand."""
+    at, found = len(batch[0]), []
+    sides = (product.left, product.right)
+    for side, own, contract in zip(sides, batch, product.contract, strict=True):
+        free = tuple(d for d in range(side.layout.ndim) if d not in own and d not in contract)
+        names = tuple(order.index(at + i) for i in range(len(free)))
+        cores = prod(side.layout.grid[k] for k in side.free)
+        found.append((Operand(side.layout, own, free, contract), names, cores))
+        at += len(free)
+    (left, rows, down), (right, columns, across) = found
+    names = tuple(order.index(i) for i in range(len(batch[0])))
+    grid = (prod(product.left.layout.grid[k] for k in product.left.batch), down, across)
+    return Matrices(left, right, shape, dtype, names, rows, columns, grid)
 
 
 def _scaled(ctx: Context, eqn: Any, lhs: Any, rhs: Any, follower: Any) -> Any:

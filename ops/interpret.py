@@ -18,9 +18,11 @@ from jax.extend import core
 from gridlayout.layout import Layout
 from gridlayout.ops import control
 from gridlayout.ops.control import Evaluate
+from gridlayout.ops.cost import flops, held
+from gridlayout.ops.dot import dot_general
 from gridlayout.ops.elementwise import ELEMENTWISE
 from gridlayout.ops.grid_array import GridArray
-from gridlayout.ops.report import FALLBACK, Row
+from gridlayout.ops.report import FALLBACK, Cost, Row
 from gridlayout.ops.rules import RULES
 from gridlayout.ops.values import Context, Spread, layout_of, on_cores, plain
 
@@ -67,7 +69,7 @@ def _folded_transposes(jaxpr: Any) -> dict[int, int]:
             uses.setdefault(atom, []).append(-1)
     folded = {}
     for number, eqn in enumerate(jaxpr.eqns):
-        if eqn.primitive.name == "dot_general":
+        if eqn.primitive.name == "dot_general" and RULES["dot_general"] is dot_general:
             after = uses.get(eqn.outvars[0], [])
             if len(after) == 1 and after[0] >= 0:
                 follower = jaxpr.eqns[after[0]]
@@ -89,6 +91,7 @@ def _equation(ctx: Context, eqn: Any, values: list[Any], follower: Any) -> list[
     if name in _REBUILT:
         return _REBUILT[name](evaluate, ctx, eqn, settled(ctx, values))
     moved, masks = ctx.moved, ctx.masks
+    ctx.held, ctx.note, ctx.stated = 0, "", None
     empty = any(0 in x.aval.shape for x in (*eqn.invars, *eqn.outvars))
     # XLA has no all-reduce for the bitwise reductions of integers.
     bitwise = name in ("reduce_and", "reduce_or") and eqn.invars[0].aval.dtype != np.bool_
@@ -102,13 +105,26 @@ def _equation(ctx: Context, eqn: Any, values: list[Any], follower: Any) -> list[
     else:
         how, out = made
         outs = list(out) if eqn.primitive.multiple_results else [out]
-    ctx.rows.append(
-        Row(
-            *(name, how, tuple(map(layout_of, values)), tuple(map(layout_of, outs))),
-            *(ctx.moved - moved, ctx.masks - masks),
-        )
-    )
+    ctx.rows.append(_row(ctx, eqn, how, values, outs, Cost(ctx.moved - moved), ctx.masks - masks))
     return outs
+
+
+def _row(ctx: Context, eqn: Any, how: str, values: Any, outs: Any, done: Cost, masks: int) -> Row:
+    """The report's row of an equation that has been run."""
+    before, after = tuple(map(layout_of, values)), tuple(map(layout_of, outs))
+    peak = held(before) + held(after) + ctx.held
+    cost = ctx.stated or Cost(done.bytes_moved, flops(eqn), peak)
+    return Row(
+        eqn.primitive.name,
+        how,
+        before,
+        after,
+        cost.bytes_moved,
+        masks,
+        cost.flops,
+        cost.peak_bytes,
+        ctx.note,
+    )
 
 
 def _plainly(ctx: Context, eqn: Any, values: list[Any]) -> list[Any]:

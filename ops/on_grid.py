@@ -23,12 +23,14 @@ from jax.interpreters import ad, batching, mlir
 
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
+from gridlayout.ops.algorithms import ALGORITHMS
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.interpret import differentiable
 from gridlayout.ops.packing import automatic
 from gridlayout.ops.policy import Policy, same_grid_and_tile
 from gridlayout.ops.relayout import relayout
 from gridlayout.ops.report import Report
+from gridlayout.ops.rules import rules_version
 from gridlayout.ops.values import Context
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -37,14 +39,19 @@ _tracing: ContextVar[bool] = ContextVar("gridlayout_tracing", default=False)
 
 
 def on_grid(
-    fn: Callable[..., Any], device: DeviceGrid | None = None, policy: Policy | None = None
+    fn: Callable[..., Any],
+    device: DeviceGrid | None = None,
+    policy: Policy | None = None,
+    algorithm: str | None = None,
 ) -> OnGrid:
     """`fn`, a plain JAX function, running on `GridArray`s.
 
     fn: written for logical arrays. device: where plain arrays go when no argument is a `GridArray`.
-    policy: chooses layouts (`gridlayout.ops.policy`). Arguments may be pytrees; plain arrays among
-    them are laid out by the policy, scalars stay as they are, and leaves that are no arrays are
-    static. Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s.
+    policy: chooses layouts (`gridlayout.ops.policy`). algorithm: of all matrix products, a name in
+    `gl.ALGORITHMS`; by default the cheapest, by the rule in `gridlayout.ops.algorithms`. Arguments
+    may be pytrees; plain arrays among them are laid out by the policy, scalars stay as they are,
+    and leaves that are no arrays are static. Results of rank 1 and more are `GridArray`s, scalars
+    are `jax.Array`s.
     `LayoutError` when there is no device, or more than one.
 
     >>> import jax.numpy as jnp, numpy as np
@@ -55,7 +62,7 @@ def on_grid(
     """
     if isinstance(fn, OnGrid):
         fn = fn.fn
-    return OnGrid(fn, device, policy)
+    return OnGrid(fn, device, policy, algorithm)
 
 
 @dataclass(frozen=True)
@@ -65,15 +72,25 @@ class _Static:
     structure: Any
     leaves: tuple[tuple[int, Any], ...]
     device: DeviceGrid
+    algorithm: str | None
+    rules: int
 
 
 class OnGrid:
     """A function lifted to the grid; see `gl.on_grid`."""
 
-    def __init__(self, fn: Callable[..., Any], device: DeviceGrid | None, policy: Policy | None):
+    def __init__(
+        self,
+        fn: Callable[..., Any],
+        device: DeviceGrid | None,
+        policy: Policy | None,
+        algorithm: str | None = None,
+    ) -> None:
         if not callable(fn):
             raise LayoutError(f"on_grid takes a function, not {type(fn).__name__}")
-        self.fn, self.device = fn, device
+        if algorithm is not None and algorithm not in ALGORITHMS:
+            raise LayoutError(f"algorithm {algorithm!r} is none of {', '.join(ALGORITHMS)}")
+        self.fn, self.device, self.algorithm = fn, device, algorithm
         self.__wrapped__ = fn
         self._program = _program(fn, policy or same_grid_and_tile)
 
@@ -124,7 +141,7 @@ class OnGrid:
         for x in dynamic:
             if _is_grid(x) and np.ndim(x.storage) != len(x.layout.physical_shape):
                 raise LayoutError(f"{x!r} has batch dims: map over them with jax.vmap")
-        return dynamic, _Static(structure, static, device)
+        return dynamic, _Static(structure, static, device, self.algorithm, rules_version())
 
 
 class _Program:
@@ -139,7 +156,7 @@ class _Program:
         dynamic = _given(kept)
         fn = self.fn()
         template = next((x.layout for x in dynamic if _is_grid(x)), None)
-        ctx = Context(static.device, self.policy, template)
+        ctx = Context(static.device, self.policy, template, static.algorithm)
 
         def logical(*arrays: Any) -> Any:
             leaves = list(arrays)

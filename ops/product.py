@@ -21,8 +21,11 @@ from gridlayout.affine import AffineMap, dim
 from gridlayout.collapse import embedding
 from gridlayout.grid_layout import GridLayout
 from gridlayout.ops import packing
+from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
+from gridlayout.ops.relayout import exchanged
 from gridlayout.ops.values import Context
+from gridlayout.sharding.device_grid import Placement
 
 Dims = tuple[int, ...]
 
@@ -84,9 +87,7 @@ def multiplied(ctx: Context, eqn: Any, product: Product, x: GridArray, y: GridAr
     """The storage of the product in its natural layout, or the scalar that it is."""
     mesh = ctx.device.fine
     entries = _entries(ctx, product)
-    storages = [
-        _reslotted(array.storage, entry) for array, entry in zip((x, y), entries, strict=True)
-    ]
+    storages = [_entered(ctx, array, entry) for array, entry in zip((x, y), entries, strict=True)]
     params = {k: eqn.params[k] for k in ("precision", "preferred_element_type")}
 
     def kernel(a: jax.Array, b: jax.Array) -> jax.Array:
@@ -105,6 +106,18 @@ def multiplied(ctx: Context, eqn: Any, product: Product, x: GridArray, y: GridAr
         out_specs=PartitionSpec(*spec),
         check_vma=False,
     )(*storages)
+
+
+def gathered_bytes(ctx: Context, product: Product) -> int:
+    """Bytes that all devices receive, if each gathers K whole and at once."""
+    total = 0
+    for entry in _entries(ctx, product):
+        layout = entry.side.layout
+        over = prod(ctx.device.fine.shape[axis] for axes in entry.spec for axis in axes)
+        local = prod(entry.slots) * prod(layout.local_shape) // over * layout.dtype.itemsize
+        n = prod(ctx.device.fine.shape[axis] for _, axes in entry.gather for axis in axes)
+        total += ctx.device.size * (n - 1) * local
+    return total
 
 
 def _entries(ctx: Context, product: Product) -> tuple[Entry, Entry]:
@@ -139,9 +152,17 @@ def _entry(ctx: Context, side: Side, is_right: bool, where: dict[Any, Any]) -> E
     return Entry(side, tuple(spec), tuple(slots), tuple(gather))
 
 
-def _reslotted(storage: jax.Array, entry: Entry) -> jax.Array:
-    """The storage with as many slots in each grid dim as the kernel's spec divides."""
-    grid = tuple(1 if k in entry.side.empty else g for k, g in enumerate(entry.side.layout.grid))
+def _entered(ctx: Context, x: GridArray, entry: Entry) -> jax.Array:
+    """The storage on the mesh axes and with the slots that the kernel's spec divides."""
+    storage, layout, own = x.storage, entry.side.layout, ctx.device.placement(x.layout.core_shape)
+    if not entry.side.empty and entry.spec != own.axes:
+        counts = [prod(ctx.device.fine.shape[a] for a in axes) for axes in entry.spec]
+        per_device = tuple(s // n for s, n in zip(entry.slots, counts, strict=True))
+        after = Placement(layout.grid, entry.spec, entry.slots, per_device)
+        ctx.moved += exchange_bytes(layout, layout, ctx.device, after)
+        fill = packing.fill_value(layout)
+        storage = exchanged(layout, layout, ctx.device, after, storage, fill)
+    grid = tuple(1 if k in entry.side.empty else g for k, g in enumerate(layout.grid))
     if storage.shape[: len(grid)] == entry.slots:
         return storage
     storage = storage[tuple(slice(g) for g in grid)]

@@ -11,11 +11,26 @@ RULE, VIEW, FALLBACK = "rule", "view", "fallback"
 
 
 @dataclass(frozen=True)
+class Cost:
+    """Bytes received over all devices, floating-point operations in all, peak bytes on one core.
+
+    >>> Cost(bytes_moved=64).flops
+    0
+    """
+
+    bytes_moved: int = 0
+    flops: int = 0
+    peak_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class Row:
-    """One primitive: how it ran, the layouts in and out, bytes moved between devices, masks.
+    """One primitive: how it ran, the layouts in and out, and what it takes.
 
     `bytes_moved` is received bytes, added up over all devices; `masks` counts selects that set
-    padding. A layout is None for a value that no core holds: a scalar, a constant.
+    padding; `flops` counts operations on logical elements; `peak_bytes` are a core's operands,
+    results and what else the rule holds there. A layout is None for a value that no core holds: a
+    scalar, a constant. `note` names the algorithm, where a rule has several.
     """
 
     primitive: str
@@ -24,6 +39,9 @@ class Row:
     outputs: tuple[Layout | None, ...]
     bytes_moved: int = 0
     masks: int = 0
+    flops: int = 0
+    peak_bytes: int = 0
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,13 +65,24 @@ class Report:
         """Selects that set padding, in all rows."""
         return sum(row.masks for row in self.rows)
 
+    @property
+    def flops(self) -> int:
+        """Operations on logical elements, in all rows."""
+        return sum(row.flops for row in self.rows)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that one primitive has on a core."""
+        return max((row.peak_bytes for row in self.rows), default=0)
+
     def __str__(self) -> str:
         head = ("primitive", "how", "in", "out", "bytes moved", "masks")
         lines = [head]
         for row in self.rows:
             ins, outs = (_short(layouts) for layouts in (row.inputs, row.outputs))
             moved, masks = f"{row.bytes_moved:,}", str(row.masks)
-            lines.append((row.primitive, row.how, ins, outs, moved, masks))
+            how = f"{row.how}: {row.note}" if row.note else row.how
+            lines.append((row.primitive, how, ins, outs, moved, masks))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = "\n".join(
             "  ".join(

@@ -29,7 +29,7 @@ from gridlayout.ops.masking import has_padding
 from gridlayout.ops.policy import Policy
 from gridlayout.ops.relayout import lay_out, move, relayout
 from gridlayout.ops.relayout_plan import moved_bytes
-from gridlayout.ops.report import Row
+from gridlayout.ops.report import Cost, Row
 from gridlayout.sharding.device_grid import DeviceGrid
 
 Shape = tuple[int, ...]
@@ -56,14 +56,23 @@ class Spread:
 
 @dataclass
 class Context:
-    """What the rules of one program share: the device grid, the policy, the rows of the report."""
+    """What the rules of one program share: the device grid, its choices, the rows of the report.
+
+    algorithm: of matrix products, by name; None where the cost rule chooses. A rule adds to `moved`
+    and `masks`, and says of its one equation what else it holds on a core (`held`, bytes), which
+    algorithm it took (`note`), or all it costs (`stated`).
+    """
 
     device: DeviceGrid
     policy: Policy
     template: Layout | None
+    algorithm: str | None = None
     rows: list[Row] = field(default_factory=list)
     moved: int = 0
     masks: int = 0
+    held: int = 0
+    note: str = ""
+    stated: Cost | None = None
 
     def choose(self, shape: Shape, dtype: Any, like: Any = None) -> Layout:
         """The policy's layout for a new value that comes from the value or layout `like`."""
@@ -73,7 +82,7 @@ class Context:
 
     def fresh(self) -> Context:
         """The same device, policy and template, with nothing recorded yet."""
-        return Context(self.device, self.policy, self.template)
+        return Context(self.device, self.policy, self.template, self.algorithm)
 
     def relayout(self, x: GridArray, layout: Layout) -> GridArray:
         """`x` in a layout, whatever is known of its padding; the bytes that move are counted."""

@@ -1,0 +1,222 @@
+"""Running a product by a plan: the steps of each algorithm, inside `shard_map`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from gridlayout.grid_layout import GridLayout
+from gridlayout.ops import packing
+from gridlayout.ops.algorithms import Axes, Plan, sum_dtype
+from gridlayout.ops.exchange import exchange_bytes
+from gridlayout.ops.grid_array import GridArray
+from gridlayout.ops.relayout import exchanged
+from gridlayout.ops.values import Context
+from gridlayout.route import find_route
+from gridlayout.sharding.device_grid import Placement
+
+
+def multiplied(ctx: Context, eqn: Any, plan: Plan, x: GridArray, y: GridArray) -> Any:
+    """The product in the plan's layout of the result, or the scalar that it is."""
+    if plan.matrices.is_swapped:
+        x, y = y, x
+    (left, left_at), (right, right_at) = plan.left(), plan.right()
+    placed = ctx.device.placement(plan.result().grid) if plan.matrices.shape else plan.placed()
+    wires = _Wires(ctx)
+    dtype = sum_dtype(plan.matrices.dtype)
+    dot = partial(_dot, dtype=dtype, precision=eqn.params["precision"])
+
+    def kernel(a: jax.Array, b: jax.Array) -> jax.Array:
+        # An exchange adds idle slots only where it divides; scattering needs them all.
+        idle = right_at.per_device[2] - b.shape[2]
+        b = lax.pad(b, jnp.zeros((), b.dtype), [(0, idle if d == 2 else 0, 0) for d in range(6)])
+        # (cores, shard) of each of three dims to (batch, rows, panels, K) and (.., panels, K, ..).
+        a, b = (t.transpose(0, 3, 1, 4, 2, 5) for t in (a, b))
+        a = a.reshape(a.shape[0] * a.shape[1], a.shape[2] * a.shape[3], *a.shape[4:])
+        b = b.reshape(b.shape[0] * b.shape[1], *b.shape[2:4], b.shape[4] * b.shape[5])
+        a = _without_tail(ctx, plan, a, plan.left_k, 2)
+        b = _without_tail(ctx, plan, b, plan.right_k, 1)
+        out = _SCHEDULES[plan.name](plan, wires, dot, a, b)
+        if plan.layers and plan.scattered:
+            out = wires.scatter(out, plan.layers, 2)
+        elif plan.layers:
+            out = wires.sum(out, plan.layers)
+        out = out.astype(plan.matrices.dtype)
+        out = out.transpose(0, 2, 1) if plan.mirrored else out
+        pairs = zip(placed.per_device, out.shape, strict=True)
+        out = out.reshape([n for cores, size in pairs for n in (cores, size // cores)])
+        return out.transpose(0, 2, 4, 1, 3, 5)
+
+    storage = jax.shard_map(
+        kernel,
+        mesh=ctx.device.fine,
+        in_specs=(left_at.spec, right_at.spec),
+        out_specs=placed.spec,
+        check_vma=False,
+    )(_brought(ctx, x, left, left_at), _brought(ctx, y, right, right_at))
+    if not plan.matrices.shape:
+        return storage.reshape(())
+    return GridArray(storage, plan.result(), ctx.device)
+
+
+def _brought(ctx: Context, x: GridArray, layout: GridLayout, after: Placement) -> jax.Array:
+    """The storage of `x` in a layout, at a place that need not be the device grid's choice."""
+    if find_route(x.layout, layout) is None:
+        x = ctx.relayout(x, layout)
+    ctx.moved += exchange_bytes(x.layout, layout, ctx.device, after)
+    fill = packing.fill_value(layout)
+    return exchanged(x.layout.with_oob(None), layout, ctx.device, after, x.storage, fill)
+
+
+def _without_tail(ctx: Context, plan: Plan, a: jax.Array, axes: Axes, at: int) -> jax.Array:
+    """Zeros after the end of K; its dims are `at`, the panels here, and the next."""
+    panels, width = a.shape[at], a.shape[at + 1]
+    if plan.panels * width == plan.matrices.k:
+        return a
+    ctx.masks += 1
+    first = _index(axes) * panels
+    position = (first + jnp.arange(panels))[:, None] * width + jnp.arange(width)
+    inside = position < plan.matrices.k
+    return jnp.where(
+        jnp.expand_dims(inside, tuple(d for d in range(4) if d not in (at, at + 1))), a, 0
+    )
+
+
+def _dot(a: jax.Array, b: jax.Array, dtype: Any, precision: Any) -> jax.Array:
+    """(batch, rows, K) times (batch, K, columns), K being one dim or (panels, width)."""
+    a, b = a.reshape(*a.shape[:2], -1), b.reshape(b.shape[0], -1, b.shape[-1])
+    options = {"precision": precision, "preferred_element_type": dtype}
+    if a.shape[0] == 1:  # one batch is no batch: XLA's fast product
+        return lax.dot_general(a[0], b[0], (((1,), (0,)), ((), ())), **options)[None]
+    return lax.dot_general(a, b, (((2,), (1,)), ((0,), (0,))), **options)
+
+
+def _index(axes: Axes) -> Any:
+    return lax.axis_index(axes) if axes else 0
+
+
+class _Wires:
+    """Collectives that count the bytes that all devices receive."""
+
+    def __init__(self, ctx: Context) -> None:
+        self.ctx, self.sizes, self.devices = ctx, ctx.device.fine.shape, ctx.device.size
+
+    def count(self, axes: Axes) -> int:
+        return prod(self.sizes[axis] for axis in axes)
+
+    def gather(self, x: jax.Array, axes: Axes, dim: int) -> jax.Array:
+        if self.count(axes) == 1:
+            return x
+        self.ctx.moved += self.devices * (self.count(axes) - 1) * x.nbytes
+        return lax.all_gather(x, axes, axis=dim, tiled=True)
+
+    def send(self, x: jax.Array, axes: Axes, pairs: list[tuple[int, int]]) -> jax.Array:
+        """Pairs (from, to) along the axes; who is sent nothing gets zeros."""
+        if all(a == b for a, b in pairs):
+            return x
+        groups = self.devices // self.count(axes)
+        self.ctx.moved += groups * sum(a != b for a, b in pairs) * x.nbytes
+        return lax.ppermute(x, axes, pairs)
+
+    def turn(self, x: jax.Array, axes: Axes) -> jax.Array:
+        """Everyone's from the next one, round the ring."""
+        n = self.count(axes)
+        return self.send(x, axes, [((k + 1) % n, k) for k in range(n)])
+
+    def spread(self, x: jax.Array, axes: Axes, root: int) -> jax.Array:
+        """The root's `x` on everyone, by a tree: those that have it send it twice as far."""
+        n, reach = self.count(axes), 1
+        place = (_index(axes) - root) % n
+        while reach < n:
+            pairs = [((root + k) % n, (root + k + reach) % n) for k in range(min(reach, n - reach))]
+            x = jnp.where(place < reach, x, self.send(x, axes, pairs))
+            reach *= 2
+        return x
+
+    def scatter(self, x: jax.Array, axes: Axes, dim: int) -> jax.Array:
+        n = self.count(axes)
+        self.ctx.moved += self.devices * (n - 1) * x.nbytes // n
+        return lax.psum_scatter(x, axes, scatter_dimension=dim, tiled=True)
+
+    def sum(self, x: jax.Array, axes: Axes) -> jax.Array:
+        n = self.count(axes)
+        self.ctx.moved += self.devices * 2 * (n - 1) * x.nbytes // n
+        return lax.psum(x, axes)
+
+
+Dot = Callable[[jax.Array, jax.Array], jax.Array]
+
+
+def _ring(plan: Plan, wires: _Wires, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
+    b = wires.gather(b, plan.right_k, 1)
+    n, own = plan.count(plan.left_k), a.shape[2]
+    out = None
+    for step in range(n):
+        first = (_index(plan.left_k) + step) % n * own
+        part = dot(a, lax.dynamic_slice_in_dim(b, first, own, 1))
+        out = part if out is None else out + part
+        a = wires.turn(a, plan.left_k) if step < n - 1 else a
+    assert out is not None
+    return out
+
+
+def _summa(plan: Plan, wires: _Wires, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
+    # Layers have a part of K each, so panels are counted within one.
+    layers = len(plan.layers)
+    across, down = plan.left_k[layers:], plan.right_k[layers:]
+    left, right = a.shape[2], b.shape[1]
+    out = None
+    for panel in range(left * plan.count(across)):
+        row = wires.spread(a[:, :, panel % left], across, panel // left)
+        column = wires.spread(b[:, panel % right], down, panel // right)
+        part = dot(row, column)
+        out = part if out is None else out + part
+    assert out is not None
+    return out
+
+
+def _cannon(plan: Plan, wires: _Wires, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
+    down, across = plan.right_k, plan.left_k  # the mesh axes of rows, and of columns
+    n = plan.count(across)
+    both = tuple(axis for axis in plan.device.fine.axis_names if axis in (*down, *across))
+    sizes = [plan.device.fine.shape[axis] for axis in both]
+
+    def number(i: int, j: int) -> int:
+        """The device in row i and column j, as `ppermute` counts: in the mesh's order."""
+        digits = {**_digits(plan, down, i), **_digits(plan, across, j)}
+        return int(np.ravel_multi_index([digits[axis] for axis in both], sizes))
+
+    cells = [(i, j) for i in range(n) for j in range(n)]
+    a = wires.send(a, both, [(number(i, (i + j) % n), number(i, j)) for i, j in cells])
+    b = wires.send(b, both, [(number((i + j) % n, j), number(i, j)) for i, j in cells])
+    out = dot(a, b)
+    for _ in range(n - 1):
+        a, b = wires.turn(a, across), wires.turn(b, down)
+        out = out + dot(a, b)
+    return out
+
+
+def _digits(plan: Plan, axes: Axes, index: int) -> dict[str, int]:
+    sizes = [plan.device.fine.shape[axis] for axis in axes]
+    return dict(zip(axes, map(int, np.unravel_index(index, sizes)), strict=True))
+
+
+def _at_once(plan: Plan, wires: _Wires, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
+    return dot(a, b)
+
+
+_SCHEDULES: dict[str, Callable[[Plan, _Wires, Dot, jax.Array, jax.Array], jax.Array]] = {
+    "ring": _ring,
+    "summa": _summa,
+    "cannon": _cannon,
+    "k_split": _at_once,
+    "3d": _at_once,
+    "2.5d": _summa,
+}

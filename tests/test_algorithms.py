@@ -1,0 +1,207 @@
+"""Matrix products by named algorithms: right on any layout, and the bytes of their formulas."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hlo import collectives
+from laid_out import poisoned
+
+import gridlayout as gl
+
+DEVICES = len(jax.devices())
+RNG = np.random.default_rng(0)
+# Meshes, the operands' grids and tiles: even and uneven, more cores than devices and fewer.
+PLACES = [
+    ((2, 4), (2, 4), (2, 4), None),
+    ((2, 4), (3, 5), (4, 2), (4, 4)),
+    ((2, 2), (2, 2), (2, 2), (4, 8)),
+    ((8,), (8, 1), (1, 8), None),
+    ((2, 2, 2), (2, 2), (2, 2), None),
+    ((1,), (2, 3), (3, 2), None),
+]
+# What an algorithm can't do: Cannon's needs a square, the 3D ones a third axis.
+SQUARE = [(2, 2), (2, 2, 2), (1,)]
+DEEP = [(2, 4), (2, 2, 2), (1,)]
+
+
+def operand(shape, grid, tile, device, dtype="float32"):
+    layout = gl.GridLayout(shape, dtype, grid=grid, tile=tile)
+    return poisoned(RNG.normal(size=shape).astype(dtype), layout, device)
+
+
+def device_of(mesh):
+    if np.prod(mesh) > DEVICES:
+        pytest.skip(f"needs {np.prod(mesh)} devices")
+    return gl.DeviceGrid(mesh)
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+@pytest.mark.parametrize("algorithm", gl.ALGORITHMS)
+def test_the_product_is_right_or_refused(algorithm, place):
+    mesh, first, second, tile = place
+    device = device_of(mesh)
+    a, b = operand((23, 37), first, tile, device), operand((37, 29), second, tile, device)
+    refused = (algorithm == "cannon" and mesh not in SQUARE) or (
+        algorithm in ("2.5d", "3d") and mesh not in DEEP
+    )
+    for fn in (jnp.matmul, lambda a, b: (a @ b).T):
+        on_grid = gl.on_grid(fn, algorithm=algorithm)
+        if refused:
+            with pytest.raises(gl.LayoutError, match=f"'{algorithm}' needs .* 'gathered' always"):
+                on_grid(a, b)
+            continue
+        wanted = fn(np.asarray(a), np.asarray(b))
+        np.testing.assert_allclose(np.asarray(on_grid(a, b)), wanted, rtol=1e-4, atol=1e-5)
+        (note,) = {row.note for row in on_grid.report(a, b).rows if row.note}
+        assert note == (algorithm if mesh != (1,) else "gathered")
+
+
+@pytest.mark.parametrize("algorithm", [a for a in gl.ALGORITHMS if a != "cannon"])
+def test_batches_joined_dims_and_several_contracted_ones(algorithm):
+    device = device_of((2, 4))
+    x = operand((3, 5, 4, 6), (2, 4), (2, 2), device)
+    y = operand((4, 7, 6, 3), (2, 4), None, device)
+
+    def fn(x, y):
+        return jnp.einsum("bmkl,knlb->bnm", x, y)
+
+    on_grid = gl.on_grid(fn, algorithm=algorithm)
+    wanted = fn(np.asarray(x), np.asarray(y))
+    if algorithm in ("2.5d", "3d"):
+        # Batches lie along the rows' axis here, so there is none for rows.
+        with pytest.raises(gl.LayoutError, match="three axes"):
+            on_grid(x, y)
+        return
+    np.testing.assert_allclose(np.asarray(on_grid(x, y)), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("algorithm", gl.ALGORITHMS)
+def test_narrow_floats_are_summed_in_float32_and_integers_wrap(algorithm):
+    device = device_of((2, 2, 2))
+    a = operand((9, 64), (2, 2), None, device, jnp.bfloat16)
+    b = operand((64, 10), (2, 2), None, device, jnp.bfloat16)
+    found = gl.on_grid(jnp.matmul, algorithm=algorithm)(a, b)
+    wide = np.asarray(a, np.float64) @ np.asarray(b, np.float64)
+    assert found.dtype == jnp.bfloat16
+    np.testing.assert_allclose(np.asarray(found, np.float64), wide, rtol=2**-8, atol=1e-6)
+    i = RNG.integers(-128, 128, (9, 64)).astype(np.int8)
+    j = RNG.integers(-128, 128, (64, 10)).astype(np.int8)
+    x, y = (poisoned(v, gl.GridLayout(v.shape, "int8", grid=(2, 2)), device) for v in (i, j))
+    found = np.asarray(gl.on_grid(jnp.matmul, algorithm=algorithm)(x, y))
+    np.testing.assert_array_equal(found, i @ j)
+
+
+@pytest.mark.parametrize("algorithm", gl.ALGORITHMS)
+def test_gradients(algorithm):
+    device = device_of((2, 2, 2))
+    a, b = operand((5, 11), (2, 2), None, device), operand((11, 7), (2, 2), None, device)
+
+    def loss(a, b):
+        return jnp.sum(jnp.sin(a @ b))
+
+    found = jax.grad(gl.on_grid(loss, algorithm=algorithm), (0, 1))(a, b)
+    wanted = jax.grad(loss, (0, 1))(jnp.asarray(np.asarray(a)), jnp.asarray(np.asarray(b)))
+    for each, value in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(each), value, rtol=1e-4, atol=1e-5)
+
+
+def program(fn, *arrays):
+    return jax.jit(lambda *x: fn(*x).storage).lower(*arrays).compile().as_text()
+
+
+# By algorithm, what all devices receive for f32[M, K] @ f32[K, N] on an R x C mesh, both laid out
+# R x C, and the kinds of collectives; `a`, `b` and `c` are the bytes of the three matrices.
+def all_but_own(size, parts):
+    return size * (parts - 1)
+
+
+FORMULAS = {
+    "gathered": lambda a, b, c, r, s: all_but_own(a, s) + all_but_own(b, r),
+    "ring": lambda a, b, c, r, s: all_but_own(a, s) + all_but_own(b, r),
+    "summa": lambda a, b, c, r, s: all_but_own(a, s) + all_but_own(b, r),
+    # One row and one column need no skew.
+    "cannon": lambda a, b, c, r, s: (a + b) * (s - 1) + (a + b) * (s - 1) // s,
+}
+KINDS = {
+    "gathered": {"all-gather"},
+    "ring": {"collective-permute", "all-gather"},
+    "summa": {"collective-permute"},
+    "cannon": {"collective-permute"},
+    "k_split": {"all-gather", "all-to-all", "reduce-scatter", "collective-permute"},
+    "3d": {"all-gather", "all-to-all", "reduce-scatter", "collective-permute"},
+    "2.5d": {"all-gather", "all-to-all", "reduce-scatter", "collective-permute"},
+}
+
+
+@pytest.mark.parametrize("mesh", [(2, 4), (2, 2)])
+@pytest.mark.parametrize("algorithm", gl.ALGORITHMS)
+def test_the_compiled_program_receives_the_formula_s_bytes(algorithm, mesh):
+    device = device_of(mesh)
+    rows, columns = mesh
+    if algorithm == "cannon" and rows != columns:
+        pytest.skip("no square")
+    if algorithm in ("2.5d", "3d") and mesh == (2, 2):
+        pytest.skip("no third axis")
+    m, k, n = 16, 48, 32
+    a = gl.put(np.ones((m, k), np.float32), gl.GridLayout((m, k), grid=mesh), device)
+    b = gl.put(np.ones((k, n), np.float32), gl.GridLayout((k, n), grid=mesh), device)
+    fn = gl.on_grid(jnp.matmul, algorithm=algorithm)
+    found = collectives(program(fn, a, b), device.size)
+    total = sum(size for _, size in found)
+    assert total == fn.report(a, b).bytes_moved
+    if algorithm in FORMULAS:
+        wanted = FORMULAS[algorithm](4 * m * k, 4 * k * n, 4 * m * n, rows, columns)
+        # On CPUs the gather of a later dim goes in two steps, which costs a share more.
+        share = 4 * m * k * (columns - 1) // columns if algorithm == "gathered" else 0
+        assert total in (wanted, wanted + share)
+    kinds = {kind for kind, _ in found}
+    assert kinds <= KINDS[algorithm] | ({"all-to-all"} if algorithm == "gathered" else set())
+    if algorithm in ("k_split", "2.5d", "3d"):
+        assert "reduce-scatter" in kinds or "all-reduce" in kinds
+
+
+def test_the_rule_splits_k_where_that_moves_less_than_half():
+    device = device_of((2, 4))
+    notes = {}
+    for (m, k, n), first, second in [
+        ((256, 256, 256), (2, 4), (2, 4)),
+        ((8, 4096, 8), (1, 8), (8, 1)),
+    ]:
+        a = gl.put(np.ones((m, k), np.float32), gl.GridLayout((m, k), grid=first), device)
+        b = gl.put(np.ones((k, n), np.float32), gl.GridLayout((k, n), grid=second), device)
+        moved = {}
+        for algorithm in ("gathered", "k_split", None):
+            report = gl.on_grid(jnp.matmul, algorithm=algorithm).report(a, b)
+            (note,) = {row.note for row in report.rows}
+            moved[algorithm] = report.bytes_moved
+        notes[k] = note
+        assert moved[None] == moved[note]
+        assert (note == "k_split") == (2 * moved["k_split"] < moved["gathered"])
+    assert notes == {256: "gathered", 4096: "k_split"}
+
+
+def test_scalars_vectors_and_transposed_products_take_any_algorithm():
+    device = device_of((2, 4))
+    v = operand((37,), (1, 8), None, device)
+    a = operand((23, 37), (2, 4), None, device)
+    for algorithm, fn in itertools.product(
+        ("gathered", "ring", "summa", "k_split"), (jnp.vdot, lambda v, _: a_times(v))
+    ):
+
+        def a_times(x, algorithm=algorithm):
+            return gl.on_grid(jnp.matmul, algorithm=algorithm)(a, x)
+
+        if fn is jnp.vdot:
+            found = gl.on_grid(jnp.vdot, algorithm=algorithm)(v, v)
+            wanted = np.vdot(np.asarray(v), np.asarray(v))
+        else:
+            found, wanted = a_times(v), np.asarray(a) @ np.asarray(v)
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_an_unknown_algorithm_is_refused():
+    with pytest.raises(gl.LayoutError, match="algorithm 'strassen' is none of gathered, ring"):
+        gl.on_grid(jnp.matmul, algorithm="strassen")

@@ -1,0 +1,119 @@
+"""`gl.def_rule`, and what the report says that primitives cost."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import gridlayout as gl
+from gridlayout.ops.rules import RULES
+
+DEVICE = gl.DeviceGrid((len(jax.devices()),))
+LAYOUT = gl.GridLayout((5, 7), grid=(2, 4), tile=(2, 2))
+X = np.random.default_rng(0).uniform(-0.9, 0.9, (5, 7)).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def no_rule_stays(monkeypatch):
+    kept = dict(RULES)
+    yield
+    RULES.clear()
+    RULES.update(kept)
+
+
+def x(layout=LAYOUT):
+    return gl.put(X, layout, DEVICE)
+
+
+def test_a_rule_takes_the_place_of_the_fallback():
+    fn = gl.on_grid(lambda x: jnp.fft.fft(x, axis=1))
+    assert [row.how for row in fn.report(x()).rows if row.primitive == "fft"] == ["fallback"]
+    rows = gl.GridLayout((5, 7), "complex64", grid=(5, 1))
+
+    @gl.def_rule("fft", cost=lambda eqn, layout: gl.Cost(layout.nbytes, 100, 64))
+    def fft(eqn, a):
+        if eqn.params["fft_lengths"] != (7,):
+            return None
+        return gl.map_shards(jnp.fft.fft, gl.relayout(a, rows), out=rows)
+
+    found = fn(x())  # the program from before is not taken for this one
+    assert found.layout == rows
+    np.testing.assert_allclose(np.asarray(found), np.fft.fft(X), rtol=1e-4, atol=1e-5)
+    (row,) = [row for row in fn.report(x()).rows if row.primitive == "fft"]
+    (layout,) = row.inputs
+    assert (row.how, row.bytes_moved, row.flops, row.peak_bytes) == ("rule", layout.nbytes, 100, 64)
+    # Where the rule declines, the primitive runs as before.
+    other = gl.on_grid(lambda x: jnp.fft.fft(x, axis=0))
+    assert [row.how for row in other.report(x()).rows if row.primitive == "fft"] == ["fallback"]
+    np.testing.assert_allclose(np.asarray(other(x())), np.fft.fft(X, axis=0), rtol=1e-4, atol=1e-5)
+
+
+def test_a_rule_of_one_s_own_primitive_and_its_derivative():
+    primitive = jax.extend.core.Primitive("triple")
+    primitive.def_impl(lambda x: 3 * x)
+    primitive.def_abstract_eval(lambda x: x)
+    jax.interpreters.mlir.register_lowering(
+        primitive, jax.interpreters.mlir.lower_fun(lambda x: 3 * x, multiple_results=False)
+    )
+    jax.interpreters.ad.deflinear2(primitive, lambda ct, x: [primitive.bind(ct)])
+    calls = []
+
+    @gl.def_rule(primitive)
+    def triple(eqn, a):
+        calls.append(eqn.primitive)
+        return gl.map_shards(lambda shard: 3 * shard, a, out=a.layout)
+
+    fn = gl.on_grid(lambda x: primitive.bind(jnp.sin(x)))
+    np.testing.assert_allclose(np.asarray(fn(x())), 3 * np.sin(X), rtol=1e-5)
+    loss = gl.on_grid(lambda x: jnp.sum(primitive.bind(jnp.sin(x))))
+    np.testing.assert_allclose(np.asarray(jax.grad(loss)(x())), 3 * np.cos(X), rtol=1e-5)
+    assert len(calls) >= 3
+
+
+def test_a_rule_for_products_replaces_ours_transposes_and_all():
+    @gl.def_rule(lax.dot_general_p)
+    def product(eqn, a, b):
+        out = lax.dot_general(a.to_logical(), b.to_logical(), eqn.params["dimension_numbers"])
+        return gl.put(out * 2, gl.GridLayout(out.shape, grid=(2, 2)), DEVICE)
+
+    found = gl.on_grid(lambda a, b: (a @ b.T).T)(x(), x())
+    np.testing.assert_allclose(np.asarray(found), 2 * (X @ X.T).T, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("rule", "words"),
+    [
+        (lambda eqn, a: a.to_logical()[0], r"the rule of fft returns .* but the primitive gives"),
+        (lambda eqn, a: gl.numpy.abs(a), r"complex64\[5,7\]"),
+    ],
+)
+def test_a_wrong_result_is_refused(rule, words):
+    gl.def_rule("fft")(rule)
+    with pytest.raises(gl.LayoutError, match=words):
+        gl.on_grid(jnp.fft.fft)(x())
+
+
+def test_bad_definitions_are_refused():
+    with pytest.raises(gl.LayoutError, match="takes a primitive or its name, not 3"):
+        gl.def_rule(3)
+    with pytest.raises(gl.LayoutError, match="cost must be a function"):
+        gl.def_rule("fft", cost=7)
+    with pytest.raises(gl.LayoutError, match="must be a function, not 5"):
+        gl.def_rule("fft")(5)
+
+
+def test_the_report_gives_each_primitive_s_cost():
+    a = gl.put(np.ones((6, 8), np.float32), gl.GridLayout((6, 8), grid=(2, 2)), DEVICE)
+    b = gl.put(np.ones((8, 10), np.float32), gl.GridLayout((8, 10), grid=(2, 2)), DEVICE)
+    report = gl.on_grid(lambda a, b: jnp.sum(jnp.exp(a @ b)) + jnp.sum(a.T)).report(a, b)
+    rows = {row.primitive: row for row in report.rows}
+    assert rows["dot_general"].flops == 2 * 6 * 8 * 10
+    assert rows["exp"].flops == 60
+    assert rows["transpose"].flops == 0
+    assert rows["reduce_sum"].flops == 48  # the last one
+    # A core's operands and its result, in float32.
+    assert rows["exp"].peak_bytes == 2 * 3 * 5 * 4
+    assert rows["dot_general"].peak_bytes >= (3 * 4 + 4 * 5 + 3 * 5) * 4
+    assert report.flops == 960 + 60 + 60 + 48
+    assert report.peak_bytes == max(row.peak_bytes for row in report.rows)
