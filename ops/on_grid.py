@@ -169,12 +169,24 @@ class _Program:
         try:
             avals = [_aval(x) for x in dynamic]
             closed, shapes = jax.make_jaxpr(logical, return_shape=True)(*avals)
+        except Exception as error:  # JAX's own, of logical shapes: say where they come from
+            error.add_note(_described(fn, dynamic))
+            raise
         finally:
             _tracing.reset(token)
         outs = differentiable(ctx, closed, dynamic)
         if rows is not None:
             rows += ctx.rows
         return _kept(jax.tree.unflatten(jax.tree.structure(shapes), outs))
+
+
+def _described(fn: Any, values: Sequence[Any]) -> str:
+    """A call as an error's note tells it: logical shapes, and each array's layout."""
+    lines = [f"on the grid, {getattr(fn, '__name__', repr(fn))} was called with"]
+    for x in values:
+        dims = f"{jnp.result_type(x).name}[{','.join(map(str, jnp.shape(x)))}]"
+        lines.append(f"  {dims} in {x.layout!r}" if _is_grid(x) else f"  {dims}, not laid out")
+    return "\n".join(lines)
 
 
 _programs: WeakKeyDictionary[Any, dict[Policy, _Program]] = WeakKeyDictionary()

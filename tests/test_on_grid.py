@@ -1098,3 +1098,22 @@ def test_adam_on_the_grid_is_adam():
     # Parameters keep their layouts from step to step, so nothing is compiled again.
     for before, after in zip(params, on_grid, strict=True):
         assert after["w"].layout.same_physical(laid(before["w"]).layout)
+
+
+@pytest.mark.parametrize(
+    ("fn", "kind", "words"),
+    [
+        (lambda x, y: x + y, ValueError, "Incompatible shapes for broadcasting"),
+        (lambda x, y: x @ y, TypeError, "contracting dimensions to have the same shape"),
+        (lambda x, y: gl.numpy.concatenate([x, y]), TypeError, "Cannot concatenate"),
+        (gl.on_grid(lambda x, y: x.reshape(3, 3) + y), TypeError, "cannot reshape array"),
+    ],
+)
+def test_jax_errors_are_jax_s_and_name_the_layouts(fn, kind, words):
+    x = gl.put(np.ones((5, 7)), gl.GridLayout((5, 7), grid=(2, 4), tile=(2, 2)), DEVICE)
+    y = gl.put(np.ones(3), gl.GridLayout((3,), grid=(2,)), x.device)
+    with pytest.raises(kind, match=words) as caught:
+        fn(x, y)
+    notes = "\n".join(caught.value.__notes__)
+    assert f"float32[5,7] in {x.layout!r}" in notes
+    assert f"float32[3] in {y.layout!r}" in notes
