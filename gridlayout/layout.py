@@ -87,7 +87,8 @@ class Layout:
             raise LayoutError(f"core_rank {core_rank} must lie in [0, {len(self.order)}]")
         self.core_rank: int = core_rank
         _check_size(self.shape, self.physical_shape)
-        self._exprs = tuple(walk.expr[axis] for axis in self.order)
+        expr = walk.expr
+        self._exprs = tuple(expr[axis] for axis in self.order)
         self._hash = hash((type(self), self._key()))
 
     # A block format in which a core stores 32x32 tiles: it changes bytes only.

@@ -88,29 +88,33 @@ def renamed(step: Step, axes: Sequence[int]) -> Step:
 
 
 class Walk:
-    """Builds steps one after another, keeping each live axis's extent and logical expression."""
+    """Builds steps one after another, keeping each live axis's extent and logical expression.
+
+    Expressions are made when they are first asked for: many walks only count.
+    """
 
     def __init__(self, shape: Sequence[int]) -> None:
         self.steps: list[Step] = []
         self.extent: dict[int, int] = dict(enumerate(shape))
-        self.expr: dict[int, AffineExpr] = {i: dim(i) for i in range(len(shape))}
-        self._next = len(shape)
+        self._shape = tuple(shape)
+        self._next = len(self._shape)
 
-    def _add(self, extent: int, expr: AffineExpr) -> int:
+    def _add(self, extent: int) -> int:
         axis, self._next = self._next, self._next + 1
-        self.extent[axis], self.expr[axis] = extent, expr
+        self.extent[axis] = extent
         return axis
 
-    def _take(self, axis: int) -> tuple[int, AffineExpr]:
-        return self.extent.pop(axis), self.expr.pop(axis)
+    @property
+    def expr(self) -> dict[int, AffineExpr]:
+        """The logical expression of each live axis."""
+        return _expressions(self._shape, self.steps)
 
     def pad(self, axis: int, low: int, high: int) -> int:
         """The axis with `low` and `high` more positions; the same axis when both are 0."""
         if low == high == 0:
             return axis
         self.steps.append(Pad(axis, low, high))
-        extent, expr = self._take(axis)
-        return self._add(extent + low + high, expr + low)
+        return self._add(self.extent.pop(axis) + low + high)
 
     def resize(self, axis: int, extent: int) -> int:
         """The axis padded, or trimmed, at its end to `extent`."""
@@ -119,27 +123,22 @@ class Walk:
     def flip(self, axis: int) -> int:
         """The axis reversed."""
         self.steps.append(Flip(axis))
-        extent, expr = self._take(axis)
-        return self._add(extent, -expr + (extent - 1))
+        return self._add(self.extent.pop(axis))
 
     def split(self, axis: int, sizes: Sequence[int]) -> tuple[int, ...]:
         """The digits of the axis, major first; the same axis when there is one digit."""
         if len(sizes) == 1:
             return (axis,)
         self.steps.append(Split(axis, tuple(sizes)))
-        _, expr = self._take(axis)
-        return tuple(
-            self._add(size, digit) for size, digit in zip(sizes, _digits(expr, sizes), strict=True)
-        )
+        del self.extent[axis]
+        return tuple(map(self._add, sizes))
 
     def join(self, axes: Sequence[int]) -> int:
         """One axis of the given ones, major first."""
         if len(axes) == 1:
             return axes[0]
         self.steps.append(Join(tuple(axes)))
-        taken = [self._take(axis) for axis in axes]
-        number = _number([expr for _, expr in taken], [extent for extent, _ in taken])
-        return self._add(prod(extent for extent, _ in taken), number)
+        return self._add(prod([self.extent.pop(axis) for axis in axes]))
 
     def strided(self, terms: Sequence[tuple[int, int]], offset: int, extent: int) -> int:
         """One axis of `extent` out of (stride, axis) terms that `nest`.
@@ -164,18 +163,13 @@ class Walk:
     def unit(self) -> int:
         """A new axis of extent 1."""
         self.steps.append(Unit())
-        return self._add(1, constant(0))
+        return self._add(1)
 
     def scatter(self, map: AffineMap, sizes: Sequence[int]) -> tuple[int, ...]:
         """All live axes, in order, through `map`; only as the first step."""
         self.steps.append(Scatter(map, tuple(sizes)))
-        exprs = AffineMap(map.num_dims, tuple(self.expr[a] for a in sorted(self.expr)))
         self.extent.clear()
-        self.expr.clear()
-        return tuple(
-            self._add(size, result)
-            for size, result in zip(sizes, map.compose(exprs).results, strict=True)
-        )
+        return tuple(self._add(size) for size in sizes)
 
     def run(self, steps: Sequence[Step]) -> Walk:
         """Replay `steps`; axes get the same numbers as when the steps were first built."""
@@ -194,6 +188,32 @@ class Walk:
                 case Scatter(map, sizes):
                     self.scatter(map, sizes)
         return self
+
+
+def _expressions(shape: Sequence[int], steps: Sequence[Step]) -> dict[int, AffineExpr]:
+    """The expression of each axis that is live after the steps."""
+    walk = Walk(shape)
+    expr: dict[int, AffineExpr] = {i: dim(i) for i in range(len(shape))}
+    for step in steps:
+        before = dict(walk.extent)
+        walk.run([step])
+        made: Sequence[AffineExpr]
+        match step:
+            case Pad(axis, low, _):
+                made = [expr.pop(axis) + low]
+            case Flip(axis):
+                made = [-expr.pop(axis) + (before[axis] - 1)]
+            case Split(axis, sizes):
+                made = _digits(expr.pop(axis), sizes)
+            case Join(axes):
+                made = [_number([expr.pop(a) for a in axes], [before[a] for a in axes])]
+            case Unit():
+                made = [constant(0)]
+            case Scatter(map, _):
+                inner = AffineMap(map.num_dims, tuple(expr.pop(a) for a in sorted(before)))
+                made = map.compose(inner).results
+        expr.update(zip((a for a in walk.extent if a not in before), made, strict=True))
+    return expr
 
 
 def nest(

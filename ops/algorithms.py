@@ -36,7 +36,6 @@ from gridlayout.errors import LayoutError
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops.exchange import exchange_bytes
-from gridlayout.ops.relayout_plan import moved_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
 Dims = tuple[int, ...]
@@ -165,11 +164,15 @@ class Plan:
             (self.matrices.right, self.right()),
         ):
             total += exchange_bytes(x.layout, layout, self.device, after)
+        return total + self.summed()
+
+    def summed(self) -> int:
+        """Bytes that all devices receive to add up their sums."""
         (left, at), (right, there) = self.left(), self.right()
         out = prod(at.per_device[:2]) * prod(left.local_shape[:2])
         out *= there.per_device[2] * right.local_shape[2] * sum_dtype(self.matrices.dtype).itemsize
         n = self.count(self.layers)
-        return total + self.device.size * out * (n - 1) // n * (1 if self.scattered else 2)
+        return self.device.size * out * (n - 1) // n * (1 if self.scattered else 2)
 
 
 def _placed(matrices: Matrices, mirrored: bool, device: DeviceGrid) -> Placement:
@@ -257,6 +260,7 @@ _NEEDS = {
 }
 
 
+@lru_cache(maxsize=4096)
 def choose(
     name: str | None, matrices: Matrices, device: DeviceGrid, wanted: Layout, gathered: int
 ) -> Plan | None:
@@ -269,12 +273,12 @@ def choose(
         return None
 
     def cost(plan: Plan) -> int:
-        return plan.received() + moved_bytes(plan.result(), wanted, device)
+        after = exchange_bytes(plan.result(), wanted, device) if matrices.shape else 0
+        return plan.received() + after
 
     if name is None:
-        if not gathered:
-            return None
-        cheap = [*plans("k_split", matrices, device), *plans("3d", matrices, device)]
+        layered = [*plans("k_split", matrices, device), *plans("3d", matrices, device)]
+        cheap = [plan for plan in layered if plan.summed() < gathered / 2]
         best = min(cheap, key=cost, default=None)
         return best if best is not None and cost(best) < gathered / 2 else None
     found = plans(name, matrices, device)

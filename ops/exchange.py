@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
+from gridlayout import dtypes
 from gridlayout.layout import Layout
 from gridlayout.program import Move, Numbered, ReshapeMove, moves_of, numbered
 from gridlayout.route import Route, find_route
@@ -102,15 +103,19 @@ def find_exchange(
     return min(found, key=lambda exchange: exchange.received(local, before, sizes))
 
 
-def exchange_bytes(old: Layout, new: Layout, device: DeviceGrid, after: Placement) -> int:
-    """Bytes that all devices receive; without a route, every device the whole."""
+def exchange_bytes(
+    old: Layout, new: Layout, device: DeviceGrid, after: Placement | None = None
+) -> int:
+    """Bytes that all devices receive, padding included; without a route, each the whole array."""
+    if device.size == 1:
+        return 0
     exchange = find_exchange(old, new, device, after)
     if exchange is None:
-        return device.size * old.nbytes
+        return (device.size - 1) * old.nbytes
     before = device.placement(old.core_shape)
     local = prod(before.per_device) * prod(old.local_shape)
     received = exchange.received(local, before, device.fine.shape)
-    return device.size * received * old.dtype.itemsize
+    return device.size * received * dtypes.bits(old.dtype) // 8
 
 
 class _Finder:

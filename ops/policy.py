@@ -7,6 +7,7 @@ that the result comes from, or None. `gl.on_grid(fn, policy=...)` takes another 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from gridlayout.sharding.device_grid import DeviceGrid
 Policy = Callable[[tuple[int, ...], "np.dtype[Any]", Layout | None, DeviceGrid], Layout]
 
 
+@lru_cache(maxsize=4096)
 def same_grid_and_tile(
     shape: tuple[int, ...], dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid
 ) -> Layout:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
-from gridlayout.ops.exchange import Exchange, find_exchange
+from gridlayout.ops.exchange import Exchange, exchange_bytes, find_exchange
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.relayout import check_relayout, nothing_moves
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -129,14 +128,8 @@ def relayout_plan(
             source, target, None, bytes, "exchange" if moved else "local", moved, None
         )
     exchange = find_exchange(source, target, device)
-    if exchange is None:
-        received = (device.size - 1) * source.nbytes
-        return RelayoutPlan(source, target, device, bytes, "logical", received, None)
-    before = device.placement(source.core_shape)
-    local = prod(before.per_device) * prod(source.local_shape)
-    received = device.size * exchange.received(local, before, device.fine.shape)
-    how = "exchange" if received else "local"
-    received = received * dtypes.bits(source.dtype) // 8
+    received = exchange_bytes(source, target, device)
+    how = "logical" if exchange is None else "exchange" if received else "local"
     return RelayoutPlan(source, target, device, bytes, how, received, exchange)
 
 
@@ -166,22 +159,6 @@ def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.
         source = np.where(before.free, target, before.digits)
         np.add.at(total, (_numbers(source, sizes), _numbers(target, sizes)), found.counts)
     return total * bits // 8
-
-
-def moved_bytes(a: Layout, b: Layout, device: DeviceGrid) -> int:
-    """Bytes that change device from layout `a` to `b` of one tensor; all where they can't be told.
-
-    >>> from gridlayout import GridLayout
-    >>> moved_bytes(GridLayout((8,), grid=(2,)), GridLayout((8,), grid=(4,)), DeviceGrid((1,)))
-    0
-    """
-    if device.size == 1 or a.same_physical(b):
-        return 0
-    try:
-        bytes = device_bytes(a, b, device)
-    except LayoutError:  # too many to list
-        return a.size * dtypes.bits(a.dtype) // 8
-    return int(bytes.sum() - np.trace(bytes))
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,11 +24,11 @@ from gridlayout.dtypes import Scalar
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops import packing
+from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.masking import has_padding
 from gridlayout.ops.policy import Policy
-from gridlayout.ops.relayout import lay_out, move, relayout
-from gridlayout.ops.relayout_plan import moved_bytes
+from gridlayout.ops.relayout import lay_out, move, nothing_moves, relayout
 from gridlayout.ops.report import Cost, Row
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -89,7 +89,8 @@ class Context:
         if x.layout.same_physical(layout):
             layout = layout.with_dtype(x.dtype, x.layout.oob)
             return GridArray(x.storage, layout, x.device)
-        self.moved += moved_bytes(x.layout, layout, self.device)
+        if not nothing_moves(x.layout, layout):
+            self.moved += exchange_bytes(x.layout, layout, self.device)
         return relayout(x, layout.with_dtype(x.dtype))
 
 

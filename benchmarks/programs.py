@@ -1,0 +1,149 @@
+"""Programs on 8 emulated devices against plain JAX's: chains, calls, norms, a model's step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+import gridlayout as gl
+from benchmarks.timing import Result, medians
+
+RNG = np.random.default_rng(0)
+MESH = (2, 4)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape, np.float32)
+
+
+def chain() -> Result:
+    """A fused elementwise chain on uneven, tiled arrays, against the same on the padded ones."""
+    device = gl.DeviceGrid(MESH)
+    layout = gl.GridLayout((2000, 3000), "float32", grid=MESH, tile=(32, 32))
+    x, y = (gl.put(normal(2000, 3000), layout, device) for _ in range(2))
+
+    def fn(x: Any, y: Any) -> Any:
+        return jnp.tanh(x * y + 1) * jnp.exp(-x) - y / 2
+
+    on_grid, plain = gl.on_grid(fn), jax.jit(fn)
+    found = medians(
+        {"ours": lambda: on_grid(x, y).storage, "plain": lambda: plain(x.storage, y.storage)}
+    )
+    return Result(
+        "fused chain, 2000x3000", found["ours"], found["plain"], "padded jnp arrays", 1.05
+    )
+
+
+def eager() -> Result:
+    """What a call costs: x + y on small arrays."""
+    device = gl.DeviceGrid(MESH)
+    layout = gl.GridLayout((64, 64), "float32", grid=MESH)
+    x, y = (gl.put(normal(64, 64), layout, device) for _ in range(2))
+    add = jax.jit(jnp.add)
+    found = medians(
+        {"ours": lambda: (x + y).storage, "plain": lambda: add(x.storage, y.storage)}, rounds=201
+    )
+    return Result("eager x + y, 64x64", found["ours"], found["plain"], "jitted jnp.add", 4.0)
+
+
+def split(*arrays: Any) -> tuple[list[Any], Any]:
+    """The arrays, dims divided by the mesh where they can be, for GSPMD."""
+    mesh = jax.make_mesh(MESH, ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    sharding = NamedSharding(mesh, PartitionSpec("x", "y"))
+    return [jax.device_put(array, sharding) for array in arrays], sharding
+
+
+def norm(name: str, fn: Callable[[Any], Any]) -> Result:
+    """A function along rows that the mesh divides, on the same mesh."""
+    device = gl.DeviceGrid(MESH)
+    array = normal(2048, 2048)
+    x = gl.put(array, gl.GridLayout(array.shape, grid=MESH), device)
+    (plain,), sharding = split(array)
+    on_grid = gl.on_grid(fn)
+    gspmd = jax.jit(fn, in_shardings=sharding, out_shardings=sharding)
+    np.testing.assert_allclose(np.asarray(on_grid(x)), fn(array), rtol=1e-3, atol=1e-4)
+    found = medians({"ours": lambda: on_grid(x).storage, "gspmd": lambda: gspmd(plain)})
+    return Result(f"{name}, 2048x2048", found["ours"], found["gspmd"], "GSPMD, same mesh", 1.2)
+
+
+def softmax(x: Any) -> Any:
+    return jax.nn.softmax(x, axis=-1)
+
+
+def layer_norm(x: Any) -> Any:
+    mean = x.mean(-1, keepdims=True)
+    return (x - mean) * jax.lax.rsqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-5)
+
+
+HEADS, WIDTH, LENGTH, BATCH = 8, 256, 128, 8
+
+
+def parameters() -> dict[str, np.ndarray]:
+    shapes = {"qkv": (WIDTH, 3 * WIDTH), "out": (WIDTH, WIDTH)}
+    shapes |= {"up": (WIDTH, 4 * WIDTH), "down": (4 * WIDTH, WIDTH)}
+    return {name: normal(*shape) / np.sqrt(shape[0]) for name, shape in shapes.items()}
+
+
+def block(p: Any, x: Any) -> Any:
+    """A transformer block on (batch, length, width), rows joined."""
+    h = layer_norm(x) @ p["qkv"]
+    q, k, v = (
+        part.reshape(BATCH, LENGTH, HEADS, WIDTH // HEADS) for part in jnp.split(h, 3, axis=-1)
+    )
+    x = x + jax.nn.dot_product_attention(q, k, v).reshape(x.shape) @ p["out"]
+    return x + jax.nn.gelu(layer_norm(x) @ p["up"]) @ p["down"]
+
+
+def step(p: Any, x: Any) -> Any:
+    def loss(p: Any) -> Any:
+        return jnp.mean((block(p, x) - 1) ** 2)
+
+    value, grads = jax.value_and_grad(loss)(p)
+    return value, jax.tree.map(lambda a, g: a - 0.1 * g, p, grads)
+
+
+def transformer() -> list[Result]:
+    device = gl.DeviceGrid(MESH)
+    p, x = parameters(), normal(BATCH * LENGTH, WIDTH)
+    lay = lambda a: gl.put(a, gl.GridLayout(a.shape, grid=MESH), device)  # noqa: E731
+    laid = jax.tree.map(lay, (p, x))
+    mesh = jax.make_mesh(MESH, ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    sharding = NamedSharding(mesh, PartitionSpec("x", "y"))
+    plain = jax.device_put((p, x), sharding)
+    on_grid = gl.on_grid(step)
+    gspmd = jax.jit(step, out_shardings=(None, sharding))
+    value, _ = on_grid(*laid)
+    np.testing.assert_allclose(float(value), float(gspmd(*plain)[0]), rtol=1e-4)
+    found = medians(
+        {"ours": lambda: jax.tree.leaves(on_grid(*laid)), "gspmd": lambda: gspmd(*plain)}
+    )
+    traced = medians(
+        {
+            "ours": lambda: time_to_lower(lambda p, x: gl.on_grid(fresh(step))(p, x), laid),
+            "jax": lambda: time_to_lower(fresh(step), plain),
+        },
+        rounds=3,
+        clock=False,
+    )
+    name = f"transformer block's step, {BATCH}x{LENGTH}x{WIDTH}"
+    return [
+        Result(name, found["ours"], found["gspmd"], "GSPMD, same mesh", 1.2),
+        Result("the same, traced and lowered", traced["ours"], traced["jax"], "plain JAX", 3.0),
+    ]
+
+
+def fresh(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that no cache knows."""
+    return lambda *args: fn(*args)
+
+
+def time_to_lower(fn: Callable[..., Any], args: Any) -> float:
+    start = perf_counter()
+    jax.jit(fn).lower(*args)
+    return perf_counter() - start
