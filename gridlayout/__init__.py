@@ -21,6 +21,7 @@ from gridlayout.memory import Chip, Fit
 from gridlayout.text import parse
 
 if TYPE_CHECKING:
+    from gridlayout.dump.explanation import Explanation, explain
     from gridlayout.ops import nn, numpy
     from gridlayout.ops.grid_array import GridArray, from_physical, put
     from gridlayout.ops.on_grid import OnGrid, on_grid, with_layout
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
     from gridlayout.sharding.device_grid import DeviceGrid
     from gridlayout.sharding.emulate import emulate_devices
 
-# Where the names that need JAX live.
+# Where the names that need JAX live, and those that few programs ask for.
 _LAZY = {
+    "Explanation": "dump.explanation",
+    "explain": "dump.explanation",
     "DeviceGrid": "sharding.device_grid",
     "emulate_devices": "sharding.emulate",
     "GridArray": "ops.grid_array",
@@ -57,6 +60,7 @@ __all__ = [
     "AffineSet",
     "Chip",
     "DeviceGrid",
+    "Explanation",
     "Fit",
     "GridArray",
     "GridLayout",
@@ -67,6 +71,7 @@ __all__ = [
     "RelayoutPlan",
     "Report",
     "emulate_devices",
+    "explain",
     "from_physical",
     "megengine",
     "mli",
