@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from gridlayout.dump import page, table
-from gridlayout.dump.chips import WORMHOLE, chip_in
+from gridlayout.dump.chips import chip_in
 from gridlayout.dump.findings import Finding, data_bytes, fit_of
 from gridlayout.dump.lines import Line, joined, lines_of, lines_of_each
 from gridlayout.dump.moves import Move, moved, permutation_of
@@ -22,6 +22,7 @@ from gridlayout.dump.statements import MAX_NAMED, Context, Flow, Mention, read_l
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout, Shape
 from gridlayout.memory import Chip
+from gridlayout.tenstorrent import WORMHOLE
 from gridlayout.text import parse
 
 MAX_LIMIT, MAX_REASONS = 1 << 16, 20
@@ -118,8 +119,8 @@ def explain(
         except OSError as error:
             raise LayoutError(f"{os.fspath(source)!r} can't be read: {error.strerror}") from None
     text = str(source)
-    stream = io.BytesIO(text.encode("utf-8", "replace"))
-    found = _explained("text", lines_of(stream), chip, limit, plan)
+    whole = io.BytesIO(text.encode("utf-8", "replace"))
+    found = _explained("text", lines_of(whole), chip, limit, plan)
     if not found.layouts:
         why = f": {found.unknown[0].reason}" if found.unknown else ""
         raise LayoutError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -103,7 +103,7 @@ def _plans(found: Explanation, rows: Sequence[Sequence[str]]) -> str:
 
 
 def _table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], data: Sequence[dict[str, float]]
+    head: Sequence[str], rows: Sequence[Sequence[str]], data: Sequence[Mapping[str, float]]
 ) -> str:
     names = "".join(
         f'<th scope="col"{_class("" if name in _WORDS else "number")}>{escape(name.strip())}</th>'
@@ -116,7 +116,7 @@ def _table(
     return f"<table><thead><tr>{names}</tr></thead>\n<tbody>{body}</tbody></table>\n"
 
 
-def _cell(name: str, text: str, numbers: dict[str, float]) -> str:
+def _cell(name: str, text: str, numbers: Mapping[str, float]) -> str:
     kind = "" if name in _WORDS else "number"
     style, value = "", ""
     if name == "padding":

@@ -122,7 +122,8 @@ def _of_metal(layout: MetalLayout) -> Candidates:
         if layout.tile is not None:
             alignment = tile_alignments(layout.shape, intervals, layout.tile)
         make = partial(
-            *(MetalLayout, layout.shape, layout.dtype, alignment, intervals),
+            MetalLayout,
+            *(layout.shape, layout.dtype, alignment, intervals),
             tile=layout.tile,
             memory_space=layout.memory_space,
             memory_layout=layout.memory_layout,
@@ -155,7 +156,8 @@ def _of_ttnn(layout: TtnnLayout) -> Candidates:
         # Whole tiles a core, and no core without one.
         shard = [-(-n // cores) for n, cores in zip(tiles, grid, strict=True)]
         yield partial(
-            *(TtnnLayout, layout.shape, layout.dtype),
+            TtnnLayout,
+            *(layout.shape, layout.dtype),
             grid=tuple(-(-n // part) for n, part in zip(tiles, shard, strict=True)),
             tile=layout.tile,
             buffer_type=layout.buffer_type,
@@ -167,8 +169,8 @@ def _of_ttnn(layout: TtnnLayout) -> Candidates:
 def _of_xla(layout: XlaLayout) -> Candidates:
     """Each pair of dims as the minor ones, under the same tiles and the ones usual on TPUs."""
     order = layout.minor_to_major
-    pairs = [(a, b) for a in order for b in order if a != b] or [order]
-    for pair in () if layout.splits else pairs:
+    pairs: list[Shape] = [(a, b) for a in order for b in order if a != b]
+    for pair in () if layout.splits else (pairs or [order]):
         dims = (*pair, *(d for d in order if d not in pair))
         tilings = [layout.tiles]
         if layout.tiles and layout.tiles[0][-1] == _LANES:
@@ -177,7 +179,8 @@ def _of_xla(layout: XlaLayout) -> Candidates:
                 tilings.append(tpu_tiles(shape, layout.dtype))
         for tiles in tilings:
             yield partial(
-                *(XlaLayout, layout.shape, layout.dtype, dims, tiles),
+                XlaLayout,
+                *(layout.shape, layout.dtype, dims, tiles),
                 tail_alignment=layout.tail_alignment,
                 element_bits=layout.element_bits,
                 memory_space=layout.memory_space,

@@ -24,7 +24,7 @@ MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # names, and characters of one's type
 _ALIAS_LINE = re.compile(r"(#[\w$.-]+)\s*=\s*(#tt.*)", re.DOTALL)
 _ALIAS = re.compile(r"#[A-Za-z_][\w$.-]*")
 _BRACKET = re.compile(r"tensor<|->|[<>]")
-_ARGUMENT = re.compile(r"(%[\w$.-]+)\s*:\s*$")
+_ARGUMENT = re.compile(r"(%[\w$.-]+):\s*$")
 _MLIR_OP = re.compile(r'\s*(?:(%[\w$.-]+)[^="]*=\s*)?"?([A-Za-z_]\w*(?:\.[\w$]+)*)')
 _HLO_TYPE = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=]*\]\{[^{}]*\}")
 _HLO_NAME = re.compile(r"\s*(?:ROOT\s+)?%?([\w.-]+)\s*=\s")
@@ -37,7 +37,7 @@ _SWAP = re.compile(r"dim0 = (-?[0-9]{1,3})\b.{0,40}?dim1 = (-?[0-9]{1,3})\b")
 
 @dataclass(frozen=True)
 class Mention:
-    """A type's text in a line, aliases resolved; `name` is the value that has it."""
+    """A type's text in a line, aliases resolved; `name` is the result or argument that has it."""
 
     line: int
     op: str
@@ -156,20 +156,23 @@ def _read_mlir(line: Line, context: Context) -> tuple[list[Mention], Flow | None
     text = line.text
     op = _MLIR_OP.match(text) if line.first else None
     name, word = (op[1] or "", op[2]) if op else ("", "")
-    mentions, end, results = [], 0, 0
+    found: list[tuple[int, str, str]] = []  # line, name of an argument, text
+    end = results = 0
     for start, stop in _spans(text):
         between = text[end:start]
         if "->" in between or between.strip() == "into":
-            results = len(mentions)
+            results = len(found)
         kind = text[start:stop]
         end = stop
         if "#" not in kind:
             continue
         argument = _ARGUMENT.search(between[-256:])
         at = line.number + (text.count("\n", 0, start) if "\n" in text else 0)
-        mentions.append(
-            Mention(at, word, argument[1] if argument else name, _resolved(kind, context))
-        )
+        found.append((at, argument[1] if argument else "", _resolved(kind, context)))
+    mentions = [
+        Mention(at, word, argument or (name if k >= results else ""), kind)
+        for k, (at, argument, kind) in enumerate(found)
+    ]
     if not 0 < results < len(mentions) or not name:
         return mentions, None
     after = mentions[-1]
@@ -193,21 +196,22 @@ def _reordering(text: str) -> tuple[Shape, Shape]:
 
 def _read_hlo(line: Line, context: Context) -> tuple[list[Mention], Flow | None]:
     text = line.text
-    types = _HLO_TYPE.findall(text)
+    types = [(found.start(), found[0]) for found in _HLO_TYPE.finditer(text)]
     named = _HLO_NAME.match(text) if line.first else None
     if not named:
         first = text.split(None, 1)[0] if line.first else ""
         op = first if first in ("HloModule", "ENTRY") else ""
-        return [Mention(line.number, op, "", kind) for kind in types], None
+        return [Mention(line.number, op, "", kind) for _, kind in types], None
     found = _HLO_OP.search(text)
     op, name = (found[1] if found else ""), named[1]
-    mentions = [Mention(line.number, op, name, kind) for kind in types]
+    operands = found.start() if found else len(text)
+    mentions = [Mention(line.number, op, name if at < operands else "", kind) for at, kind in types]
     if not mentions or not found:
         return mentions, None
-    if _HLO_TYPE.match(text, named.end()) and len(types[0]) <= MAX_NAMED:
+    if _HLO_TYPE.match(text, named.end()) and len(mentions[0].text) <= MAX_NAMED:
         if len(context.types) >= MAX_NAMES:
             context.types.pop(next(iter(context.types)))  # the oldest
-        context.types[name] = types[0]
+        context.types[name] = mentions[0].text
     if op not in _HLO_MOVERS:
         return mentions, None
     # Newer XLA prints operands by name alone, older XLA with their types.

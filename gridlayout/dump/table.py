@@ -26,6 +26,7 @@ _LEFT = ("op", "value", "tensor", "grid", "shard", "fits", "from", "to", "where"
 # Padding shares that are coloured: yellow from the first, red from the second.
 NOTABLE, BAD = 0.1, 0.5
 _RED, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _WIDTH = 32  # of a cell of the dump's own words
 
 
@@ -50,10 +51,13 @@ def text_of(found: Explanation, colour: bool = False) -> str:
 def summary_of(found: Explanation) -> str:
     """One sentence of totals."""
     wasted = found.nbytes - found.data_bytes
+    chip = ""
+    if any(finding.fit is not None for finding in found.findings):
+        chip = f"; chip {plain(found.chip.name)}, {dims(found.chip.grid)} cores"
     return (
         f"{plain(found.source)}: {found.layouts:,} layouts in {found.lines:,} lines hold "
         f"{size(found.nbytes)} for {size(found.data_bytes)} of data, {size(max(wasted, 0))} "
-        f"wasted; chip {plain(found.chip.name)}, {dims(found.chip.grid)} cores"
+        f"wasted{chip}"
     )
 
 
@@ -191,19 +195,15 @@ def size(n: int) -> str:
     """
     if abs(n) < 1024:
         return f"{n} B"
-    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB"):
-        n_units = n / 1024
-        if abs(n_units) < 1024 or unit == "PiB":
-            return f"{n_units:,.1f} {unit}"
-        n = n // 1024
-    raise AssertionError(n)
+    power = min((abs(n).bit_length() - 1) // 10, len(_UNITS))
+    return f"{n / 1024**power:,.1f} {_UNITS[power - 1]}"
 
 
 def plain(text: str, width: int = 1 << 16) -> str:
     """The dump's own words, made safe to print: control characters escaped, cut to `width`.
 
     >>> print(plain("a" + chr(27) + "[31m" + chr(0x202E)), plain("abcdef", 4))
-    a\\\\x1b[31m\\\\u202e abc…
+    a\\x1b[31m\\u202e abc…
     """
     if len(text) > width:
         text = text[: width - 1] + "…"
