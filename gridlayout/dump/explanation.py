@@ -104,7 +104,7 @@ def explain(
     >>> [(f.name, f.op, f.layout.nbytes, f.data_bytes) for f in found.findings]
     [('a', 'add', 4096, 60)]
     """
-    if not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise LayoutError(f"limit {limit!r} must be a whole number from 1 to {MAX_LIMIT}")
     if isinstance(source, io.BufferedIOBase):
         name = str(getattr(source, "name", "stream"))

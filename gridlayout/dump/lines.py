@@ -10,7 +10,7 @@ import codecs
 import io
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gridlayout.text import MAX_TEXT
 
@@ -18,8 +18,7 @@ PIECE = 1 << 20  # bytes read at once
 MAX_JOINED = 16  # lines of one type
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line, several lines of one type, or a piece of a long line; `first`: it begins a line."""
 
     number: int

@@ -89,7 +89,6 @@ def _findings(found: Explanation) -> str:
 
 
 def _plans(found: Explanation, rows: Sequence[Sequence[str]]) -> str:
-    plans = [finding.proposal for finding in found.findings if finding.proposal]
     data = [
         {
             "a core": new.layout.bytes_per_core,
@@ -97,7 +96,7 @@ def _plans(found: Explanation, rows: Sequence[Sequence[str]]) -> str:
             "in all": new.layout.nbytes,
             "saves ": new.saved_bytes,
         }
-        for new in plans
+        for new in table.proposals(found)
     ]
     return _table(table.PLAN_HEAD, rows, data)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gridlayout.constructor import starts_call
 from gridlayout.dump.lines import Line
@@ -35,8 +36,7 @@ _PERMUTATION = re.compile(r"(?:dimensions=\{|permutation = array<i64: ?)([0-9, ]
 _SWAP = re.compile(r"dim0 = (-?[0-9]{1,3})\b.{0,40}?dim1 = (-?[0-9]{1,3})\b")
 
 
-@dataclass(frozen=True)
-class Mention:
+class Mention(NamedTuple):
     """A type's text in a line, aliases resolved; `name` is the result or argument that has it."""
 
     line: int
@@ -45,8 +45,7 @@ class Mention:
     text: str
 
 
-@dataclass(frozen=True)
-class Flow:
+class Flow(NamedTuple):
     """Data that goes from one type to another: the operand's text and the result's.
 
     permutation: dim k of the result is dim `permutation[k]` of the operand; empty where dims stay.
@@ -137,7 +136,7 @@ def _resolved(text: str, context: Context) -> str:
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Where the tensor types are; one that does not end goes to the text's end."""
     start, depth = 0, 0
-    for found in _BRACKET.finditer(text):
+    for found in _BRACKET.finditer(text, text.find("tensor<")):
         word = found[0]
         if depth == 0:
             if word == "tensor<":

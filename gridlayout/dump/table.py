@@ -110,14 +110,22 @@ def plan_rows(found: Explanation) -> list[tuple[str, ...]]:
     """One row a proposal, under `PLAN_HEAD`."""
     return [
         (
-            str(finding.line),
+            str(line),
             *(tensor(new.layout), grid(new.layout), shard(new.layout)),
             *(size(new.layout.bytes_per_core), size(new.saved_per_core)),
             *(size(new.layout.nbytes), size(new.saved_bytes), str(new)),
         )
-        for finding in found.findings
-        if (new := finding.proposal)
+        for new, line in proposals(found).items()
     ]
+
+
+def proposals(found: Explanation) -> dict[Proposal, int]:
+    """Each proposal once, and the line of the worst finding that it is for."""
+    lines: dict[Proposal, int] = {}
+    for finding in found.findings:
+        if finding.proposal:
+            lines.setdefault(finding.proposal, finding.line)
+    return lines
 
 
 def _where(found: Finding | Move) -> tuple[str, ...]:
@@ -261,7 +269,6 @@ def record_of(found: Explanation) -> dict[str, Any]:
 
 
 def _finding_record(finding: Finding) -> dict[str, Any]:
-    fit = finding.fit
     return {
         **_where_record(finding),
         **_layout_record(finding.layout),
@@ -269,16 +276,13 @@ def _finding_record(finding: Finding) -> dict[str, Any]:
         "data_bytes": finding.data_bytes,
         "wasted_bytes": finding.wasted_bytes,
         "expansion_factor": finding.expansion_factor,
-        "fit": fit
-        and {
-            "space": fit.space,
-            "needed": fit.needed,
-            "capacity": fit.capacity,
-            "free": fit.free,
-            "fits": bool(fit),
-        },
+        "fit": None if finding.fit is None else _fit_record(finding.fit),
         "proposal": finding.proposal and _proposal_record(finding.proposal),
     }
+
+
+def _fit_record(fit: Fit) -> dict[str, Any]:
+    return {**vars(fit), "free": fit.free, "fits": bool(fit)}
 
 
 def _proposal_record(proposal: Proposal) -> dict[str, Any]:
