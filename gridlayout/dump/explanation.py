@@ -44,7 +44,8 @@ class Unknown:
 class Explanation:
     """What a dump's layouts cost. `str` is a table; `to_json` is for tools, `to_html` a report.
 
-    findings: the layouts that waste most bytes, the worst first; moves: those of most bytes.
+    findings: the layouts that waste most bytes, the worst first. moves: those of most data, the
+    one that moves most bytes first.
     unknown: texts that look like layouts and can't be read, by reason. lines: of the dump. layouts,
     nbytes, data_bytes: of all mentions, so that a value is counted wherever it is named; all_moves
     and all_unknown count mentions too.
@@ -205,7 +206,7 @@ def _explained(
     return Explanation(
         *(source, chip, count, findings.total, nbytes, data),
         tuple(_finding(*found, chip, plan) for found in findings.worst_first()),
-        tuple(_move(*found, chip) for found in moves.worst_first()),
+        tuple(sorted((_move(*found, chip) for found in moves.worst_first()), key=_most_first)),
         moves.total,
         tuple(
             Unknown(reason, times, first.line, first.text[:200])
@@ -247,6 +248,10 @@ def _finding(
     op, layout = key
     proposal = propose(layout) if plan else None
     return Finding(first.line, count, op, first.name, layout, fit_of(layout, chip), proposal)
+
+
+def _most_first(move: Move) -> tuple[int, int]:
+    return -(move.data_bytes if move.moved_bytes is None else move.moved_bytes), move.line
 
 
 def _move(key: tuple[str, Layout, Layout, Shape], count: int, first: Mention, chip: Chip) -> Move:

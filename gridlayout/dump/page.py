@@ -64,7 +64,9 @@ def body_of(found: Explanation) -> str:
     if found.findings:
         parts += ["<h2>Layouts, the worst first</h2>", _findings(found)]
     if found.left_out:
-        parts.append(f"<p>And {found.left_out:,} mentions of layouts that waste less.</p>")
+        parts.append(
+            f"<p>And {table.number(found.left_out, 'mention')} of layouts that waste less.</p>"
+        )
     if found.moves:
         data = [{"moves": move.moved_bytes or 0, "of": move.data_bytes} for move in found.moves]
         parts += ["<h2>Moves</h2>", _table(table.MOVE_HEAD, table.move_rows(found), data)]

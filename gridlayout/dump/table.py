@@ -37,11 +37,11 @@ def text_of(found: Explanation, colour: bool = False) -> str:
         marks = [_mark(finding.padding_share) if colour else "" for finding in found.findings]
         parts.append(_aligned(FINDING_HEAD, finding_rows(found), marks, colour))
     if found.left_out:
-        parts.append(f"and {found.left_out:,} mentions of layouts that waste less")
+        parts.append(f"and {number(found.left_out, 'mention')} of layouts that waste less")
     if found.moves:
         parts += ["moves", _aligned(MOVE_HEAD, move_rows(found), [], colour)]
         if hidden := found.all_moves - sum(move.count for move in found.moves):
-            parts.append(f"and {hidden:,} moves of less data")
+            parts.append(f"and {number(hidden, 'move')} of less data")
     if plans := plan_rows(found):
         parts += ["layouts that waste less", _aligned(PLAN_HEAD, plans, [], colour)]
     parts += unknown_lines(found)
@@ -55,7 +55,8 @@ def summary_of(found: Explanation) -> str:
     if any(finding.fit is not None for finding in found.findings):
         chip = f"; chip {plain(found.chip.name)}, {dims(found.chip.grid)} cores"
     return (
-        f"{plain(found.source)}: {found.layouts:,} layouts in {found.lines:,} lines hold "
+        f"{plain(found.source)}: {number(found.layouts, 'layout')} in "
+        f"{number(found.lines, 'line')} hold{'s' if found.layouts == 1 else ''} "
         f"{size(found.nbytes)} for {size(found.data_bytes)} of data, {size(max(wasted, 0))} "
         f"wasted{chip}"
     )
@@ -65,7 +66,7 @@ def unknown_lines(found: Explanation) -> list[str]:
     """What was passed over, one line a reason."""
     if not found.unknown:
         return []
-    lines = [f"passed over: {found.all_unknown:,} texts that look like layouts"]
+    lines = [f"passed over: {number(found.all_unknown, 'text')} like a layout"]
     for unknown in found.unknown:
         lines.append(
             f"  {unknown.count:,} x, first in line {unknown.line}: {plain(unknown.reason)}: "
@@ -205,6 +206,15 @@ def size(n: int) -> str:
         return f"{n} B"
     power = min((abs(n).bit_length() - 1) // 10, len(_UNITS))
     return f"{n / 1024**power:,.1f} {_UNITS[power - 1]}"
+
+
+def number(n: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> number(1, "line"), number(2000, "line")
+    ('1 line', '2,000 lines')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def plain(text: str, width: int = 1 << 16) -> str:
