@@ -229,7 +229,7 @@ def _parsed(text: str) -> _Text:
     return _Text(layout, layout.nbytes, data_bytes(layout))
 
 
-_remembered = lru_cache(maxsize=4096)(_parsed)
+_remembered = lru_cache(maxsize=8192)(_parsed)
 
 
 def _add(flow: Flow, moves: _Kept) -> None:
