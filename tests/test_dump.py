@@ -21,9 +21,10 @@ from hypothesis import given, settings
 import gridlayout as gl
 from gridlayout.__main__ import main
 from gridlayout.dump.explanation import _remembered
-from gridlayout.dump.lines import PIECE
+from gridlayout.dump.lines import PIECE, Line, lines_of_each
 from gridlayout.dump.moves import moved
 from gridlayout.dump.plan import THRESHOLD, propose
+from gridlayout.dump.statements import MAX_ALIAS_CHARACTERS, MAX_ALIASES, Context, read_line
 from gridlayout.dump.table import plain
 from gridlayout.tenstorrent import BLACKHOLE, WORMHOLE
 
@@ -216,6 +217,13 @@ def test_aliases_change_from_module_to_module():
     assert [(u.line, u.count) for u in found.unknown] == [(7, 1)]
 
 
+def test_an_alias_that_stops_being_a_layout_is_forgotten():
+    use = "%0 = a.b() : tensor<64x32xf32, #l>"
+    lines = ["#m = #ttnn.buffer_type<l1>", f"#l = {TTNN.format(2)}", use, "#l = #other.x<1>", use]
+    found = gl.explain(lines)
+    assert (found.layouts, [(u.line, u.count) for u in found.unknown]) == (1, [(5, 1)])
+
+
 def test_aliases_that_grow_are_not_followed():
     # Each names the one before it eight times: 8**20 characters if it were written out.
     lines = ["#a0 = #ttcore.x"]
@@ -356,6 +364,20 @@ def test_hostile_layouts_are_cheap():
     assert found.findings[0].padding_share > 0.99
 
 
+def test_aliases_are_bounded():
+    text = f"#ttcore.x<{'x' * 60000}>"
+    lines = [f"#a{k} = {text}" for k in range(200)]
+    context = Context()
+    for line in lines_of_each([*lines, *(f"#b{k} = #ttcore.y" for k in range(20000))]):
+        read_line(line, context)
+    assert context.alias_characters == sum(map(len, context.aliases.values()))
+    assert MAX_ALIAS_CHARACTERS - 60100 < context.alias_characters <= MAX_ALIAS_CHARACTERS
+    assert len(context.aliases) <= MAX_ALIASES
+    # A name that no longer fits must not keep the meaning it had.
+    read_line(Line(1, True, f"#a0 = {text}{text}"), context)
+    assert "#a0" not in context.aliases
+
+
 # -- moves -----------------------------------------------------------------------------------------
 
 CHIP = gl.Chip("toy", (4, 4))
@@ -493,6 +515,9 @@ def test_interleaved_tensors_fit_by_their_share():
     assert found.fit.needed == 256 * 4096
     assert found.fit
     assert found.layout.bytes_per_core == 64 << 20
+    # 4-bit scalars: 1000 over 64 cores are 16 each, in 8 bytes.
+    (found,) = gl.explain(str(gl.tenstorrent.ttnn((1000,), "int4"))).findings
+    assert found.fit.needed == 8
 
 
 # -- refusals --------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ def fit_of(layout: Layout, chip: Chip) -> Fit | None:
     elif is_interleaved(layout) and per_core:
         tile = getattr(layout, "tile", None)
         pages = prod(layout.physical_shape) // prod(tile or (1,))
-        needed = -(-pages // prod(chip.grid)) * per_core // pages
+        needed = -(-per_core * -(-pages // prod(chip.grid)) // pages)
     return Fit(space, per_core, needed, chip.capacity.get(space))
 
 

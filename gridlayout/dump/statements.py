@@ -16,19 +16,19 @@ from gridlayout.constructor import starts_call
 from gridlayout.dump.lines import Line
 from gridlayout.layout import Shape
 from gridlayout.text import MAX_TEXT
-from gridlayout.xla_text import starts_type
 
 # What is remembered at most; a dump may define more than it ever uses.
 MAX_ALIASES, MAX_ALIAS_CHARACTERS = 1 << 14, 1 << 22
 MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # names, and characters of one's type
 
-_ALIAS_LINE = re.compile(r"(#[\w$.-]+)\s*=\s*(#tt.*)", re.DOTALL)
+_ALIAS_LINE = re.compile(r"(#[\w$.-]+)\s*=\s*(.*)", re.DOTALL)
 _ALIAS = re.compile(r"#[A-Za-z_][\w$.-]*")
 _BRACKET = re.compile(r"->|[<>]")
 _SHORT = re.compile(r"tensor<[^<>-]*(?:<[^<>-]*>[^<>-]*)*>")
 _ARGUMENT = re.compile(r"(%[\w$.-]+):\s*$")
 _MLIR_OP = re.compile(r'\s*(?:(%[\w$.-]+)[^="]*=\s*)?"?([A-Za-z_]\w*(?:\.[\w$]+)*)')
 _HLO_TYPE = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=]*\]\{[^{}]*\}")
+_BARE_TYPE = re.compile(r"\s*[A-Za-z][A-Za-z0-9]*\[[0-9, ]*\]\s*")
 _HLO_NAME = re.compile(r"\s*(?:ROOT\s+)?%?([\w.-]+)\s*=\s")
 _HLO_OP = re.compile(r"[\])}] ([a-z][a-z0-9-]*)\(")
 _HLO_OPERAND = re.compile(r"\(\s*%?([\w.-]+)\s*\)")
@@ -90,7 +90,7 @@ def read_line(line: Line, context: Context) -> tuple[list[Mention], Flow | None]
         return _read_hlo(line, context)
     if text.endswith("{") and not text.startswith(" "):
         context.types.clear()  # a computation begins, and names only its own values
-    if line.first and (starts_call(text) or (starts_type(text) and text.rstrip().endswith("]"))):
+    if line.first and (starts_call(text) or _BARE_TYPE.fullmatch(text)):
         return [Mention(line.number, "", "", text.strip())], None
     return [], None
 
@@ -99,20 +99,23 @@ def read_line(line: Line, context: Context) -> tuple[list[Mention], Flow | None]
 
 
 def _define(text: str, context: Context) -> None:
-    """Remember `#name = #tt...`: attributes print before what refers to them."""
+    """Remember `#name = #tt...`: attributes print before what refers to them.
+
+    What there is no room for, and other dialects' attributes, leave the name undefined.
+    """
     found = _ALIAS_LINE.match(text)
     if not found:
         return
-    name, value = found[1], _resolve(found[2].strip(), context.aliases)
-    before = context.aliases.get(name)
-    size = context.alias_characters + len(value) - len(before or "")
-    if value == before or len(value) > MAX_TEXT or size > MAX_ALIAS_CHARACTERS:
+    name, value = found[1], found[2].strip()
+    value = _resolve(value, context.aliases) if value.startswith("#tt") else ""
+    if value == context.aliases.get(name, ""):
         return
-    if before is None and len(context.aliases) >= MAX_ALIASES:
-        return
-    context.aliases[name] = value
-    context.alias_characters = size
     context.resolved.clear()
+    context.alias_characters -= len(context.aliases.pop(name, ""))
+    room = min(MAX_TEXT, MAX_ALIAS_CHARACTERS - context.alias_characters)
+    if value and len(value) <= room and len(context.aliases) < MAX_ALIASES:
+        context.aliases[name] = value
+        context.alias_characters += len(value)
 
 
 def _resolve(text: str, aliases: dict[str, str]) -> str:
