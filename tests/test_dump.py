@@ -191,6 +191,7 @@ def test_every_system_by_its_own_text():
     assert {f.line: f.layout for f in found.findings} == {
         k: gl.parse(text) for k, text in enumerate(texts, 1)
     }
+    assert {(f.op, f.name) for f in found.findings} == {("", "")}
 
 
 # -- aliases ---------------------------------------------------------------------------------------
@@ -264,11 +265,12 @@ def test_long_lines_lose_no_type(tmp_path):
     found = gl.explain(hlo)
     assert (found.layouts, found.lines, found.all_unknown) == (times + 1, 2, 0)
     assert (found.findings[-1].line, found.findings[-1].op) == (2, "add")
-    text = str(gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32)))
-    times = 2 * PIECE // len(text)
-    mlir.write_text(f"%0 = x.y(%1) : {', '.join([text] * times)}")
-    found = gl.explain(mlir)
-    assert (found.layouts, found.all_unknown, len(found.findings)) == (times, 0, 2)
+    for layout in (gl.GridLayout((53, 63), grid=(3, 2)), gl.tenstorrent.metal((53, 63))):
+        times = 2 * PIECE // len(str(layout))
+        mlir.write_text(f"%0 = x.y(%1) : {', '.join([str(layout)] * times)}")
+        found = gl.explain(mlir)
+        assert (found.layouts, found.all_unknown, found.lines) == (times, 0, 1)
+        assert {f.op for f in found.findings} == {"x.y", ""}
 
 
 def test_memory_does_not_grow_with_the_dump(tmp_path):
@@ -344,6 +346,8 @@ def test_no_dump_makes_it_fail(data):
         "#a = #ttcore.metal_layout<" + "#a" * 30000,
         "dim0 = 1 " * 20000 + "#: tensor<",
         "\0" * 100000,
+        f"%{'a' * 500000} = x.y : tensor<4xf32, #l>",
+        f"%0 = {'a.' * 300000}b : tensor<4xf32, #l>",
     ],
 )
 def test_hostile_text_is_passed_over(text):

@@ -18,7 +18,7 @@ from gridlayout.dump.findings import Finding, data_bytes, fit_of
 from gridlayout.dump.lines import Line, joined, lines_of, lines_of_each
 from gridlayout.dump.moves import Move, moved, permutation_of
 from gridlayout.dump.plan import propose
-from gridlayout.dump.statements import MAX_NAMED, Context, Flow, Mention, read_line
+from gridlayout.dump.statements import MAX_NAMED, Context, Flow, read_line
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout, Shape
 from gridlayout.memory import Chip
@@ -45,10 +45,9 @@ class Explanation:
     """What a dump's layouts cost. `str` is a table; `to_json` is for tools, `to_html` a report.
 
     findings: the layouts that waste most bytes, the worst first. moves: those of most data, the
-    one that moves most bytes first.
-    unknown: texts that look like layouts and can't be read, by reason. lines: of the dump. layouts,
-    nbytes, data_bytes: of all mentions, so that a value is counted wherever it is named; all_moves
-    and all_unknown count mentions too.
+    one that moves most bytes first. unknown: texts that look like layouts and can't be read, by
+    reason. lines: of the dump. layouts, nbytes, data_bytes: of all mentions, so that a value is
+    counted wherever it is named; all_moves and all_unknown count mentions too.
     """
 
     source: str
@@ -195,11 +194,11 @@ def _explained(
         for mention in mentions:
             found = _read(mention.text)
             if found.layout is None:
-                unknown.add(found.reason, 0, mention)
+                unknown.add(found.reason, 0, (mention.line, mention.text[:200]))
                 continue
             nbytes, data = nbytes + found.nbytes, data + found.data_bytes
             waste = found.nbytes - found.data_bytes
-            findings.add((mention.op, found.layout), waste, mention)
+            findings.add((mention.op, found.layout), waste, (mention.line, mention.name))
         if flow:
             _add(flow, moves)
     chip = chip or described or WORMHOLE
@@ -208,10 +207,7 @@ def _explained(
         tuple(_finding(*found, chip, plan) for found in findings.worst_first()),
         tuple(sorted((_move(*found, chip) for found in moves.worst_first()), key=_most_first)),
         moves.total,
-        tuple(
-            Unknown(reason, times, first.line, first.text[:200])
-            for reason, times, first in unknown.worst_first()
-        ),
+        tuple(Unknown(reason, times, *first) for reason, times, first in unknown.worst_first()),
         unknown.total,
     )
 
@@ -239,22 +235,24 @@ def _add(flow: Flow, moves: _Kept) -> None:
     permutation = permutation_of(before, after, flow.permutation, flow.swap)
     if permutation is not None and (permutation or before != after):
         key = (flow.after.op, before, after, permutation)
-        moves.add(key, data_bytes(before), flow.after)
+        moves.add(key, data_bytes(before), (flow.after.line, flow.after.name))
 
 
 def _finding(
-    key: tuple[str, Layout], count: int, first: Mention, chip: Chip, plan: bool
+    key: tuple[str, Layout], count: int, first: tuple[int, str], chip: Chip, plan: bool
 ) -> Finding:
-    op, layout = key
+    (op, layout), (line, name) = key, first
     proposal = propose(layout) if plan else None
-    return Finding(first.line, count, op, first.name, layout, fit_of(layout, chip), proposal)
+    return Finding(line, count, op, name, layout, fit_of(layout, chip), proposal)
 
 
 def _most_first(move: Move) -> tuple[int, int]:
     return -(move.data_bytes if move.moved_bytes is None else move.moved_bytes), move.line
 
 
-def _move(key: tuple[str, Layout, Layout, Shape], count: int, first: Mention, chip: Chip) -> Move:
-    op, before, after, permutation = key
+def _move(
+    key: tuple[str, Layout, Layout, Shape], count: int, first: tuple[int, str], chip: Chip
+) -> Move:
+    (op, before, after, permutation), (line, name) = key, first
     elements, where = moved(before, after, permutation, chip)
-    return Move(first.line, count, op, first.name, before, after, permutation, elements, where)
+    return Move(line, count, op, name, before, after, permutation, elements, where)

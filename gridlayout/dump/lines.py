@@ -71,11 +71,12 @@ def _decoded(data: bytes, start: bool) -> str:
 def _cut(data: bytes) -> int:
     """Where to cut a long line: before a type that may be unfinished, else at a blank."""
     near = len(data) - MAX_TEXT
-    for word in (b"tensor<", b" "):
-        found = data.rfind(word, near)
-        if found > 0:
-            return found
-    return len(data)
+    found = data.rfind(b"tensor<", near)
+    # Today's metal_layout has a type inside it: dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>.
+    while found > 0 and data.endswith(b"> : ", 0, found):
+        found = data.rfind(b"tensor<", near, found)
+    found = found if found > 0 else data.rfind(b" ", near)
+    return found if found > 0 else len(data)
 
 
 def joined(lines: Iterable[Line]) -> Iterator[Line]:
@@ -96,14 +97,15 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
         if balance <= 0:
             yield line
             continue
-        count = 0
-        while balance > 0 and count < MAX_JOINED - 1:
+        count, length = 0, len(line.text)
+        while balance > 0 and count < MAX_JOINED - 1 and length <= MAX_TEXT:
             if count == len(waiting):
                 following = next(source, None)
                 if following is None:
                     break
                 waiting.append(following)
             balance += _balance(waiting[count].text)
+            length += len(waiting[count].text)
             count += 1
         if balance <= 0:
             texts = [line.text, *(waiting.popleft().text for _ in range(count))]
