@@ -21,6 +21,7 @@ from gridlayout.memory import Chip, Fit
 from gridlayout.text import parse
 
 if TYPE_CHECKING:
+    from gridlayout.dump.explanation import Explanation, explain
     from gridlayout.ops import nn, numpy
     from gridlayout.ops.algorithms import ALGORITHMS
     from gridlayout.ops.attention import ring_attention
@@ -35,8 +36,10 @@ if TYPE_CHECKING:
     from gridlayout.sharding.device_grid import DeviceGrid
     from gridlayout.sharding.emulate import emulate_devices
 
-# Where the names that need JAX live.
+# Where the names that need JAX live, and those that few programs ask for.
 _LAZY = {
+    "Explanation": "dump.explanation",
+    "explain": "dump.explanation",
     "DeviceGrid": "sharding.device_grid",
     "emulate_devices": "sharding.emulate",
     "GridArray": "ops.grid_array",
@@ -74,6 +77,7 @@ __all__ = [
     "Chip",
     "Cost",
     "DeviceGrid",
+    "Explanation",
     "Fit",
     "GridArray",
     "GridLayout",
@@ -87,6 +91,7 @@ __all__ = [
     "core_index",
     "def_rule",
     "emulate_devices",
+    "explain",
     "from_physical",
     "map_shards",
     "megengine",

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
+from gridlayout.dump.chips import CHIPS
+from gridlayout.dump.explanation import explain
+from gridlayout.dump.table import text_of
 from gridlayout.errors import LayoutError
+
+# Shorter files are read before anyone could wonder.
+_SHOWN_FROM = 16 << 20
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and give the exit code: 0 when it did what it says, 1 when it did not."""
+    """Run a command and give the exit code: 0 when it did what it says, 1 when it did not.
+
+    2 for arguments that make no sense: an unknown option, a dump that can't be read.
+    """
     parser = argparse.ArgumentParser(prog="python -m gridlayout", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     demo = commands.add_parser("demo", help="train a classifier on a virtual 4x4 core grid")
     demo.add_argument("--steps", type=int, default=200, help="training steps (default: 200)")
+    _add_explain(commands.add_parser("explain", help="what the layouts in a compiler dump cost"))
     options = parser.parse_args(argv)
+    if options.command == "explain":
+        return _explain(options)
     if options.steps < 1:
         parser.error(f"--steps {options.steps}: at least one step is needed")
     try:
@@ -27,6 +41,75 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, ModuleNotFoundError):
             print("the demo needs its extra: pip install 'gridlayout[demo]'", file=sys.stderr)
         return 1
+
+
+def _add_explain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "source",
+        metavar="FILE|TEXT",
+        help="a dump: tt-mlir IR or HLO; - for standard input; what is no file is taken as a text, "
+        "such as 'f32[3,5]{1,0:T(8,128)}'",
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--html", action="store_true", help="print a page of HTML")
+    parser.add_argument("--plan", action="store_true", help="look for layouts that waste less")
+    parser.add_argument("--limit", type=int, default=50, help="rows of a table (default: 50)")
+    parser.add_argument(
+        "--chip",
+        choices=CHIPS,
+        help="whose memory is meant (default: the dump's own, else wormhole)",
+    )
+
+
+def _explain(options: argparse.Namespace) -> int:
+    try:
+        found = explain(
+            sys.stdin.buffer if options.source == "-" else options.source,
+            chip=CHIPS.get(options.chip),
+            limit=options.limit,
+            plan=options.plan,
+            progress=_progress(options.source),
+        )
+    except LayoutError as error:
+        print(f"python -m gridlayout explain: {error}", file=sys.stderr)
+        return 2
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    if options.json:
+        return _print(found.to_json())
+    return _print(found.to_html() if options.html else text_of(found, colour))
+
+
+def _print(text: str) -> int:
+    """Print in UTF-8, whatever the locale; a reader that goes away (`| head`) is no error."""
+    try:
+        sys.stdout.buffer.write(text.rstrip("\n").encode("utf-8", "replace") + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def _progress(source: str) -> Callable[[int], None] | None:
+    """A counter on standard error, for large files and a person who waits."""
+    try:
+        total = os.path.getsize(source)
+    except (OSError, ValueError):
+        total = 0
+    if not sys.stderr.isatty() or (total < _SHOWN_FROM and source != "-"):
+        return None
+    done, shown = 0, 0.0
+
+    def add(count: int) -> None:
+        nonlocal done, shown
+        done += count
+        if time.monotonic() - shown > 0.2 or done == total:
+            shown = time.monotonic()
+            of = f" of {total >> 20}" if total else ""
+            end = "\r\x1b[K" if done == total else ""
+            print(f"\rread {done >> 20}{of} MiB{end}", end="", file=sys.stderr, flush=True)
+
+    return add
 
 
 if __name__ == "__main__":

@@ -47,34 +47,66 @@ def traffic(a: Layout, b: Layout) -> Traffic:
     ([1], [1], 1)
     ([1], [2], 2)
     """
-    results = (*a.index_map.results[: a.core_rank], *b.index_map.results[: b.core_rank])
-    rank = len(results)
+    try:
+        return core_traffic(a.shape, cores_of(a), cores_of(b))
+    except LayoutError as error:
+        raise LayoutError(f"{a!r} and {b!r}: {error}") from None
+
+
+def cores_of(layout: Layout) -> AffineMap:
+    """Logical index -> coordinates in the core grid.
+
+    >>> from gridlayout import GridLayout
+    >>> print(cores_of(GridLayout((6, 4), grid=(2, 1))))
+    (d0, d1) -> (d0 floordiv 3, 0)
+    """
+    return AffineMap(layout.ndim, layout.index_map.results[: layout.core_rank])
+
+
+def core_traffic(
+    shape: tuple[int, ...],
+    before: AffineMap,
+    after: AffineMap,
+    max_indices: int = MAX_INDICES,
+    max_pairs: int = MAX_PAIRS,
+) -> Traffic:
+    """The traffic between two maps from an index in `shape` to the coordinates of a core.
+
+    max_indices: listed for dims that core coordinates read together; max_pairs: pairs of cores.
+    `LayoutError` where there are more.
+
+    >>> maps = [AffineMap.parse(text) for text in ("(d0) -> (d0 floordiv 3)", "(d0) -> (d0)")]
+    >>> core_traffic((6,), *maps).counts.tolist()
+    [1, 1, 1, 1, 1, 1]
+    """
+    results = (*before.results, *after.results)
+    rank, split = len(results), len(before.results)
     rows, counts = np.zeros((1, rank), np.int64), np.ones(1, np.int64)
-    if 0 in a.shape:
-        return Traffic(rows[:0, : a.core_rank], rows[:0, a.core_rank :], counts[:0])
-    reads = AffineMap(a.ndim, results).used_dims()
-    silent = set(range(a.ndim)).difference(*reads)
-    counts *= prod(a.shape[d] for d in silent)
+    if 0 in shape:
+        return Traffic(rows[:0, :split], rows[:0, split:], counts[:0])
+    reads = AffineMap(len(shape), results).used_dims()
+    silent = set(range(len(shape))).difference(*reads)
+    counts *= prod(shape[d] for d in silent)
     for dims, members in components(frozenset(dims) for dims in reads):
-        own = AffineMap(a.ndim, [results[k] for k in members])
-        found, times = _histogram(own, a.shape, sorted(dims))
-        if len(rows) * len(found) > MAX_PAIRS:
-            raise LayoutError(
-                f"{a!r} and {b!r} have more than {MAX_PAIRS} pairs of cores that share data"
-            )
+        own = AffineMap(len(shape), [results[k] for k in members])
+        found, times = _histogram(own, shape, sorted(dims), max_indices)
+        if len(rows) * len(found) > max_pairs:
+            raise LayoutError(f"more than {max_pairs} pairs of cores share data")
         rows = np.repeat(rows, len(found), axis=0)
         rows[:, list(members)] = np.tile(found, (len(counts), 1))
         counts = np.outer(counts, times).reshape(-1)
-    return Traffic(rows[:, : a.core_rank], rows[:, a.core_rank :], counts)
+    return Traffic(rows[:, :split], rows[:, split:], counts)
 
 
-def _histogram(cores: AffineMap, shape: tuple[int, ...], dims: list[int]) -> tuple[Ints, Ints]:
+def _histogram(
+    cores: AffineMap, shape: tuple[int, ...], dims: list[int], max_indices: int
+) -> tuple[Ints, Ints]:
     """The distinct results of a map that reads `dims` alone, and how often each occurs."""
     extents = tuple(shape[d] for d in dims)
-    if prod(extents) > MAX_INDICES:
+    if prod(extents) > max_indices:
         raise LayoutError(
             f"the cores of {cores} depend on dims {dims}, of {prod(extents)} indices together; "
-            f"up to {MAX_INDICES} can be listed"
+            f"up to {max_indices} can be listed"
         )
     exprs = [dim(dims.index(d)) if d in dims else constant(0) for d in range(len(shape))]
     inner = cores.compose(AffineMap(len(dims), exprs))

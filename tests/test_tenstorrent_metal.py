@@ -318,6 +318,43 @@ def test_damaged_text_is_a_layout_or_an_error(at, new, cut):
     assert gl.parse(str(layout)) == layout
 
 
+# What tt-mlir wrote from August 2025 to May 2026: the padding's value, and an index map.
+EARLIER = [
+    ("undef, l1>>", {}),
+    ("undef, l1, sharded>>", {}),
+    ("zero, l1, sharded, index_map = map(0)>>", {"oob": 0}),
+    ("neginf, l1, index_map = map(0)>>", {"oob": "neginf"}),
+    ("undef, dram, interleaved>>", {"memory_space": "dram", "memory_layout": "interleaved"}),
+]
+START = (
+    "tensor<1x1x32x32xf32, #ttcore.metal_layout<logical_shape = 32x32, dim_alignments = 32x32, "
+    "collapsed_intervals = dense<[[0, 1], [1, 2]]> : tensor<2x2xi64>, "
+)
+
+
+@pytest.mark.parametrize(("end", "arguments"), EARLIER)
+def test_earlier_text(end, arguments):
+    layout = gl.parse(START + end)
+    assert layout == metal((32, 32), **arguments)
+    assert gl.parse(str(layout)) == layout
+
+
+@pytest.mark.parametrize(
+    ("end", "rule"),
+    [
+        ("undef, l1, sharded, index_map = (d0, d1) -> (d1, d0)>>", "another one is a view"),
+        ("undef, l1, sharded, >>", "expected 'index_map'"),
+        ("undef, l1, >>", "expected a memory layout"),
+        ("undef>>", "expected ','"),
+        ("l1>>", "expected ','"),
+        ("zero, l1, sharded, oob = zero>>", "expected 'index_map'"),
+    ],
+)
+def test_wrong_earlier_text(end, rule):
+    with pytest.raises(gl.LayoutError, match=rule):
+        gl.parse(START + end)
+
+
 def test_interval_count_of_the_text():
     with pytest.raises(gl.LayoutError, match="are 2 pairs"):
         gl.parse(TEXT.replace("2x2xi64", "3x2xi64"))

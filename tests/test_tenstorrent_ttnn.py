@@ -249,6 +249,10 @@ def test_text():
     dram = ttnn((64, 128), "uint32", tile=(32, 32), buffer_type="dram")
     assert "tile<32x32, u32>, #ttnn.buffer_type<dram>" in str(dram)
     assert gl.parse(str(dram)) == dram == eval(repr(dram))
+    host = ttnn((64, 128), "float32", buffer_type="system_memory")
+    assert gl.parse(str(host)) == host == gl.parse(str(host).replace(", <interleaved>", ""))
+    with pytest.raises(gl.LayoutError, match="expected ','"):
+        gl.parse(str(dram).replace(", <interleaved>", ""))
 
 
 WRONG = [

@@ -67,10 +67,8 @@ def read_metal(reader: Reader) -> MetalLayout:
     for word in (",", "collapsed_intervals", "="):
         reader.expect(word)
     found["collapsed_intervals"] = _read_intervals(reader)
-    for key, what in (("memory_space", "a memory space"), ("memory_layout", "a memory layout")):
-        reader.expect(",")
-        found[key] = reader.match(r"[A-Za-z0-9_]+", what)
-    found["oob"] = read_oob(reader)
+    reader.expect(",")
+    found |= _read_words(reader)
     reader.expect(">")
     reader.expect(">")
     reader.end()
@@ -89,6 +87,35 @@ def read_metal(reader: Reader) -> MetalLayout:
             at,
         )
     return layout
+
+
+def _read_words(reader: Reader) -> dict[str, Any]:
+    """`l1, sharded`, and what the attribute's earlier text adds: `undef, l1, index_map = map(0)`.
+
+    That text has the padding's value in front, may leave `sharded` out, and ends with an index map,
+    which is read where it is the empty one; others make views, which are no layouts.
+    """
+    found: dict[str, Any] = {}
+    word = reader.match(r"[A-Za-z0-9_]+", "a memory space")
+    earlier = word in dtypes.OOB_NAMES
+    if earlier:
+        found["oob"] = dtypes.OOB_NAMES[word]
+        reader.expect(",")
+        word = reader.match(r"[A-Za-z0-9_]+", "a memory space")
+    found["memory_space"] = word
+    if not earlier:
+        reader.expect(",")
+        found["memory_layout"] = reader.match(r"[A-Za-z0-9_]+", "a memory layout")
+        return found | {"oob": read_oob(reader)}
+    more = reader.take(",")
+    if more and not reader.peek("index_map"):
+        found["memory_layout"] = reader.match(r"[A-Za-z0-9_]+", "a memory layout")
+        more = reader.take(",")
+    if more:
+        reader.expect("index_map")
+        reader.expect("=")
+        reader.expect("map(0)", ", the empty map: a layout with another one is a view")
+    return found
 
 
 def read_oob(reader: Reader) -> dtypes.Scalar | None:

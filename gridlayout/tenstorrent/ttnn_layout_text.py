@@ -66,10 +66,12 @@ def read_ttnn(reader: Reader) -> TtnnLayout:
     reader.skip()
     at = reader.at
     counts, found = _read_memref(reader, element)
-    for word in (",", "<"):
-        reader.expect(word)
-    found["memory_layout"] = reader.match(r"[a-z_]+", "a memory layout")
-    reader.expect(">")
+    # tt-mlir leaves the word out for system memory, which is always interleaved.
+    if found["buffer_type"] != "system_memory" or reader.peek(","):
+        for word in (",", "<"):
+            reader.expect(word)
+        found["memory_layout"] = reader.match(r"[a-z_]+", "a memory layout")
+        reader.expect(">")
     at_ranges, ranges = _read_ranges(reader)
     found["oob"] = read_oob(reader)
     reader.expect(">")

@@ -1,0 +1,122 @@
+"""Lines of a dump: any bytes as numbered pieces of text, in bounded memory.
+
+A line over a mebibyte (an HLO constant) comes in several pieces, cut where no type is cut; a type
+that goes on over a few lines (as MLIR is written by hand) comes in one.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from gridlayout.text import MAX_TEXT
+
+PIECE = 1 << 20  # bytes read at once
+MAX_JOINED = 16  # lines of one type
+
+
+class Line(NamedTuple):
+    """A line, several lines of one type, or a piece of a long line; `first`: it begins a line."""
+
+    number: int
+    first: bool
+    text: str
+
+
+def lines_of(
+    stream: io.BufferedIOBase, progress: Callable[[int], None] | None = None
+) -> Iterator[Line]:
+    """The lines of a stream of bytes; what is not UTF-8 becomes the replacement character.
+
+    progress: called with the bytes of every piece.
+
+    >>> list(lines_of(io.BytesIO(b"a\\r\\nb")))
+    [Line(number=1, first=True, text='a'), Line(number=2, first=True, text='b')]
+    """
+    number, first, rest = 1, True, b""
+    while raw := stream.readline(PIECE):
+        if progress:
+            progress(len(raw))
+        data = rest + raw
+        whole = raw.endswith(b"\n")
+        cut = len(data) if whole or len(raw) < PIECE else _cut(data)
+        yield Line(number, first, _decoded(data[:cut], number == 1 and first))
+        rest = data[cut:]
+        number, first = number + whole, whole
+    if rest:
+        yield Line(number, False, _decoded(rest, False))
+
+
+def lines_of_each(texts: Iterable[str | bytes]) -> Iterator[Line]:
+    """The lines of an iterable that gives a line at a time, as an open file does.
+
+    >>> [line.text for line in lines_of_each(["a\\n", b"b"])]
+    ['a', 'b']
+    """
+    for number, text in enumerate(texts, 1):
+        data = text.encode("utf-8", "replace") if isinstance(text, str) else text
+        for line in lines_of(io.BytesIO(data.rstrip(b"\r\n") or b"\n")):
+            yield Line(number, line.first, line.text)
+
+
+def _decoded(data: bytes, start: bool) -> str:
+    if start:
+        data = data.removeprefix(codecs.BOM_UTF8)
+    return data.rstrip(b"\r\n").decode("utf-8", "replace")
+
+
+def _cut(data: bytes) -> int:
+    """Where to cut a long line: before a type that may be unfinished, else at a blank."""
+    near = len(data) - MAX_TEXT
+    found = data.rfind(b"tensor<", near)
+    # Today's metal_layout has a type inside it: dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>.
+    while found > 0 and data.endswith(b"> : ", 0, found):
+        found = data.rfind(b"tensor<", near, found)
+    found = found if found > 0 else data.rfind(b" ", near)
+    return found if found > 0 else len(data)
+
+
+def joined(lines: Iterable[Line]) -> Iterator[Line]:
+    """The same lines, those of an unfinished MLIR type or alias joined with the ones that end it.
+
+    What is not ended within `MAX_JOINED` lines stays as it is.
+
+    >>> text = ["%0 : tensor<8xf32,", "  #layout<1>>", "return"]
+    >>> [(line.number, line.text) for line in joined(lines_of_each(text))]
+    [(1, '%0 : tensor<8xf32,\\n  #layout<1>>'), (3, 'return')]
+    """
+    source, waiting = iter(lines), deque[Line]()
+    while True:
+        line = waiting.popleft() if waiting else next(source, None)
+        if line is None:
+            return
+        balance = _balance(line.text) if _may_go_on(line.text) else 0
+        if balance <= 0:
+            yield line
+            continue
+        count, length = 0, len(line.text)
+        while balance > 0 and count < MAX_JOINED - 1 and length <= MAX_TEXT:
+            if count == len(waiting):
+                following = next(source, None)
+                if following is None:
+                    break
+                waiting.append(following)
+            balance += _balance(waiting[count].text)
+            length += len(waiting[count].text)
+            count += 1
+        if balance <= 0:
+            texts = [line.text, *(waiting.popleft().text for _ in range(count))]
+            line = Line(line.number, line.first, "\n".join(texts))
+        yield line
+
+
+def _may_go_on(text: str) -> bool:
+    return "tensor<" in text or text.startswith("#")
+
+
+def _balance(text: str) -> int:
+    """Brackets that the text opens and does not close; the arrow of a map closes none."""
+    return text.count("<") - text.count(">") + text.count("->")

@@ -1,0 +1,126 @@
+"""`Move`: data that goes from one layout to another, and how much of it changes core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.affine import AffineMap, dim
+from gridlayout.dump.findings import data_bytes, is_interleaved, space_of
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout, Shape
+from gridlayout.memory import Chip
+from gridlayout.tenstorrent.core_maps import device_map
+from gridlayout.traffic import core_traffic, cores_of
+from gridlayout.xla import XlaLayout
+
+# Indices listed for one move, and pairs of cores: a dump may hold many.
+_MAX_INDICES, _MAX_PAIRS = 1 << 20, 1 << 16
+
+
+@dataclass(frozen=True)
+class Move:
+    """One op whose operand and result lie differently.
+
+    line, op, name, count: as in `Finding`. permutation: dim k of the result is dim
+    `permutation[k]` of the operand; empty where dims stay. elements: those that change core or
+    memory, or their place where there is one memory; None where that can't be told. where: from
+    where to where, in a few words.
+    """
+
+    line: int
+    count: int
+    op: str
+    name: str
+    before: Layout
+    after: Layout
+    permutation: Shape
+    elements: int | None
+    where: str
+
+    @property
+    def data_bytes(self) -> int:
+        """Bytes of all elements, as the operand stores them."""
+        return data_bytes(self.before)
+
+    @property
+    def moved_bytes(self) -> int | None:
+        """Bytes of the elements that move."""
+        if self.elements is None or not self.before.size:
+            return self.elements
+        return -(-self.data_bytes * self.elements // self.before.size)
+
+
+def permutation_of(before: Layout, after: Layout, permutation: Shape, swap: Shape) -> Shape | None:
+    """How dims go from one layout to the other, () if they stay; None where they don't fit.
+
+    >>> a, b = (XlaLayout(shape) for shape in ((2, 3), (3, 2)))
+    >>> permutation_of(a, b, (1, 0), ()), permutation_of(a, b, (), (-2, 1))
+    ((1, 0), (1, 0))
+    >>> permutation_of(a, b, (), ())
+    """
+    dims = list(permutation or range(before.ndim))
+    if swap and all(-before.ndim <= d < before.ndim for d in swap):
+        first, second = swap
+        dims[first], dims[second] = dims[second], dims[first]
+    if sorted(dims) != list(range(before.ndim)):
+        return None
+    if tuple(before.shape[d] for d in dims) != after.shape:
+        return None
+    return () if dims == sorted(dims) else tuple(dims)
+
+
+@lru_cache(maxsize=256)
+def moved(before: Layout, after: Layout, permutation: Shape, chip: Chip) -> tuple[int | None, str]:
+    """Elements that move, and from where to where; None where that can't be told.
+
+    Virtual grids are folded onto the chip's cores first (`gridlayout.tenstorrent.device_map`).
+
+    >>> from gridlayout import GridLayout
+    >>> toy = Chip("toy", (2, 2))
+    >>> moved(GridLayout((4, 4), grid=(2, 1)), GridLayout((4, 4), grid=(1, 2)), (), toy)
+    (12, 'to another core')
+    """
+    here, there = _memory(before), _memory(after)
+    if here != there:
+        return before.size, f"{here} to {there}"
+    dims = [dim(d) for d in permutation or range(before.ndim)]
+    target = after.index_map.compose(AffineMap(before.ndim, dims))
+    if 0 not in before.shape:
+        target = target.simplify(before.shape)
+    shapes = [(layout.physical_shape, layout.core_rank) for layout in (before, after)]
+    if shapes[0] == shapes[1] and before.index_map == target:
+        return 0, "nothing"
+    if is_interleaved(before) or is_interleaved(after):
+        return None, "interleaved pages"
+    if before.core_rank == after.core_rank == 0:
+        return before.size, "inside its memory"
+    try:
+        elements = _between_cores(before, after, target, chip)
+    except LayoutError:  # too many to list, or no place for so many cores on the chip
+        return None, "too many cores or indices"
+    return elements, "to another core" if elements else "inside each core"
+
+
+def _memory(layout: Layout) -> str:
+    if isinstance(layout, XlaLayout):
+        return f"memory {layout.memory_space}"
+    return space_of(layout) or "memory"
+
+
+def _between_cores(before: Layout, after: Layout, target: AffineMap, chip: Chip) -> int:
+    cores = AffineMap(before.ndim, target.results[: after.core_rank])
+    found = core_traffic(before.shape, cores_of(before), cores, _MAX_INDICES, _MAX_PAIRS)
+    here = _on_chip(found.before, before.core_shape, chip)
+    there = _on_chip(found.after, after.core_shape, chip)
+    return int(found.counts[(here != there).any(axis=1)].sum())
+
+
+def _on_chip(cores: NDArray[np.int64], grid: Shape, chip: Chip) -> NDArray[np.int64]:
+    """Device, row and column of every core: virtual grids are folded onto the chip's."""
+    forward = device_map(grid, chip_grid=chip.grid).forward
+    columns = [np.broadcast_to(np.asarray(c), len(cores)) for c in forward(*cores.T)]
+    return np.stack(columns, axis=1)

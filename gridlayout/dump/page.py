@@ -1,0 +1,133 @@
+"""Pages: an explanation as HTML that needs no other file, in light and dark, sorted by a click."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from gridlayout.dump import table
+
+if TYPE_CHECKING:
+    from gridlayout.dump.explanation import Explanation
+
+_STYLE = """
+.gl-dump { color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif; }
+.gl-dump table { border-collapse: collapse; margin: 0.5em 0 1.5em; display: block;
+  overflow-x: auto; }
+.gl-dump th, .gl-dump td { padding: 0.25em 0.7em; text-align: left; white-space: nowrap;
+  border-bottom: 1px solid color-mix(in srgb, currentColor 15%, transparent); }
+.gl-dump th { cursor: pointer; user-select: none; }
+.gl-dump th[aria-sort=ascending]::after { content: " ▲"; }
+.gl-dump th[aria-sort=descending]::after { content: " ▼"; }
+.gl-dump td { font-family: ui-monospace, monospace; }
+.gl-dump .number { text-align: right; font-variant-numeric: tabular-nums; }
+.gl-dump .share { background: linear-gradient(90deg, rgb(220 60 50 / 0.45) var(--share),
+  transparent var(--share)); }
+.gl-dump .over { color: light-dark(#b00020, #ff7a70); font-weight: 600; }
+"""
+# A cell's number is in data-n: text such as "1.5 KiB" sorts wrongly.
+_SCRIPT = """
+for (const head of document.querySelectorAll(".gl-dump th")) {
+  const sort = () => {
+    const body = head.closest("table").tBodies[0], k = head.cellIndex;
+    const down = head.getAttribute("aria-sort") !== "descending";
+    for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const key = (row) => row.cells[k].dataset.n ?? row.cells[k].textContent;
+    const order = (a, b) => key(a).localeCompare(key(b), undefined, { numeric: true });
+    body.append(...[...body.rows].sort((a, b) => (down ? order(b, a) : order(a, b))));
+  };
+  head.tabIndex = 0;
+  head.onclick = sort;
+  head.onkeydown = (event) => { if (event.key === "Enter") sort(); };
+}
+"""
+_WORDS = ("op", "value", "tensor", "grid", "shard", "fits", "from", "to", "where", "text")
+
+
+def page_of(found: Explanation) -> str:
+    """A whole page."""
+    title = escape(table.plain(found.source))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>Layouts of {title}</title>\n</head>\n<body>\n{body_of(found)}"
+        f"<script>{_SCRIPT}</script>\n</body>\n</html>\n"
+    )
+
+
+def body_of(found: Explanation) -> str:
+    """The tables alone, with their style: what a notebook shows."""
+    parts = [f"<style>{_STYLE}</style>", f"<p>{escape(table.summary_of(found))}</p>"]
+    if found.findings:
+        parts += ["<h2>Layouts, the worst first</h2>", _findings(found)]
+    if found.left_out:
+        parts.append(
+            f"<p>And {table.number(found.left_out, 'mention')} of layouts that waste less.</p>"
+        )
+    if found.moves:
+        data = [{"moves": move.moved_bytes or 0, "of": move.data_bytes} for move in found.moves]
+        parts += ["<h2>Moves</h2>", _table(table.MOVE_HEAD, table.move_rows(found), data)]
+    if plans := table.plan_rows(found):
+        parts += ["<h2>Layouts that waste less</h2>", _plans(found, plans)]
+    parts += [f"<pre>{escape(text)}</pre>" for text in table.unknown_lines(found)]
+    return f'<div class="gl-dump">{"".join(parts)}</div>\n'
+
+
+def _findings(found: Explanation) -> str:
+    data = [
+        {
+            "padding": finding.padding_share,
+            "a core": finding.layout.bytes_per_core,
+            "in all": finding.layout.nbytes,
+            "wasted": finding.wasted_bytes,
+            "factor": finding.expansion_factor,
+        }
+        for finding in found.findings
+    ]
+    return _table(table.FINDING_HEAD, table.finding_rows(found), data)
+
+
+def _plans(found: Explanation, rows: Sequence[Sequence[str]]) -> str:
+    data = [
+        {
+            "a core": new.layout.bytes_per_core,
+            "saves": new.saved_per_core,
+            "in all": new.layout.nbytes,
+            "saves ": new.saved_bytes,
+        }
+        for new in table.proposals(found)
+    ]
+    return _table(table.PLAN_HEAD, rows, data)
+
+
+def _table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], data: Sequence[Mapping[str, float]]
+) -> str:
+    names = "".join(
+        f'<th scope="col"{_class("" if name in _WORDS else "number")}>{escape(name.strip())}</th>'
+        for name in head
+    )
+    body = "".join(
+        f"<tr>{''.join(map(_cell, head, cells, [numbers] * len(head)))}</tr>\n"
+        for cells, numbers in zip(rows, data, strict=True)
+    )
+    return f"<table><thead><tr>{names}</tr></thead>\n<tbody>{body}</tbody></table>\n"
+
+
+def _cell(name: str, text: str, numbers: Mapping[str, float]) -> str:
+    kind = "" if name in _WORDS else "number"
+    style, value = "", ""
+    if name == "padding":
+        kind, style = "number share", f' style="--share: {numbers[name]:.1%}"'
+    if text.startswith("NO:"):
+        kind = "over"
+    if name in numbers:
+        value = f' data-n="{numbers[name]:.6f}"'
+    return f"<td{_class(kind)}{style}{value}>{escape(text)}</td>"
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""

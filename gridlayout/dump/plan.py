@@ -1,0 +1,207 @@
+"""`Proposal`: a layout of the same tensor that wastes less.
+
+The candidates are few and in a fixed order: other grids of at most as many cores, other ways to
+join dims, other tiles that the system computes with, no alignment beyond the tile's. The best one
+has the fewest bytes per core, then in all; it must be better in one and no worse in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import combinations, islice, pairwise
+from math import isqrt, prod
+from typing import Any
+
+from gridlayout.collapse import collapse_map
+from gridlayout.dump.findings import padding_share
+from gridlayout.errors import LayoutError
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout, Shape
+from gridlayout.tenstorrent.metal_layout import MetalLayout, tile_alignments
+from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
+from gridlayout.xla import XlaLayout, tpu_tiles
+
+THRESHOLD = 0.1  # padding share from which a layout is worth another
+_MAX_CANDIDATES = 512
+_MAX_RUNS = 16
+_MAX_CORES = 1 << 12  # grids are found by trial division
+_LANES = 128  # the minor extent of a TPU's tile
+# The tiles that cores compute with; smaller ones are for the host (`tenstorrent.tiles.FACES`).
+_TILES = ((32, 32), (16, 32), (32, 16), (16, 16))
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A layout that wastes less than `instead_of`; `str` is its text. Bytes."""
+
+    layout: Layout
+    instead_of: Layout
+
+    @property
+    def saved_bytes(self) -> int:
+        """Bytes that all cores hold less."""
+        return self.instead_of.nbytes - self.layout.nbytes
+
+    @property
+    def saved_per_core(self) -> int:
+        """Bytes that one core holds less."""
+        return self.instead_of.bytes_per_core - self.layout.bytes_per_core
+
+    def __str__(self) -> str:
+        return str(self.layout)
+
+
+@lru_cache(maxsize=1024)
+def propose(layout: Layout) -> Proposal | None:
+    """The best candidate, if the layout is `THRESHOLD` padding or more and one is better.
+
+    >>> found = propose(GridLayout((53, 63), "float32", (3, 2), tile=(32, 32)))
+    >>> found.layout, found.saved_per_core
+    (GridLayout((53, 63), 'float32', grid=(2, 2), tile=(32, 32)), 0)
+    """
+    candidates = _CANDIDATES.get(type(layout))
+    if candidates is None or not layout.size or padding_share(layout) < THRESHOLD:
+        return None
+    best = layout
+    for make in islice(candidates(layout), _MAX_CANDIDATES):
+        try:
+            found = make()
+        except LayoutError:  # the system has no such layout
+            continue
+        if found.is_scatter or found.bytes_per_core > layout.bytes_per_core:
+            continue
+        if found.nbytes <= layout.nbytes and _cost(found) < _cost(best):
+            best = found
+    return None if best is layout else Proposal(best, layout)
+
+
+def _cost(layout: Layout) -> tuple[int, int]:
+    return layout.bytes_per_core, layout.nbytes
+
+
+Candidates = Iterator[Callable[[], Layout]]
+
+
+def _of_document(layout: GridLayout) -> Candidates:
+    rank = len(layout.grid)
+    tiles = [layout.tile]
+    if layout.tile in _TILES and layout.tile_format is None and layout.face is None:
+        tiles += [tile for tile in _TILES if tile != layout.tile]
+    maps = [layout.linear]
+    if rank <= layout.ndim:
+        maps += [collapse_map(layout.shape, runs, rank) for runs in _runs(layout.ndim, rank)]
+    for linear in maps:
+        for tile in tiles:
+            for grid in _grids(layout.grid):
+                yield partial(_trimmed, layout, linear=linear, tile=tile, grid=grid)
+
+
+def _runs(dims: int, parts: int) -> list[tuple[tuple[int, int], ...]]:
+    """Ways to cut so many dims into runs, as collapse intervals; the most dims first in front."""
+    cuts = islice(combinations(range(dims - 1, 0, -1), parts - 1), _MAX_RUNS)
+    return [tuple(pairwise((0, *reversed(cut), dims))) for cut in cuts]
+
+
+def _trimmed(layout: GridLayout, **changes: Any) -> GridLayout:
+    """The changed layout, its shards of as many tiles on no more cores than need be."""
+    layout = layout.replace(**changes)
+    whole = [n * t for n, t in zip(layout.tile_counts, layout.padded_tile, strict=True)]
+    grid = tuple(max(-(-n // s), 1) for n, s in zip(layout.collapsed_shape, whole, strict=True))
+    return layout.replace(grid=grid)
+
+
+def _of_metal(layout: MetalLayout) -> Candidates:
+    spans = [layout.collapsed_intervals]
+    if len(layout.grid) <= layout.ndim:
+        spans += _runs(layout.ndim, len(layout.grid))
+    for intervals in spans:
+        alignment = (1,) * layout.ndim
+        if layout.tile is not None:
+            alignment = tile_alignments(layout.shape, intervals, layout.tile)
+        make = partial(
+            MetalLayout,
+            *(layout.shape, layout.dtype, alignment, intervals),
+            tile=layout.tile,
+            memory_space=layout.memory_space,
+            memory_layout=layout.memory_layout,
+            tile_format=layout.tile_format,
+            oob=layout.oob,
+        )
+        try:
+            whole = make().shard_shape
+        except LayoutError:
+            continue
+        for grid in _exact_grids(whole, layout.grid):
+            yield partial(make, grid=grid)
+
+
+def _exact_grids(counts: Shape, grid: Shape) -> Iterator[Shape]:
+    """Grids of at most as many cores that divide the tiles: the most columns for each row count."""
+    cores = prod(grid)
+    if len(grid) != 2 or len(counts) != 2 or cores > _MAX_CORES:
+        yield grid
+        return
+    for rows in range(min(cores, counts[0]), 0, -1):
+        if counts[0] % rows == 0:
+            most = min(cores // rows, counts[1])
+            yield rows, next(n for n in range(most, 0, -1) if counts[1] % n == 0)
+
+
+def _of_ttnn(layout: TtnnLayout) -> Candidates:
+    tiles = [-(-n // side) for n, side in zip(layout.plane, layout.tile_shape, strict=True)]
+    for grid in _grids(layout.grid):
+        # Whole tiles a core, and no core without one.
+        shard = [-(-n // cores) for n, cores in zip(tiles, grid, strict=True)]
+        yield partial(
+            TtnnLayout,
+            *(layout.shape, layout.dtype),
+            grid=tuple(-(-n // part) for n, part in zip(tiles, shard, strict=True)),
+            tile=layout.tile,
+            buffer_type=layout.buffer_type,
+            tile_format=layout.tile_format,
+            oob=layout.oob,
+        )
+
+
+def _of_xla(layout: XlaLayout) -> Candidates:
+    """Each pair of dims as the minor ones, under the same tiles and the ones usual on TPUs."""
+    order = layout.minor_to_major
+    pairs: list[Shape] = [(a, b) for a in order for b in order if a != b]
+    for pair in () if layout.splits else (pairs or [order]):
+        dims = (*pair, *(d for d in order if d not in pair))
+        tilings = [layout.tiles]
+        if layout.tiles and layout.tiles[0][-1] == _LANES:
+            with suppress(LayoutError):  # a type that the convention does not cover
+                shape = [layout.shape[d] for d in reversed(dims)]
+                tilings.append(tpu_tiles(shape, layout.dtype))
+        for tiles in tilings:
+            yield partial(
+                XlaLayout,
+                *(layout.shape, layout.dtype, dims, tiles),
+                tail_alignment=layout.tail_alignment,
+                element_bits=layout.element_bits,
+                memory_space=layout.memory_space,
+                metadata_bytes=layout.metadata_bytes,
+            )
+
+
+def _grids(grid: Shape) -> Iterator[Shape]:
+    """The grid, and those of rank 2 with the same number of cores, the squarest first."""
+    yield grid
+    cores = prod(grid)
+    if len(grid) != 2 or cores > _MAX_CORES:
+        return
+    for rows in range(isqrt(cores), 0, -1):
+        if cores % rows == 0:
+            yield from dict.fromkeys(((rows, cores // rows), (cores // rows, rows)))
+
+
+_CANDIDATES: dict[type[Layout], Callable[[Any], Candidates]] = {
+    GridLayout: _of_document,
+    MetalLayout: _of_metal,
+    TtnnLayout: _of_ttnn,
+    XlaLayout: _of_xla,
+}
