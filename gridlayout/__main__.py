@@ -15,7 +15,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     demo = commands.add_parser("demo", help="train a classifier on a virtual 4x4 core grid")
     demo.add_argument("--steps", type=int, default=200, help="training steps (default: 200)")
+    gallery = commands.add_parser("gallery", help="write a page of the documents' figures")
+    gallery.add_argument("path", help="the HTML file to write")
     options = parser.parse_args(argv)
+    if options.command == "gallery":
+        return _gallery(options.path)
     if options.steps < 1:
         parser.error(f"--steps {options.steps}: at least one step is needed")
     try:
@@ -27,6 +31,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, ModuleNotFoundError):
             print("the demo needs its extra: pip install 'gridlayout[demo]'", file=sys.stderr)
         return 1
+
+
+def _gallery(path: str) -> int:
+    from gridlayout.draw.gallery import write_gallery
+
+    try:
+        print(f"{write_gallery(path)} figures are in {path}")
+    except OSError as error:
+        print(f"python -m gridlayout gallery: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

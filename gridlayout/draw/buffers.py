@@ -49,7 +49,7 @@ from gridlayout.padding import parts
 from gridlayout.sophon.tensors import LocalLayout
 
 MAX_PANELS = 8
-_COUNTED = 1 << 20  # positions up to which each core's padding is counted
+_COUNTED = 1 << 20  # positions and elements up to which each core's padding is counted
 _WIDTH = 32
 
 
@@ -200,11 +200,14 @@ def draw_slots(layout: Layout, *, slot: int | None = None, color: Any = None) ->
         boxes.append(Box(cell.rows, cell.columns, fill(colours, cell.key), text, over))
 
     def core_tick(k: int) -> str:
-        return ",".join(str(int(i)) for i in np.unravel_index(k, layout.core_shape))
+        inside = k < layout.num_cores and layout.core_rank
+        return ",".join(map(str, np.unravel_index(k, layout.core_shape))) if inside else ""
 
-    columns = Axis("core", core_tick if layout.core_rank else str)
+    columns = Axis("core", core_tick)
     panel = Panel("", Axis("slot"), columns, tuple(boxes))
-    note = f"A slot is {size:,} elements of a core's buffer. * stands for every index of a dim."
+    note = (
+        f"Elements of a core's buffer in a slot: {size:,}. Cells name the logical index they share."
+    )
     return figure(
         f"{tensor_text(layout)}: slots of the cores",
         short(repr(layout)),
@@ -255,7 +258,7 @@ def _drawn(
         color = "tile"
     colours, numbers = colouring(layout, color), _chosen(layout, cores)
     counts = None
-    if prod(layout.physical_shape) <= _COUNTED:
+    if max(prod(layout.physical_shape), layout.size) <= _COUNTED:
         counts = layout.padding_per_core().reshape(-1)
     panels, seen = [], set()
     for core in numbers:

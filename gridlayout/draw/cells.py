@@ -1,9 +1,9 @@
 """Cells: which rectangles of a table of positions are drawn, and what each of them holds.
 
 A small table has a cell for every position. A large one is cut where what it holds changes, found
-by halving intervals along a few lines; where that makes too many cells, it is cut evenly. Equal
-neighbours then become one rectangle. The positions themselves are never listed: what a cell of many
-positions holds is told from samples, its corners among them.
+by halving intervals along a few lines; where that makes too many cells, at every second such place,
+or every third. Equal neighbours then become one rectangle. The positions themselves are never
+listed: what a cell of many positions holds is told from samples, its corners among them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ Key = Callable[[Ints, Ints], Ints]
 Span = tuple[int, int]
 
 PADDING, MIXED = -1, -2  # keys of cells of padding, and of cells that hold several things
-_PROBES, _LINES, _SAMPLES = 4096, 9, 4
+_PROBES, _LINES, _SAMPLES = 4096, 9, 8
+_GOLDEN = (5**0.5 - 1) / 2  # its multiples keep step with no period
 _WIDEST = 96  # positions along an axis that are drawn one by one
 
 
@@ -88,12 +89,11 @@ def _points(n: int, count: int) -> Ints:
 
 
 def _edges(n: int, along: Callable[[Ints], Ints], limit: int) -> list[int]:
-    """Where to cut an axis: where the rows that `along` gives for indices change, or evenly."""
+    """Where to cut an axis: where the rows that `along` gives for indices change, or at some."""
     at = _points(n, _PROBES)
     values = along(at)
     changed = np.flatnonzero((values[1:] != values[:-1]).any(axis=1))
-    if len(changed) >= limit:
-        return [0, *((_points(n + 1, limit + 1)[1:]).tolist())]
+    changed = changed[-(-(len(changed) + 1) // limit) - 1 :: -(-(len(changed) + 1) // limit)]
     low, high, before = at[changed], at[changed + 1], values[changed]
     while (high - low > 1).any():
         middle = (low + high) // 2
@@ -114,15 +114,20 @@ def _sampled(row_edges: list[int], column_edges: list[int], key: Key) -> list[li
         cells = []
         for side, block in zip(sides, row, strict=True):
             found = tuple(np.unique(block).tolist())
-            looked = min(span[1] - span[0], _SAMPLES) * min(side[1] - side[0], _SAMPLES)
+            looked = len(set(_inside(*span).tolist())) * len(set(_inside(*side).tolist()))
             cells.append(Cell(span, side, found[0] if len(found) == 1 else MIXED, found, looked))
         table.append(cells)
     return table
 
 
 def _inside(low: int, high: int) -> Ints:
-    """`_SAMPLES` indices of a span, its ends among them."""
-    return np.linspace(low, high - 1, _SAMPLES).round().astype(np.int64).clip(low, high - 1)
+    """`_SAMPLES` indices of a span: all, if they are so few, else its ends and irregular others."""
+    steps = np.arange(_SAMPLES)
+    if high - low > _SAMPLES:
+        parts = (steps + steps * _GOLDEN % 1 - 0.5) / (_SAMPLES - 1)
+        steps = (parts * (high - 1 - low)).astype(np.int64)
+        steps[0], steps[-1] = 0, high - 1 - low
+    return (low + steps).clip(low, high - 1)
 
 
 def _merged(table: list[list[Cell]]) -> list[Cell]:

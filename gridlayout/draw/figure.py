@@ -72,7 +72,8 @@ def figure(
     right = _MARGIN + max(len(title) * 8.6, len(subtitle) * 6.4, 260)
     x, y, low = float(_MARGIN), 66.0, 66.0
     boxes = [box for panel in panels if isinstance(panel, Panel) for box in panel.boxes]
-    widest = max((len(box.label) for box in boxes), default=0)
+    single = [box for box in boxes if box.rows[1] - box.rows[0] == 1]
+    widest = max((len(box.label) for box in single), default=0)
     for panel in panels:
         shrink = min(len(panels), 4)
         picture = _panel(panel, shrink, widest) if isinstance(panel, Panel) else panel

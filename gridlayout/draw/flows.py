@@ -65,7 +65,7 @@ def draw_device_flows(layout: Layout, to: Layout, amounts: Ints) -> Drawing:
 
     >>> from gridlayout import GridLayout
     >>> a, b = (GridLayout((4,), grid=(n,)) for n in (2, 1))
-    >>> print(draw_device_flows(a, b, np.array([[8, 0], [8, 0]])).description[-39:])
+    >>> print(draw_device_flows(a, b, np.array([[8, 0], [8, 0]])).description[-37:])
     8 B change place, 8 B stay in theirs.
     """
     before, after = np.nonzero(amounts)
@@ -84,7 +84,7 @@ def flow_figure(
     return figure(
         f"{tensor_text(layout)}: {moved:,} B move, {stays:,} B stay",
         short(f"{layout!r}  →  {to!r}"),
-        f"{in_words(layout)} It moves to {to!r}: {words}",
+        f"{in_words(layout)} It moves to {short(repr(to))}: {words}",
         [_ribbons(source, target, pairs)] if len(amounts) else [],
         [("stay", "stays where it is")] if stays else [],
         [] if len(amounts) else ["There are no elements to move."],

@@ -36,9 +36,10 @@ from gridlayout.draw.points import (
 from gridlayout.draw.svg import Drawing
 from gridlayout.layout import Layout, Shape
 
-MAX_PANELS = 6
+MAX_PANELS = 12
 _PROBED = 4096  # elements along a dim that are looked at for its strides and tiles
 BUDGET = 1024  # cells of one drawing
+_NAMED = 3  # things that what hovers over a cell names
 _TILES = 6  # tiles along an axis that the view of tiles shows
 
 
@@ -46,12 +47,13 @@ def draw_logical(layout: Layout, *, color: Any = None, label: str = "offset") ->
     """Where each element goes: colours say the core, numbers the offset in the core's buffer.
 
     color: "core", "tile", "offset", or a logical dim by its number; by default the core, in a
-    layout of one core the tile if there is one, else the offset. label: what cells of one element
-    say: "offset" and "byte" inside the core's buffer, "index", "number" (the row-major one),
-    "core" or "none".
+    layout of one core the tile where there are not too many, else the offset. label: what cells of
+    one element say: "offset" and "byte" inside the core's buffer, "index", "number" (the row-major
+    one), "core" or "none".
     """
     if color is None:
-        color = "core" if layout.num_cores > 1 else "tile" if blocks(layout) else "offset"
+        tiles = prod(layout.local_shape) // outer_block(layout) if blocks(layout) else BUDGET
+        color = "core" if layout.num_cores > 1 else "tile" if tiles < BUDGET // 4 else "offset"
     return _drawn(layout, color, label, layout.shape[-2:], [])
 
 
@@ -242,10 +244,12 @@ def _no_tick(edge: int) -> str:
 
 def cell_texts(cell: Cell, colours: Colouring, where: str) -> tuple[str, str]:
     """Label and hover of a cell of many positions."""
-    names = ["padding" if k == PADDING else colours.name(k) for k in cell.found[:6]]
-    more = f" and {len(cell.found) - 6} more" if len(cell.found) > 6 else ""
+    named = cell.found if len(cell.found) <= _NAMED else (*cell.found[: _NAMED - 1], cell.found[-1])
+    names = ["padding" if k == PADDING else colours.name(k) for k in named]
+    if len(cell.found) > _NAMED:
+        names[-1:] = ["...", f"{names[-1]} ({len(cell.found)} in all)"]
     looked = "" if cell.sampled >= cell.size else f", by {cell.sampled} samples"
-    text = f"{where}, {cell.size:,} positions -> {', '.join(names)}{more}{looked}"
+    text = f"{where}, {cell.size:,} positions -> {', '.join(names)}{looked}"
     return "" if cell.key in (PADDING, MIXED) else colours.label(cell.key), text
 
 
@@ -262,7 +266,7 @@ def tensor_text(layout: Layout) -> str:
     return f"{layout.dtype.name}[{', '.join(map(str, layout.shape))}]"
 
 
-def short(text: str, most: int = 132) -> str:
+def short(text: str, most: int = 150) -> str:
     """`text`, cut off with an ellipsis."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 

@@ -1,14 +1,15 @@
 """Colours: eight fills that colour-blind readers can tell apart, in a light and a dark version.
 
-The hues follow Okabe and Ito's set. A fill never stands alone: cells carry labels, padding is
-hatched. Text on any fill has a contrast of at least 4.5 : 1 (WCAG 2, level AA).
+The hues follow Okabe and Ito's set, moved apart until any two differ by 20 or more (CIE 1976) to
+protanopes, deuteranopes and tritanopes too. A fill never stands alone: cells carry labels, padding
+is hatched. Text on any fill has a contrast of at least 4.5 : 1 (WCAG 2, level AA).
 """
 
 from __future__ import annotations
 
 # Sky blue, orange, green, purple, yellow, blue, vermilion, grey.
-LIGHT = ("#a6d8f7", "#f5bd52", "#7ed0b0", "#e0add0", "#f3ea84", "#9fb6ea", "#f2977a", "#cdd1d6")
-DARK = ("#1b6590", "#835500", "#006b4f", "#7d4169", "#656000", "#34509a", "#96401a", "#50565e")
+LIGHT = ("#d2e5ff", "#e6a624", "#a3fdd3", "#bb88bb", "#ffeb85", "#89acfb", "#e17256", "#a9aba2")
+DARK = ("#626992", "#683700", "#32756c", "#532859", "#856900", "#1d3286", "#a35741", "#363832")
 # From the first offset to the last one.
 LIGHT_RAMP = (
     *(
@@ -52,7 +53,7 @@ def colours(dark: bool = False) -> dict[str, str]:
     """Every colour by name: c0 ... of the fills, s0 ... of the ramp, and the tones.
 
     >>> colours()["paper"], colours(dark=True)["c0"]
-    ('#ffffff', '#1b6590')
+    ('#ffffff', '#626992')
     """
     fills, ramp, tones = (DARK, DARK_RAMP, DARK_TONES) if dark else (LIGHT, LIGHT_RAMP, LIGHT_TONES)
     numbered = {f"c{k}": value for k, value in enumerate(fills)}
