@@ -20,8 +20,8 @@ import gridlayout as gl
 from gridlayout.__main__ import main
 from gridlayout.draw import palette
 from gridlayout.draw.cells import MIXED, find_cells
-from gridlayout.draw.figure import figure
 from gridlayout.draw.gallery import entries, gallery_page
+from gridlayout.draw.panels import figure
 from gridlayout.draw.views import VIEWS
 from gridlayout.layout import Layout
 
@@ -173,6 +173,64 @@ def test_memory_is_in_order_of_addresses():
     assert len({p[0] for p in places}) == 3  # 9 elements in rows of 4
 
 
+def test_memory_of_large_buffers_ends_where_the_buffer_ends():
+    layout = gl.megengine.strided((99, 99), (100, 1), "int8")  # 9,899 elements, gaps of 1
+    read = Read(layout.draw("memory", width=64))
+    total = 0
+    for rect in read.rects:
+        r0, r1, c0, c1 = map(
+            int, re.match(r"rows (\d+):(\d+), columns (\d+):(\d+)", rect[-1]).groups()
+        )
+        assert r0 * 64 + c0 < 9899
+        total += sum(min(max(9899 - r * 64 - c0, 0), c1 - c0) for r in range(r0, r1))
+    assert total == 9899
+
+
+@pytest.mark.parametrize("label", ["offset", "byte", "index", "number", "core", "none"])
+def test_labels_say_what_is_asked_for(label):
+    layout = SMALL["document"]
+    read = Read(layout.draw(label=label))
+    for index, (rect, *_) in read.elements().items():
+        where = layout.locate(index)
+        said = {
+            "offset": where.offset,
+            "byte": where.byte,
+            "index": f"{index[0]},{index[1]}",
+            "number": index[0] * 7 + index[1],
+            "core": f"{where.core[0]},{where.core[1]}",
+            "none": "",
+        }
+        assert read.label(rect) == str(said[label])
+
+
+@pytest.mark.parametrize(
+    ("color", "of"),
+    [
+        (0, lambda index, where: index[0]),
+        (1, lambda index, where: index[1]),
+        ("tile", lambda index, where: (where.core, where.offset // 16)),
+        ("offset", lambda index, where: where.offset * 8 // 32),
+    ],
+)
+def test_colours_tell_apart_what_is_asked_for(color, of):
+    layout = gl.GridLayout((6, 8), "float32", grid=(2, 1), tile=(4, 4))
+    elements = Read(layout.draw(color=color)).elements()
+    fills = {(of(i, layout.locate(i)), rect[5]) for i, (rect, *_) in elements.items()}
+    assert len(fills) == len({key for key, _ in fills}) == len({fill for _, fill in fills}) >= 4
+
+
+def test_a_slot_whose_first_element_is_padding_is_not_drawn_as_padding():
+    layout = gl.GridLayout((3, 4), grid=(1, 1), tile=(2, 2), linear="(d0, d1) -> (d0 + 1, d1)")
+    rects = Read(layout.draw("slots")).rects
+    assert [rect[5] for rect in rects].count("pad") == 0
+    assert [rect[-1].split(": ")[1] for rect in rects] == [
+        "logical [0,0:2], 2 elements",
+        "logical [0,2:4], 2 elements",
+        "logical [1:3,0:2], 4 elements",
+        "logical [1:3,2:4], 4 elements",
+    ]
+
+
 # -- the documents' figures ------------------------------------------------------------------------
 
 
@@ -204,6 +262,16 @@ def test_the_tiles_of_xla_are_numbered_as_in_its_document(gallery, name, case):
     block = 4 if name == "figure1" else 8
     fills = {(n // block, elements[i][0][5]) for i, n in np.ndenumerate(table)}
     assert len(fills) == len({f for _, f in fills}) == len({b for b, _ in fills})
+
+
+def test_faces_lie_one_after_another(gallery):
+    read = Read(gallery["faces"])
+    layout = gl.GridLayout((64, 96), "bfloat16", tile=(32, 32), face=(16, 16))
+    assert len(read.rects) == 24
+    for rect in read.rects:
+        row, column = map(int, re.match(r"logical \[(\d+):\d+, (\d+):\d+\]", rect[-1]).groups())
+        assert (row % 16, column % 16) == (0, 0)
+        assert read.label(rect) == str(layout.locate((row, column)).offset)
 
 
 def test_figure_1_pads_memory_where_the_document_leaves_holes(gallery):

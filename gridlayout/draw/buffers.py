@@ -15,34 +15,30 @@ from typing import Any
 
 import numpy as np
 
-from gridlayout.draw.cells import find_cells
-from gridlayout.draw.figure import Axis, Box, Panel, figure
+from gridlayout.draw.cells import NOTHING, find_cells
+from gridlayout.draw.colourings import Colouring, colouring, fill
 from gridlayout.draw.logical import (
     BUDGET,
+    caveats,
     cell_texts,
     in_words,
     legend,
     short,
-    striped,
     tensor_text,
 )
+from gridlayout.draw.panels import Axis, Box, Panel, figure
 from gridlayout.draw.points import (
-    Colouring,
     Ints,
     Points,
     as_label,
     at,
-    blocks,
-    colouring,
+    cell_label,
     core_text,
-    fill,
     from_physical,
     hover,
 )
-from gridlayout.draw.points import (
-    label as label_of,
-)
 from gridlayout.draw.svg import Drawing
+from gridlayout.draw.tiling import blocks
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout, Shape, as_shape
 from gridlayout.padding import parts
@@ -50,7 +46,8 @@ from gridlayout.sophon.tensors import LocalLayout
 
 MAX_PANELS = 8
 _COUNTED = 1 << 20  # positions and elements up to which each core's padding is counted
-_WIDTH = 32
+_WIDTH = 32  # elements of a row, unless the layout says better
+_HELD = 4096  # elements of a slot that are looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,12 +174,14 @@ def draw_slots(layout: Layout, *, slot: int | None = None, color: Any = None) ->
     """What each slot of each core's buffer holds: a column a core, a row a slot.
 
     slot: elements of one; by default a tile, or the channel of a tensor in an NPU's local memory.
-    color: as in the view "logical", by default the last logical dim that tells slots apart.
-    `LayoutError` where there is no default.
+    color: as in the view "logical", by default the channel, or the core where there is none.
+    `LayoutError` where a slot has no default.
     """
     size = _default_slot(layout) if slot is None else _at_least_one(slot, "slot")
     slots = -(-prod(layout.local_shape) // size)
-    colours = colouring(layout, 1 if color is None and layout.ndim > 1 else color or "core")
+    if color is None:
+        color = 1 if isinstance(layout, LocalLayout) and layout.ndim == 4 else "core"
+    colours = colouring(layout, color)
 
     def points(r: Ints, c: Ints) -> Points:
         return _in_cores(layout, c, r * size)
@@ -191,13 +190,18 @@ def draw_slots(layout: Layout, *, slot: int | None = None, color: Any = None) ->
     boxes = []
     for cell in cells:
         core = core_text(layout, cell.columns[0])
+        shown = cell.key
         if cell.size == 1:
-            text, over = _slot_texts(layout, cell.columns[0], cell.rows[0], size)
+            held = _held(layout, cell.columns[0], cell.rows[0], size)
+            text, over = _slot_texts(held, size)
             over = f"core {core}, slot {cell.rows[0]}: {over}"
+            # The first element of a slot may be padding, and another one not.
+            shown = int(colours.key(held)[held.valid.argmax()])
         else:
             low, high = cell.rows
-            text, over = cell_texts(cell, colours, f"from core {core}, slots {low}:{high}")
-        boxes.append(Box(cell.rows, cell.columns, fill(colours, cell.key), text, over))
+            where = f"from core {core}, first elements of slots {low}:{high}"
+            text, over = cell_texts(cell, colours, where)
+        boxes.append(Box(cell.rows, cell.columns, fill(colours, shown), text, over))
 
     def core_tick(k: int) -> str:
         inside = k < layout.num_cores and layout.core_rank
@@ -205,34 +209,36 @@ def draw_slots(layout: Layout, *, slot: int | None = None, color: Any = None) ->
 
     columns = Axis("core", core_tick)
     panel = Panel("", Axis("slot"), columns, tuple(boxes))
-    note = (
-        f"Elements of a core's buffer in a slot: {size:,}. Cells name the logical index they share."
-    )
+    note = f"Elements in a slot: {size:,}. Cells name the logical index that these share."
     return figure(
         f"{tensor_text(layout)}: slots of the cores",
         short(repr(layout)),
         in_words(layout),
         [panel],
         legend(colours, {k for cell in cells for k in cell.found}),
-        [note],
+        [note, *caveats([panel])],
     )
 
 
-def _slot_texts(layout: Layout, core: int, slot: int, size: int) -> tuple[str, str]:
+def _held(layout: Layout, core: int, slot: int, size: int) -> Points:
+    """The elements of a slot, or samples of them."""
+    start, end = slot * size, min((slot + 1) * size, prod(layout.local_shape))
+    inside = np.unique(np.linspace(start, end - 1, min(end - start, _HELD)).astype(np.int64))
+    return _in_cores(layout, np.array(core), inside.clip(start, end - 1))
+
+
+def _slot_texts(points: Points, size: int) -> tuple[str, str]:
     """Label and hover of a slot: the range of each logical dim in it."""
-    end = min((slot + 1) * size, prod(layout.local_shape))
-    at = np.arange(slot * size, end) if size <= 4096 else np.linspace(slot * size, end - 1, 4096)
-    points = _in_cores(layout, np.array(core), at.astype(np.int64))
     if not points.valid.any():
         return "", "padding"
     sides = []
     for d, i in enumerate(points.logical):
         low, high = int(i[points.valid].min()), int(i[points.valid].max())
-        whole = (low, high) == (0, layout.shape[d] - 1) and high > 0
+        whole = (low, high) == (0, points.layout.shape[d] - 1) and high > 0
         sides.append("*" if whole else str(low) if low == high else f"{low}:{high + 1}")
     while len(sides) > 2 and sides[-1] == "*":
         sides.pop()
-    held = "elements" if size <= 4096 else f"of {len(at)} samples"
+    held = "elements" if size <= _HELD else f"of {points.valid.size} samples"
     text = ",".join(sides)
     return text, f"logical [{text}], {int(points.valid.sum()):,} {held}"
 
@@ -241,13 +247,11 @@ def _slot_texts(layout: Layout, core: int, slot: int, size: int) -> tuple[str, s
 
 
 def _in_cores(layout: Layout, core: Ints, offset: Ints) -> Points:
-    """What lies at offsets in cores, given by number; at an offset of -1 there is nothing."""
+    """What lies at offsets in the buffers of cores, which are given by number."""
     shape = np.broadcast_shapes(core.shape, offset.shape)
-    where = np.broadcast_to(offset >= 0, shape)
-    inside = np.unravel_index(offset.clip(0), layout.local_shape) if layout.local_shape else ()
+    inside = np.unravel_index(offset, layout.local_shape) if layout.local_shape else ()
     cores = np.unravel_index(core, layout.core_shape) if layout.core_rank else ()
-    found = from_physical(layout, [np.asarray(i) for i in (*cores, *inside)], shape)
-    return Points(layout, found.logical, found.physical, found.valid & where)
+    return from_physical(layout, [np.asarray(i) for i in (*cores, *inside)], shape)
 
 
 def _drawn(
@@ -278,7 +282,7 @@ def _drawn(
         in_words(layout),
         panels,
         legend(colours, seen),
-        [*notes, *striped(panels)],
+        [*notes, *caveats(panels)],
     )
 
 
@@ -286,30 +290,32 @@ def _panel(
     layout: Layout, fold: Fold, core: int, colours: Colouring, kind: str, budget: int
 ) -> tuple[Panel, set[int]]:
     def points(r: Ints, c: Ints) -> Points:
-        return _in_cores(layout, np.array(core), fold.offset(r, c))
+        return _in_cores(layout, np.array(core), fold.offset(r, c).clip(0))
 
-    cells = find_cells(fold.rows, fold.columns, lambda r, c: colours.key(points(r, c)), budget)
+    def key(r: Ints, c: Ints) -> Ints:
+        return np.where(fold.offset(r, c) < 0, NOTHING, colours.key(points(r, c)))
+
+    cells = find_cells(fold.rows, fold.columns, key, budget)
+    cells = [cell for cell in cells if cell.key != NOTHING]
     rows, columns = (
         np.array(spans, int).reshape(-1, 2)
         for spans in ([c.rows for c in cells], [c.columns for c in cells])
     )
     first, last = (points(rows[:, 0], columns[:, 0]), points(rows[:, 1] - 1, columns[:, 1] - 1))
-    exists = fold.offset(rows[:, 0], columns[:, 0]) >= 0
     boxes = []
     for k, cell in enumerate(cells):
-        if not exists[k]:
-            continue
         if cell.size == 1:
-            text, over = label_of(first, (k,), kind), hover(first, (k,))
+            text, over = cell_label(first, (k,), kind), hover(first, (k,))
         else:
             (r0, r1), (c0, c1) = cell.rows, cell.columns
-            text, over = cell_texts(cell, colours, f"rows {r0:,}:{r1:,}, columns {c0:,}:{c1:,}")
-            if cell.key >= 0:
-                text = " ... ".join(str(at(p, (k,))[0]) for p in (first, last))
-                over += f"; logical {text}"
+            held = " ... ".join(str(at(p, (k,))[0]) for p in (first, last))
+            where = f"rows {r0:,}:{r1:,}, columns {c0:,}:{c1:,}"
+            where += f", logical {held}" if cell.key >= 0 else ""
+            _, over = cell_texts(cell, colours, where)
+            text = held if cell.key >= 0 else ""
         boxes.append(Box(cell.rows, cell.columns, fill(colours, cell.key), text, over))
     panel = Panel("", fold.row_axis, fold.column_axis, tuple(boxes))
-    return panel, {key for cell in cells for key in cell.found}
+    return panel, {found for cell in cells for found in cell.found}
 
 
 def _chosen(layout: Layout, cores: Any) -> list[int]:

@@ -21,7 +21,8 @@ Ints = NDArray[np.int64]
 Key = Callable[[Ints, Ints], Ints]
 Span = tuple[int, int]
 
-PADDING, MIXED = -1, -2  # keys of cells of padding, and of cells that hold several things
+# Keys of cells of padding, of several things, and of no positions of the buffer at all.
+PADDING, MIXED, NOTHING = -1, -2, -3
 _PROBES, _LINES, _SAMPLES = 4096, 9, 8
 _GOLDEN = (5**0.5 - 1) / 2  # its multiples keep step with no period
 _WIDEST = 96  # positions along an axis that are drawn one by one

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout import dtypes
-from gridlayout.draw.figure import Picture, figure
 from gridlayout.draw.logical import in_words, short, tensor_text
 from gridlayout.draw.palette import HUES
+from gridlayout.draw.panels import Picture, figure
 from gridlayout.draw.points import core_text, number
 from gridlayout.draw.svg import Drawing, escape, tag
 from gridlayout.errors import LayoutError

@@ -14,10 +14,11 @@ import numpy as np
 
 from gridlayout.affine import AffineMap
 from gridlayout.draw.cells import PADDING, find_cells
-from gridlayout.draw.figure import Axis, Box, Panel, figure
+from gridlayout.draw.colourings import Colouring, by_numbers, fill
 from gridlayout.draw.logical import (
     BUDGET,
     Table,
+    caveats,
     cell_texts,
     in_words,
     legend,
@@ -25,7 +26,8 @@ from gridlayout.draw.logical import (
     short,
     tensor_text,
 )
-from gridlayout.draw.points import Colouring, Ints, by_numbers, fill, number, tuple_text
+from gridlayout.draw.panels import Axis, Box, Panel, dim_axis, figure
+from gridlayout.draw.points import Ints, number, tuple_text
 from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout, Shape
@@ -75,12 +77,13 @@ def draw_fold(layout: Layout, *, device: Devices | None = None) -> Drawing:
     )
     caption = f"logical tensor {tensor.caption}".strip()
     tensor = Panel(caption, tensor.rows, tensor.columns, tensor.boxes)
-    panels = [tensor, _virtual(layout, device_of, colours), _physical(layout, device, colours)]
+    virtual, used = _virtual(layout, device_of, colours)
+    panels = [tensor, virtual, _physical(layout, device, colours)]
     idle = {PADDING} if any(box.fill == "pad" for box in panels[2].boxes) else set()
     grid, mesh = ("x".join(map(str, sizes)) or "1" for sizes in (layout.core_shape, device.shape))
     entries = [
         (fill_, "idle slot" if fill_ == "pad" else text)
-        for fill_, text in legend(colours, seen | idle)
+        for fill_, text in legend(colours, seen | used | idle)
     ]
     return figure(
         f"{tensor_text(layout)}: {grid} virtual cores on {mesh} devices",
@@ -88,11 +91,12 @@ def draw_fold(layout: Layout, *, device: Devices | None = None) -> Drawing:
         f"{in_words(layout)} The cores are folded onto {mesh} devices.",
         panels,
         entries,
+        caveats(panels),
     )
 
 
-def _virtual(layout: Layout, device_of: Any, colours: Colouring) -> Panel:
-    """The virtual grid: the last dim as columns, all others as rows."""
+def _virtual(layout: Layout, device_of: Any, colours: Colouring) -> tuple[Panel, set[int]]:
+    """The virtual grid, the last dim as columns, all others as rows; and the devices it names."""
     grid = layout.core_shape
     columns = grid[-1] if grid else 1
 
@@ -103,19 +107,17 @@ def _virtual(layout: Layout, device_of: Any, colours: Colouring) -> Panel:
         return np.asarray(device_of(cores(r, c)), np.int64)
 
     boxes = []
-    for cell in find_cells(prod(grid[:-1]), columns, key, BUDGET // 3):
+    cells = find_cells(prod(grid[:-1]), columns, key, BUDGET // 3)
+    for cell in cells:
         core = tuple_text(cores(np.array(cell.rows[0]), np.array(cell.columns[0])))
         label, text = cell_texts(cell, colours, f"from core {core}")
         if cell.size == 1:
             label, text = core, f"core {core} -> {colours.name(cell.key)}"
         boxes.append(Box(cell.rows, cell.columns, fill(colours, cell.key), label, text))
     names = ("g0" if len(grid) == 2 else "", f"g{len(grid) - 1}" if grid else "")
-    down, across = (Axis(name, str if name else _no_tick) for name in names)
-    return Panel("virtual grid: cores", down, across, tuple(boxes))
-
-
-def _no_tick(edge: int) -> str:
-    return ""
+    down, across = map(dim_axis, names)
+    panel = Panel("virtual grid: cores", down, across, tuple(boxes))
+    return panel, {found for cell in cells for found in cell.found}
 
 
 def _physical(layout: Layout, device: Devices, colours: Colouring) -> Panel:
@@ -151,14 +153,11 @@ def _physical(layout: Layout, device: Devices, colours: Colouring) -> Panel:
             label = "" if idle else tuple_text(cores[0])
             text = f"{name}: {'an idle slot' if idle else f'core {label}'}"
         boxes.append(Box(cell.rows, cell.columns, fill(colours, cell.key), label, text))
-    axes = mesh_axes(device, high, wide)
+    *leading, last = map(str, device.mesh.axis_names)
+    axes = (_device_axis(",".join(leading), high), _device_axis(last, wide))
     return Panel("device grid: cores on each device", *axes, tuple(boxes))
 
 
-def mesh_axes(device: Devices, high: int, wide: int) -> tuple[Axis, Axis]:
-    """The axes of the device grid, whose ticks count devices of `high` rows and `wide` columns."""
-    *rows, column = map(str, device.mesh.axis_names)
-    return tuple(  # type: ignore[return-value]
-        Axis(name, lambda edge, n=n: "" if edge % n else str(edge // n), (n,))  # type: ignore[misc]
-        for name, n in ((",".join(rows), high), (column, wide))
-    )
+def _device_axis(name: str, n: int) -> Axis:
+    """An axis whose ticks count devices of `n` slots each."""
+    return Axis(name, lambda edge: "" if edge % n else str(edge // n), (n,))

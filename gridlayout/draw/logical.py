@@ -14,31 +14,26 @@ from typing import Any
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.draw.cells import MIXED, PADDING, Cell, find_cells
-from gridlayout.draw.figure import Axis, Box, Panel, figure
+from gridlayout.draw.cells import MIXED, NOTHING, PADDING, Cell, find_cells
+from gridlayout.draw.colourings import Colouring, colouring, fill, tile_colouring
+from gridlayout.draw.panels import Box, Panel, dim_axis, figure
 from gridlayout.draw.points import (
-    Colouring,
     Ints,
     Points,
     as_label,
-    blocks,
-    colouring,
-    fill,
+    cell_label,
     from_logical,
     hover,
-    outer_block,
-    tile_colouring,
     tuple_text,
 )
-from gridlayout.draw.points import (
-    label as label_of,
-)
 from gridlayout.draw.svg import Drawing
+from gridlayout.draw.tiling import blocks, outer_block
 from gridlayout.layout import Layout, Shape
 
+BUDGET = 1024  # cells of one drawing
 MAX_PANELS = 12
 _PROBED = 4096  # elements along a dim that are looked at for its strides and tiles
-BUDGET = 1024  # cells of one drawing
+_BY_SAMPLES = " samples"  # how what hovers over a cell that was not looked at whole ends
 _NAMED = 3  # things that what hovers over a cell names
 _TILES = 6  # tiles along an axis that the view of tiles shows
 
@@ -70,9 +65,8 @@ def draw_tiles(layout: Layout, *, label: str = "offset") -> Drawing:
     notes = [f"Each colour is a tile: {outer:,} elements, one after another in memory."]
     if inner != outer:
         notes = [f"{notes[0][:-1]}; thin lines are around {inner:,} of them."]
-    return _drawn(
-        layout, "tile", label, window, notes, tile_colouring(layout, inner), (outer, inner)
-    )
+    colours = tile_colouring(layout, inner)
+    return _drawn(layout, "tile", label, window, notes, colours, (outer, inner))
 
 
 def draw_strides(layout: Layout, *, label: str = "offset") -> Drawing:
@@ -90,11 +84,8 @@ def strides_in_words(layout: Layout) -> list[str]:
     if 0 in layout.shape:
         return []
     lines = []
-    for d, n in enumerate(layout.shape):
-        at = np.arange(min(n, 4096))
-        line = from_logical(
-            layout, [at if k == d else np.zeros(1, int) for k in range(layout.ndim)]
-        )
+    for d in range(layout.ndim):
+        line = _line(layout, d)
         same = np.diff(line.core) == 0
         steps = np.unique(np.diff(line.offset)[same])
         parts = []
@@ -123,11 +114,7 @@ def _first_tiles(layout: Layout) -> Shape:
         if 0 in layout.shape:
             window.append(layout.shape[d])
             continue
-        at = np.arange(min(layout.shape[d], 4096))
-        line = colours.key(
-            from_logical(layout, [at if k == d else at[:1] for k in range(layout.ndim)])
-        )
-        changes = np.flatnonzero(line[1:] != line[:-1]) + 1
+        changes = np.flatnonzero(np.diff(colours.key(_line(layout, d)))) + 1
         stops = [*changes[:_TILES].tolist(), layout.shape[d]]
         window.append(stops[min(len(stops), _TILES) - 1])
     return tuple(window)
@@ -156,10 +143,9 @@ def _drawn(
     if count > shown:
         notes = [*notes, f"... and {count - shown:,} more panels of the dims before the last two."]
     if window != layout.shape[-2:]:
-        sides = " x ".join(
-            f"{a:,} of {b:,}" for a, b in zip(window, layout.shape[-2:], strict=True)
-        )
-        notes = [*notes, f"Shown: the first {sides} positions."]
+        sides = zip(window, layout.shape[-2:], strict=True)
+        text = " x ".join(f"{shown:,} of {n:,}" for shown, n in sides)
+        notes = [*notes, f"Shown: the first {text} positions."]
     by = color if isinstance(color, str) else f"d{color}"
     return figure(
         f"{tensor_text(layout)}: logical tensor by {by}",
@@ -167,7 +153,7 @@ def _drawn(
         in_words(layout),
         panels,
         legend(colours, seen),
-        [*notes, *striped(panels)],
+        [*notes, *caveats(panels)],
     )
 
 
@@ -204,16 +190,16 @@ def logical_panel(
     boxes = []
     for k, cell in enumerate(cells):
         if cell.size == 1:
-            text, over = label_of(first, (k,), kind), hover(first, (k,))
+            text, over = cell_label(first, (k,), kind), hover(first, (k,))
         else:
             where = f"logical {_box_text(table.leading, cell, layout.ndim)}"
             text, over = cell_texts(cell, colours, where)
             if lined is not None and cell.key != MIXED:
-                text = label_of(first, (k,), kind)
+                text = cell_label(first, (k,), kind)
         boxes.append(Box(cell.rows, cell.columns, fill(colours, cell.key), text, over))
     names = ["", "", *(f"d{d}" for d in range(layout.ndim))][-2:]
     caption = f"[{', '.join(map(str, table.leading))}, :, :]" if table.leading else ""
-    down, across = (Axis(name, str if name else _no_tick) for name in names)
+    down, across = map(dim_axis, names)
     block = None if lined is None else _blocks_of(boxes, first, lined)
     panel = Panel(caption, down, across, tuple(boxes), block)
     return panel, {key for cell in cells for key in cell.found}
@@ -232,25 +218,27 @@ def _blocks_of(
     return lambda box: (known[box][0], known[box][1])
 
 
-def striped(panels: Sequence[Panel]) -> list[str]:
-    """The note on striped cells, if there are any."""
-    mixed = any(box.fill == "mix" for panel in panels for box in panel.boxes)
-    return ["Striped cells hold several; hover to see which."] if mixed else []
-
-
-def _no_tick(edge: int) -> str:
-    return ""
+def caveats(panels: Sequence[Panel]) -> list[str]:
+    """Notes on cells of several things, and on cells that were told from samples, if there are."""
+    boxes = [box for panel in panels for box in panel.boxes]
+    notes = []
+    if any(box.fill == "mix" for box in boxes):
+        notes.append("Striped cells hold several; hover to see which.")
+    if any(box.hover.endswith(_BY_SAMPLES) for box in boxes):
+        notes.append("Cells of many positions are told from samples; hover to see how many.")
+    return notes
 
 
 def cell_texts(cell: Cell, colours: Colouring, where: str) -> tuple[str, str]:
     """Label and hover of a cell of many positions."""
     named = cell.found if len(cell.found) <= _NAMED else (*cell.found[: _NAMED - 1], cell.found[-1])
-    names = ["padding" if k == PADDING else colours.name(k) for k in named]
+    special = {PADDING: "padding", NOTHING: "past the end"}
+    names = [special.get(k) or colours.name(k) for k in named]
     if len(cell.found) > _NAMED:
         names[-1:] = ["...", f"{names[-1]} ({len(cell.found)} in all)"]
-    looked = "" if cell.sampled >= cell.size else f", by {cell.sampled} samples"
+    looked = "" if cell.sampled >= cell.size else f", by {cell.sampled}{_BY_SAMPLES}"
     text = f"{where}, {cell.size:,} positions -> {', '.join(names)}{looked}"
-    return "" if cell.key in (PADDING, MIXED) else colours.label(cell.key), text
+    return "" if cell.key < 0 else colours.label(cell.key), text
 
 
 def _box_text(leading: Shape, cell: Cell, rank: int) -> str:

@@ -105,5 +105,5 @@ _RULES = (
     (".pad-ground", "fill:var(--pad)"),
     (".pad-line", "stroke:var(--hatch);stroke-width:1.3px;fill:none"),
     (".mix-ground", "fill:var(--c7)"),
-    (".mix-line", "stroke:var(--paper);stroke-width:1.6px;fill:none"),
+    (".mix-line", "stroke:var(--paper);stroke-opacity:.4;fill:none"),
 )

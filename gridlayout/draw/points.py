@@ -1,28 +1,20 @@
-"""`Points`: elements of a layout at many positions at once, and what is said and coloured of them.
+"""`Points`: elements of a layout at many positions at once, and what is said of them.
 
 All of it is read off the layout's index map and its inverse, so every layout system is drawn alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.draw.cells import MIXED, PADDING
-from gridlayout.draw.palette import HUES
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout, Shape
-from gridlayout.megengine import FORMATS, FormatLayout
-from gridlayout.sophon.tensors import LocalLayout, SystemLayout
-from gridlayout.tenstorrent.tiles import face_of
-from gridlayout.tenstorrent.tt_metal import TensorLayout
-from gridlayout.xla import COMBINE, XlaLayout
 
 Ints = NDArray[np.int64]
 # A map without a closed inverse is inverted by listing its elements, up to this many.
@@ -155,7 +147,7 @@ def hover(points: Points, k: tuple[int, ...]) -> str:
     return f"logical {logical} -> {place}" if points.valid[k] else f"padding: {place}"
 
 
-def label(points: Points, k: tuple[int, ...], kind: str) -> str:
+def cell_label(points: Points, k: tuple[int, ...], kind: str) -> str:
     """The text in the cell of one of the points; nothing for padding."""
     if kind == "none" or not points.valid[k]:
         return ""
@@ -178,144 +170,3 @@ def as_label(kind: Any) -> str:
     if kind not in LABELS:
         raise LayoutError(f"label {kind!r} is not one of {', '.join(LABELS)}")
     return str(kind)
-
-
-# -- in colours ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Colouring:
-    """What tells cells apart: `key` numbers the points, the rest is of a number.
-
-    fill: its class. name: in legends and on hover. label: in cells.
-    """
-
-    key: Callable[[Points], Ints]
-    fill: Callable[[int], str]
-    name: Callable[[int], str]
-    label: Callable[[int], str]
-
-
-def colouring(layout: Layout, color: Any) -> Colouring:
-    """The colouring by "core", "tile", "offset", or by a logical dim, given by its number.
-
-    `LayoutError` for anything else, and for tiles of a layout that has none.
-    """
-    if color == "core":
-        return by_numbers(lambda p: p.core, "core", layout.core_shape)
-    if color == "tile":
-        block = outer_block(layout)
-        count = -(-prod(layout.local_shape) // block)
-        shape = (*layout.core_shape, *_outer_shape(layout, block))
-        return by_numbers(lambda p: p.core * count + p.offset // block, "tile", shape)
-    if color == "offset":
-        total = max(prod(layout.local_shape), 1)
-        edges = [-(-total * k // HUES) for k in range(HUES + 1)]
-        return Colouring(
-            lambda p: _known(p, np.searchsorted(edges, p.offset, side="right") - 1),
-            lambda k: f"s{k}",
-            lambda k: f"offsets {edges[k]:,}..{edges[k + 1] - 1:,}",
-            lambda k: "",
-        )
-    if isinstance(color, int) and not isinstance(color, bool) and 0 <= color < layout.ndim:
-        return Colouring(
-            lambda p: _known(p, p.logical[color]),
-            lambda k: f"c{k % HUES}",
-            lambda k: f"d{color} = {k}",
-            str,
-        )
-    raise LayoutError(
-        f"color {color!r} is not 'core', 'tile', 'offset', or a logical dim below {layout.ndim}"
-    )
-
-
-def tile_colouring(layout: Layout, inner: int) -> Colouring:
-    """The colouring by tile, with a key for each block of `inner` elements of a tile."""
-    tile, outer = colouring(layout, "tile"), outer_block(layout)
-    total = prod(layout.local_shape)
-    tiles, inners = -(-total // outer), -(-total // inner)
-
-    def of(key: int) -> int:
-        core, block = divmod(key, inners)
-        return core * tiles + block * inner // outer
-
-    return Colouring(
-        lambda p: _known(p, p.core * inners + p.offset // inner),
-        lambda k: tile.fill(of(k)),
-        lambda k: tile.name(of(k)),
-        lambda k: tile.label(of(k)),
-    )
-
-
-def _known(points: Points, keys: Ints) -> Ints:
-    return np.where(points.valid, keys, PADDING)
-
-
-def by_numbers(key: Callable[[Points], Ints], what: str, shape: Shape) -> Colouring:
-    """Colours of the members of a grid such that neighbours differ, also diagonal ones."""
-
-    def hue(k: int) -> int:
-        if prod(shape) <= HUES:
-            return k
-        index = map(int, np.unravel_index(k, shape))
-        return sum(w * i for w, i in zip(_weights(len(shape)), index, strict=True)) % HUES
-
-    def place(k: int) -> str:
-        return tuple_text(np.unravel_index(k, shape)) if shape else ""
-
-    return Colouring(
-        lambda p: _known(p, key(p)),
-        lambda k: f"c{hue(k)}",
-        lambda k: f"{what} {place(k)}".strip(),
-        place,
-    )
-
-
-def _weights(rank: int) -> list[int]:
-    return [(2 * k + 1) % HUES for k in reversed(range(rank))]
-
-
-def fill(colours: Colouring, key: int) -> str:
-    """The class of a key: its fill, or the hatches of padding and of several things."""
-    return {PADDING: "pad", MIXED: "mix"}.get(key) or colours.fill(key)
-
-
-# -- tiles -----------------------------------------------------------------------------------------
-
-
-def blocks(layout: Layout) -> Shape:
-    """The nested blocks of a core's buffer, the outer first, in elements: tiles, faces, lanes.
-
-    >>> from gridlayout import parse, GridLayout
-    >>> blocks(parse("f32[4,8]{1,0:T(2,4)(2,1)}"))
-    (8, 2)
-    >>> blocks(GridLayout((64, 64), tile=(32, 32), face=(16, 16)))
-    (1024, 256)
-    """
-    if isinstance(layout, XlaLayout):
-        return tuple(prod(n for n in tile if n != COMBINE) for tile in layout.tiles)
-    if isinstance(layout, (LocalLayout, SystemLayout)):
-        return (layout.lanes,) if layout.lanes > 1 else ()
-    if isinstance(layout, FormatLayout):
-        return (layout.physical_shape[-1],) if "%" in FORMATS[layout.format][-1] else ()
-    tile, face = (getattr(layout, name, None) for name in ("tile", "face"))
-    if isinstance(layout, TensorLayout) and tile and layout.tile_order != "swizzled":
-        face = face_of(tile)
-    return tuple(prod(sizes) for sizes in (tile, face) if sizes)
-
-
-def outer_block(layout: Layout) -> int:
-    """Elements of the outermost block; `LayoutError` for a layout without blocks."""
-    found = blocks(layout)
-    if not found:
-        raise LayoutError(f"{layout!r} has no tiles, faces or lanes to draw")
-    return found[0]
-
-
-def _outer_shape(layout: Layout, block: int) -> Shape:
-    """The dims that count blocks of a core's buffer; one number where no dims do."""
-    local = layout.local_shape
-    for k in range(len(local) + 1):
-        if prod(local[k:]) == block:
-            return local[:k]
-    return (-(-prod(local) // block),)

@@ -69,6 +69,7 @@ def drawing(title: str, description: str, width: float, height: float, body: str
 def _hatches(name: str) -> str:
     """The patterns of padding and of cells that hold several things, told apart by direction."""
     size = dict.fromkeys(("width", "height"), 7)
+    lines = {"pad": "M-1 1l2 -2M0 7l7 -7M6 8l2 -2", "mix": "M-1 6l2 2M0 0l7 7M6 -1l2 2"}
     patterns = [
         tag(
             "pattern",
@@ -77,7 +78,7 @@ def _hatches(name: str) -> str:
             patternUnits="userSpaceOnUse",
             **size,
         )
-        for kind, d in (("pad", "M-1 1l2 -2M0 7l7 -7M6 8l2 -2"), ("mix", "M0 3.5h7"))
+        for kind, d in lines.items()
     ]
     return tag("defs", "".join(patterns))
 

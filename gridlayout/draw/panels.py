@@ -1,4 +1,4 @@
-"""A figure: tables of cells with their axes, side by side, a title, a legend and notes."""
+"""Panels: tables of cells with their axes; and the figure that they make side by side."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ class Axis:
     name: str
     tick: Callable[[int], str] = str
     steps: tuple[int, ...] = ()
+
+
+def dim_axis(name: str) -> Axis:
+    """The axis of a dim, its ticks the indices; an axis without a name has no ticks."""
+    return Axis(name) if name else Axis(name, lambda edge: "")
 
 
 @dataclass(frozen=True)
