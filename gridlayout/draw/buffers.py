@@ -47,6 +47,7 @@ from gridlayout.sophon.tensors import LocalLayout
 MAX_PANELS = 8
 _COUNTED = 1 << 20  # positions and elements up to which each core's padding is counted
 _WIDTH = 32  # elements of a row, unless the layout says better
+_LANES = 64  # more than that are no lanes but a tile
 _HELD = 4096  # elements of a slot that are looked at
 
 
@@ -148,11 +149,13 @@ def draw_lanes(
 
     `LayoutError` for a layout without lanes (4N, 2N, 2IC, NCHW4, the last tile of T(8,128)(2,1)).
     """
-    found = blocks(layout)
-    if not found:
-        raise LayoutError(f"{layout!r} has no lanes: no elements are laid side by side in words")
-    lanes, total = found[-1], prod(layout.local_shape)
-    wide = min(-(-total // lanes), _WIDTH)
+    found, total = blocks(layout), prod(layout.local_shape)
+    lanes = found[-1] if found else 0
+    if not 1 < lanes <= _LANES:
+        raise LayoutError(
+            f"{layout!r} has no lanes: it lays no 2 to {_LANES} elements side by side as one"
+        )
+    wide = max(min(-(-total // lanes), _WIDTH), 1)
     bands = -(-total // (lanes * wide))
 
     def offset(r: Ints, c: Ints) -> Ints:
