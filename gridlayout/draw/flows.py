@@ -92,48 +92,55 @@ def flow_figure(
 
 
 def _ribbons(source: Side, target: Side, pairs: tuple[Ints, Ints, Ints]) -> Picture:
+    """The bars of both sides, and a ribbon from bar to bar, as thick as it has bytes."""
     before, after, amounts = pairs
-    bars = (-(-source.count // source.group), -(-target.count // target.group))
-    matrix = np.zeros(bars, np.int64)
-    staying = np.zeros(bars, np.int64)
+    sides = (source, target)
+    total, staying = np.zeros((2, *(-(-side.count // side.group) for side in sides)), np.int64)
     cells = (before // source.group, after // target.group)
-    np.add.at(matrix, cells, amounts)
+    np.add.at(total, cells, amounts)
     np.add.at(staying, cells, np.where(before == after, amounts, 0))
-    height = min(max(34 * max(bars), 150), 560)
-    unit = (height - 8 * max(bars)) / max(int(matrix.sum()), 1)
-    tops = [_tops(matrix.sum(axis=1 - side), unit) for side in (0, 1)]
-    starts, ends = (list(side) for side in tops)
+    most = max(total.shape)
+    unit = (min(max(34 * most, 150), 560) - 8 * most) / max(int(total.sum()), 1)
+    sums = [total.sum(axis=1 - side).tolist() for side in (0, 1)]
+    tops = [_tops(found, unit) for found in sums]
+    starts, ends = (list(top) for top in tops)
     paths = []
-    for i, j in np.argwhere(matrix).tolist():
-        for amount, stay in ((staying[i, j], True), (matrix[i, j] - staying[i, j], False)):
-            if not amount:
-                continue
-            thick = int(amount) * unit
-            path = _ribbon(starts[i], ends[j], thick)
-            starts[i], ends[j] = starts[i] + thick, ends[j] + thick
-            what = "stay" if stay else f"from {source.text(i)} to {target.text(j)}"
-            text = f"{int(amount):,} B {what}" + (f" in {source.text(i)}" if stay else "")
-            kind = "stay" if stay else f"c{i % HUES}"
-            paths.append(tag("path", tag("title", escape(text)), class_=kind, d=path))
-    body = [tag("g", "".join(paths), class_="flows")]
-    reach = []
-    for right, side in enumerate((source, target)):
-        x, anchor = (_LONG, "start") if right else (-_BAR, "end")
-        for k, total in enumerate(matrix.sum(axis=1 - right).tolist()):
-            y, high = tops[right][k], max(total * unit, 2)
-            text = f"{side.text(k)}: {total:,} B"
-            reach.append(len(text) * 6.7)
-            fill = "bar" if right else f"c{k % HUES}"
-            hover = tag("title", escape(text))
-            body.append(tag("rect", hover, class_=fill, x=x, y=y, width=_BAR, height=high))
-            at = {"x": x + _BAR + 6 if right else x - 6, "y": y + high / 2 + 4}
-            body.append(tag("text", escape(text), text_anchor=anchor, **at))
-    left = max(reach) + _BAR + 8
-    moved = tag("g", "".join(body), transform=f"translate({left:g} 0)")
-    return Picture(2 * left + _LONG, max(y[-1] for y in tops) + 30, moved)
+    for i, j in np.argwhere(total).tolist():
+        stay, move = int(staying[i, j]), int(total[i, j] - staying[i, j])
+        for amount, kind, what in (
+            (stay, "stay", f"stay in {source.text(i)}"),
+            (move, f"c{i % HUES}", f"from {source.text(i)} to {target.text(j)}"),
+        ):
+            if amount:
+                hover = tag("title", escape(f"{amount:,} B {what}"))
+                path = _ribbon(starts[i], ends[j], amount * unit)
+                paths.append(tag("path", hover, class_=kind, d=path))
+                starts[i], ends[j] = starts[i] + amount * unit, ends[j] + amount * unit
+    texts = [
+        [f"{side.text(k)}: {n:,} B" for k, n in enumerate(found)]
+        for side, found in zip(sides, sums, strict=True)
+    ]
+    left = max(len(text) for text in (*texts[0], *texts[1])) * 6.7 + _BAR + 8
+    bars = "".join(
+        _bar(text, y, max(n * unit, 2), f"c{k % HUES}" if side == 0 else "bar", side)
+        for side in (0, 1)
+        for k, (text, y, n) in enumerate(zip(texts[side], tops[side], sums[side], strict=True))
+    )
+    body = tag("g", "".join(paths), class_="flows") + bars
+    height = max(top[-1] for top in tops) + 30
+    return Picture(2 * left + _LONG, height, tag("g", body, transform=f"translate({left:g} 0)"))
 
 
-def _tops(totals: Sequence[int] | Ints, unit: float) -> list[float]:
+def _bar(text: str, y: float, height: float, fill: str, side: int) -> str:
+    """A bar and its text, left of the ribbons (side 0) or right of them."""
+    x, beside, anchor = (_LONG, _LONG + _BAR + 6, "start") if side else (-_BAR, -_BAR - 6, "end")
+    hover = tag("title", escape(text))
+    return tag("rect", hover, class_=fill, x=x, y=y, width=_BAR, height=height) + tag(
+        "text", escape(text), x=beside, y=y + height / 2 + 4, text_anchor=anchor
+    )
+
+
+def _tops(totals: Sequence[int], unit: float) -> list[float]:
     """Where each bar begins, one below another; a bar without bytes keeps room for its text."""
     tops, y = [], 4.0
     for total in totals:
