@@ -632,6 +632,12 @@ def flow_bytes(drawing):
     return found
 
 
+def staying_bytes(svg):
+    """Bytes of the ribbons that are drawn as staying."""
+    ribbons = [p for p in ET.fromstring(svg).iter(f"{SVG}path") if p.get("class") == "stay"]
+    return sum(int(p[0].text.split(" B stay in ")[0].replace(",", "")) for p in ribbons)
+
+
 def test_flows_are_the_bytes_that_two_cores_share():
     a = gl.GridLayout((11, 9), "float32", grid=(3, 2), tile=(2, 2))
     b = gl.GridLayout((11, 9), "float32", grid=(2, 2), linear="(d0, d1) -> (d1, d0)")
@@ -640,10 +646,13 @@ def test_flows_are_the_bytes_that_two_cores_share():
         ends = tuple(f"core {x.locate(index).core}" for x in (a, b))
         known[ends] = known.get(ends, 0) + 4
     assert flow_bytes(a.draw("flows", to=b)) == known
+    stays = sum(n for (source, target), n in known.items() if source == target)
+    assert staying_bytes(a.draw("flows", to=b).svg) == stays > 0
     plan = gl.relayout_plan(a, b, gl.DeviceGrid((2, 4)))
     drawn = flow_bytes(type("D", (), {"svg": plan._repr_html_()}))
     pairs = {(f"device {i}", f"device {j}"): n for (i, j), n in np.ndenumerate(plan.bytes) if n}
     assert drawn == pairs
+    assert staying_bytes(plan._repr_html_()) == plan.stays
 
 
 def test_flows_between_many_cores_are_drawn_in_groups():
