@@ -27,9 +27,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     demo = commands.add_parser("demo", help="train a classifier on a virtual 4x4 core grid")
     demo.add_argument("--steps", type=int, default=200, help="training steps (default: 200)")
     _add_explain(commands.add_parser("explain", help="what the layouts in a compiler dump cost"))
+    gallery = commands.add_parser("gallery", help="write a page of the documents' figures")
+    gallery.add_argument("path", help="the HTML file to write")
     options = parser.parse_args(argv)
     if options.command == "explain":
         return _explain(options)
+    if options.command == "gallery":
+        return _gallery(options.path)
     if options.steps < 1:
         parser.error(f"--steps {options.steps}: at least one step is needed")
     try:
@@ -110,6 +114,17 @@ def _progress(source: str) -> Callable[[int], None] | None:
             print(f"\rread {done >> 20}{of} MiB{end}", end="", file=sys.stderr, flush=True)
 
     return add
+
+
+def _gallery(path: str) -> int:
+    from gridlayout.draw.gallery import write_gallery
+
+    try:
+        print(f"{write_gallery(path)} figures are in {path}")
+    except OSError as error:
+        print(f"python -m gridlayout gallery: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ from gridlayout.steps import Scatter, Step, Walk, walk_back
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
+    from gridlayout.draw.svg import Drawing
+
 Shape = tuple[int, ...]
 Box = tuple[slice, ...]
 # XLA counts elements in int64, and NumPy arrays have at most 64 dims.
@@ -303,6 +305,27 @@ class Layout:
         from gridlayout.padding import padding_per_core
 
         return padding_per_core(self)
+
+    # -- drawings (gridlayout.draw) ------------------------------------------------------------
+
+    def draw(self, view: str = "logical", **options: Any) -> Drawing:
+        """A drawing of the layout, as SVG: `.svg`, `.save(path)`; notebooks show it.
+
+        view: "logical" (the tensor by core), "tiles", "strides", "physical" and "memory" (what lies
+        in each core, in space or by address), "lanes", "slots", "fold" (device=, a `gl.DeviceGrid`)
+        or "flows" (to=, another layout). options: those of the view, in `gridlayout.draw.views`.
+        `LayoutError` for another view or option, and for a view that the layout can't have.
+
+        >>> from gridlayout import GridLayout
+        >>> GridLayout((53, 63), grid=(3, 2)).draw().title
+        'float32[53, 63]: logical tensor by core'
+        """
+        from gridlayout.draw.views import draw_layout
+
+        return draw_layout(self, view, **options)
+
+    def _repr_html_(self) -> str:
+        return self.draw().svg
 
 
 def as_shape(shape: Any, what: str) -> Shape:

@@ -89,6 +89,9 @@ class GridArray:
         mesh = "x".join(map(str, self.device.shape))
         return f"GridArray({self.dtype.name}[{dims}], grid {grid}{tiles}, on {mesh} devices)"
 
+    def _repr_html_(self) -> str:
+        return self.layout.draw("fold", device=self.device).svg
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a 0-d GridArray")

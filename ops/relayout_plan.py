@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout import dtypes
+from gridlayout.draw.flows import draw_device_flows
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
 from gridlayout.ops.exchange import Exchange, exchange_bytes, find_exchange
@@ -66,6 +67,9 @@ class RelayoutPlan:
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return draw_device_flows(self.source, self.target, self.bytes).svg
 
 
 def _program_lines(exchange: Exchange | None) -> list[str]:

@@ -1,0 +1,372 @@
+"""The physical memory of each core, drawn: its shard in tiles, its buffer, its slots and lanes.
+
+A *fold* says which element of the buffer stands at which row and column; everything else is the
+same for all these views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import prod
+from operator import mul
+from typing import Any
+
+import numpy as np
+
+from gridlayout.draw.cells import NOTHING, find_cells
+from gridlayout.draw.colourings import Colouring, colouring, fill
+from gridlayout.draw.logical import (
+    BUDGET,
+    caveats,
+    cell_texts,
+    in_words,
+    legend,
+    short,
+    tensor_text,
+)
+from gridlayout.draw.panels import Axis, Box, Panel, figure
+from gridlayout.draw.points import (
+    Ints,
+    Points,
+    as_label,
+    at,
+    cell_label,
+    core_text,
+    from_physical,
+    hover,
+)
+from gridlayout.draw.svg import Drawing
+from gridlayout.draw.tiling import blocks
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout, Shape, as_shape
+from gridlayout.padding import parts
+from gridlayout.sophon.tensors import LocalLayout
+
+MAX_PANELS = 8
+_COUNTED = 1 << 20  # positions and elements up to which each core's padding is counted
+_WIDTH = 32  # elements of a row, unless the layout says better
+_LANES = 64  # more than that are no lanes but a tile
+_HELD = 4096  # elements of a slot that are looked at
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """A buffer as a table. offset: of the element at a row and a column; -1 where there is none."""
+
+    rows: int
+    columns: int
+    offset: Callable[[Ints, Ints], Ints]
+    row_axis: Axis
+    column_axis: Axis
+
+
+def draw_physical(
+    layout: Layout, *, color: Any = "core", label: str = "index", cores: Any = None
+) -> Drawing:
+    """Each core's shard as it lies in space: tiles side by side, padding hatched.
+
+    color, label: as in the view "logical"; labels say which element lies there. cores: the cores
+    to draw, by their coordinates; by default the first few and the last.
+    """
+    local = layout.local_shape
+    if len(local) < 2:
+        return draw_memory(layout, color=color, label=label, cores=cores)
+    last = next(p for p in parts(layout) if len(layout.physical_shape) - 1 in p.physical)
+    across = [k for k in range(len(local)) if k + layout.core_rank in last.physical]
+    down = [k for k in range(len(local)) if k not in across]
+    if not down:
+        across, down = [len(local) - 1], list(range(len(local) - 1))
+    fold = _in_space(local, down, across)
+    return _drawn(layout, fold, "physical memory", color, label, cores, [])
+
+
+def _in_space(local: Shape, down: list[int], across: list[int]) -> Fold:
+    strides = [prod(local[k + 1 :]) for k in range(len(local))]
+
+    def part(dims: list[int], at: Ints) -> Ints:
+        total = np.zeros_like(at)
+        for k in reversed(dims):
+            at, i = np.divmod(at, max(local[k], 1))
+            total = total + i * strides[k]
+        return total
+
+    def steps(dims: list[int]) -> tuple[int, ...]:
+        sizes = [local[k] for k in reversed(dims)]
+        return tuple(sorted({n for n in accumulate(sizes, mul) if n > 1}, reverse=True)[1:])
+
+    return Fold(
+        prod(local[k] for k in down),
+        prod(local[k] for k in across),
+        lambda r, c: part(down, r) + part(across, c),
+        Axis("rows", steps=steps(down)),
+        Axis("columns", steps=steps(across)),
+    )
+
+
+def draw_memory(
+    layout: Layout,
+    *,
+    color: Any = "core",
+    label: str = "index",
+    width: int | None = None,
+    rows: int | None = None,
+    cores: Any = None,
+) -> Drawing:
+    """Each core's buffer, element after element, `width` elements a row; padding hatched.
+
+    rows: how many rows to draw, by default all of them. color, label, cores: as in the view
+    "physical".
+    """
+    total = prod(layout.local_shape)
+    width = _default_width(layout.local_shape) if width is None else _at_least_one(width, "width")
+    all_rows = -(-total // width)
+    shown = all_rows if rows is None else min(_at_least_one(rows, "rows"), all_rows)
+
+    def offset(r: Ints, c: Ints) -> Ints:
+        found = r * width + c
+        return np.where(found < total, found, -1)
+
+    steps = tuple(n for n in blocks(layout) if n < width and width % n == 0)
+    fold = Fold(
+        shown,
+        min(width, total),
+        offset,
+        Axis("offset", lambda r: f"{r * width:,}", ()),
+        Axis("+", steps=steps),
+    )
+    notes = []
+    if shown < all_rows:
+        notes.append(f"... and {all_rows - shown:,} more rows of {width} elements.")
+    return _drawn(layout, fold, "memory, in order of addresses", color, label, cores, notes)
+
+
+def draw_lanes(
+    layout: Layout, *, color: Any = "core", label: str = "index", cores: Any = None
+) -> Drawing:
+    """Elements that share a word as lanes, one above another; words from left to right.
+
+    `LayoutError` for a layout without lanes (4N, 2N, 2IC, NCHW4, the last tile of T(8,128)(2,1)).
+    """
+    found, total = blocks(layout), prod(layout.local_shape)
+    lanes = found[-1] if found else 0
+    if not 1 < lanes <= _LANES:
+        raise LayoutError(
+            f"{layout!r} has no lanes: it lays no 2 to {_LANES} elements side by side as one"
+        )
+    wide = max(min(-(-total // lanes), _WIDTH), 1)
+    bands = -(-total // (lanes * wide))
+
+    def offset(r: Ints, c: Ints) -> Ints:
+        band, lane = np.divmod(r, lanes)
+        at = (band * wide + c) * lanes + lane
+        return np.where(at < total, at, -1)
+
+    fold = Fold(
+        bands * lanes,
+        wide,
+        offset,
+        Axis("lane", lambda r: str(r % lanes), (lanes,)),
+        Axis("word"),
+    )
+    return _drawn(layout, fold, f"{lanes} lanes", color, label, cores, [])
+
+
+def draw_slots(layout: Layout, *, slot: int | None = None, color: Any = None) -> Drawing:
+    """What each slot of each core's buffer holds: a column a core, a row a slot.
+
+    slot: elements of one; by default a tile, or the channel of a tensor in an NPU's local memory.
+    color: as in the view "logical", by default the channel, or the core where there is none.
+    `LayoutError` where a slot has no default.
+    """
+    size = _default_slot(layout) if slot is None else _at_least_one(slot, "slot")
+    slots = -(-prod(layout.local_shape) // size)
+    if color is None:
+        color = 1 if isinstance(layout, LocalLayout) and layout.ndim == 4 else "core"
+    colours = colouring(layout, color)
+
+    def points(r: Ints, c: Ints) -> Points:
+        return _in_cores(layout, c, r * size)
+
+    cells = find_cells(slots, layout.num_cores, lambda r, c: colours.key(points(r, c)), BUDGET)
+    boxes = []
+    for cell in cells:
+        core = core_text(layout, cell.columns[0])
+        shown = cell.key
+        if cell.size == 1:
+            held = _held(layout, cell.columns[0], cell.rows[0], size)
+            text, over = _slot_texts(held, size)
+            over = f"core {core}, slot {cell.rows[0]}: {over}"
+            # The first element of a slot may be padding, and another one not.
+            shown = int(colours.key(held)[held.valid.argmax()])
+        else:
+            low, high = cell.rows
+            where = f"from core {core}, first elements of slots {low}:{high}"
+            text, over = cell_texts(cell, colours, where)
+        boxes.append(Box(cell.rows, cell.columns, fill(colours, shown), text, over))
+
+    def core_tick(k: int) -> str:
+        inside = k < layout.num_cores and layout.core_rank
+        return ",".join(map(str, np.unravel_index(k, layout.core_shape))) if inside else ""
+
+    columns = Axis("core", core_tick)
+    panel = Panel("", Axis("slot"), columns, tuple(boxes))
+    note = f"Elements in a slot: {size:,}. Cells name the logical index that these share."
+    return figure(
+        f"{tensor_text(layout)}: slots of the cores",
+        short(repr(layout)),
+        in_words(layout),
+        [panel],
+        legend(colours, {k for cell in cells for k in cell.found}),
+        [note, *caveats([panel])],
+    )
+
+
+def _held(layout: Layout, core: int, slot: int, size: int) -> Points:
+    """The elements of a slot, or samples of them."""
+    start, end = slot * size, min((slot + 1) * size, prod(layout.local_shape))
+    inside = np.unique(np.linspace(start, end - 1, min(end - start, _HELD)).astype(np.int64))
+    return _in_cores(layout, np.array(core), inside.clip(start, end - 1))
+
+
+def _slot_texts(points: Points, size: int) -> tuple[str, str]:
+    """Label and hover of a slot: the range of each logical dim in it."""
+    if not points.valid.any():
+        return "", "padding"
+    sides = []
+    for d, i in enumerate(points.logical):
+        low, high = int(i[points.valid].min()), int(i[points.valid].max())
+        whole = (low, high) == (0, points.layout.shape[d] - 1) and high > 0
+        sides.append("*" if whole else str(low) if low == high else f"{low}:{high + 1}")
+    while len(sides) > 2 and sides[-1] == "*":
+        sides.pop()
+    held = "elements" if size <= _HELD else f"of {points.valid.size} samples"
+    text = ",".join(sides)
+    return text, f"logical [{text}], {int(points.valid.sum()):,} {held}"
+
+
+# -- shared ----------------------------------------------------------------------------------------
+
+
+def _in_cores(layout: Layout, core: Ints, offset: Ints) -> Points:
+    """What lies at offsets in the buffers of cores, which are given by number."""
+    shape = np.broadcast_shapes(core.shape, offset.shape)
+    inside = np.unravel_index(offset, layout.local_shape) if layout.local_shape else ()
+    cores = np.unravel_index(core, layout.core_shape) if layout.core_rank else ()
+    return from_physical(layout, [np.asarray(i) for i in (*cores, *inside)], shape)
+
+
+def _drawn(
+    layout: Layout, fold: Fold, what: str, color: Any, kind: str, cores: Any, notes: list[str]
+) -> Drawing:
+    as_label(kind)
+    if color == "core" and layout.num_cores <= 1 and blocks(layout):
+        color = "tile"
+    colours, numbers = colouring(layout, color), _chosen(layout, cores)
+    counts = None
+    if max(prod(layout.physical_shape), layout.size) <= _COUNTED:
+        counts = layout.padding_per_core().reshape(-1)
+    panels, seen = [], set()
+    for core in numbers:
+        panel, keys = _panel(layout, fold, core, colours, kind, BUDGET // len(numbers))
+        caption = f"core {core_text(layout, core)}" if layout.core_rank else "buffer"
+        if counts is not None:
+            caption += f": {int(counts[core]):,} of {prod(layout.local_shape):,} are padding"
+        panels.append(Panel(caption, panel.rows, panel.columns, panel.boxes))
+        seen |= keys
+    notes = list(notes)
+    if len(numbers) < layout.num_cores:
+        notes.append(f"{len(numbers)} of {layout.num_cores:,} cores are shown.")
+    title = f"{tensor_text(layout)}: {what}"
+    return figure(
+        title,
+        short(repr(layout)),
+        in_words(layout),
+        panels,
+        legend(colours, seen),
+        [*notes, *caveats(panels)],
+    )
+
+
+def _panel(
+    layout: Layout, fold: Fold, core: int, colours: Colouring, kind: str, budget: int
+) -> tuple[Panel, set[int]]:
+    def points(r: Ints, c: Ints) -> Points:
+        return _in_cores(layout, np.array(core), fold.offset(r, c).clip(0))
+
+    def key(r: Ints, c: Ints) -> Ints:
+        return np.where(fold.offset(r, c) < 0, NOTHING, colours.key(points(r, c)))
+
+    cells = find_cells(fold.rows, fold.columns, key, budget)
+    cells = [cell for cell in cells if cell.key != NOTHING]
+    rows, columns = (
+        np.array(spans, int).reshape(-1, 2)
+        for spans in ([c.rows for c in cells], [c.columns for c in cells])
+    )
+    first, last = (points(rows[:, 0], columns[:, 0]), points(rows[:, 1] - 1, columns[:, 1] - 1))
+    boxes = []
+    for k, cell in enumerate(cells):
+        if cell.size == 1:
+            text, over = cell_label(first, (k,), kind), hover(first, (k,))
+        else:
+            (r0, r1), (c0, c1) = cell.rows, cell.columns
+            held = " ... ".join(str(at(p, (k,))[0]) for p in (first, last))
+            where = f"rows {r0:,}:{r1:,}, columns {c0:,}:{c1:,}"
+            where += f", logical {held}" if cell.key >= 0 else ""
+            _, over = cell_texts(cell, colours, where)
+            text = held if cell.key >= 0 else ""
+        boxes.append(Box(cell.rows, cell.columns, fill(colours, cell.key), text, over))
+    panel = Panel("", fold.row_axis, fold.column_axis, tuple(boxes))
+    return panel, {found for cell in cells for found in cell.found}
+
+
+def _chosen(layout: Layout, cores: Any) -> list[int]:
+    """The numbers of the cores to draw."""
+    total = layout.num_cores
+    if cores is None:
+        return [*range(min(total, MAX_PANELS - 1)), *([total - 1] if total >= MAX_PANELS else [])]
+    chosen = []
+    for core in _sequence(cores):
+        index = as_shape(core, "core")
+        if len(index) != layout.core_rank or any(
+            i >= n for i, n in zip(index, layout.core_shape, strict=True)
+        ):
+            raise LayoutError(f"core {index} is outside the grid {layout.core_shape}")
+        chosen.append(int(np.ravel_multi_index(index, layout.core_shape)) if index else 0)
+    if not 1 <= len(chosen) <= 64:
+        raise LayoutError(f"cores names {len(chosen)} cores; 1 to 64 can be drawn")
+    return chosen
+
+
+def _sequence(value: Any) -> Sequence[Any]:
+    try:
+        return tuple(value)
+    except TypeError:
+        raise LayoutError(f"cores {value!r} must be a sequence of core coordinates") from None
+
+
+def _at_least_one(value: Any, what: str) -> int:
+    (number,) = as_shape((value,), what)
+    if number < 1:
+        raise LayoutError(f"{what} {number} must be >= 1")
+    return number
+
+
+def _default_width(local: Shape) -> int:
+    """Elements of a row: as many whole trailing dims as fit, at most twice `_WIDTH`."""
+    width = 1
+    for n in reversed(local):
+        if width * n > 2 * _WIDTH:
+            return width if width > 4 else _WIDTH
+        width *= max(n, 1)
+    return width if len(local) > 1 or width <= _WIDTH else _WIDTH
+
+
+def _default_slot(layout: Layout) -> int:
+    if isinstance(layout, LocalLayout) and layout.strides[1]:
+        return layout.strides[1] * layout.lanes
+    found = blocks(layout)
+    if not found:
+        raise LayoutError(f"{layout!r} has no slots of its own: give slot=, in elements")
+    return found[0]

@@ -1,0 +1,158 @@
+"""A relayout, drawn: ribbons from the cores that hold bytes to the cores that need them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout import dtypes
+from gridlayout.draw.logical import in_words, short, tensor_text
+from gridlayout.draw.palette import HUES
+from gridlayout.draw.panels import Picture, figure
+from gridlayout.draw.points import core_text, number
+from gridlayout.draw.svg import Drawing, escape, tag
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout
+from gridlayout.traffic import traffic
+
+Ints = NDArray[np.int64]
+MAX_NODES = 16  # bars on a side; more are drawn in groups
+_LONG, _BAR = 430, 14  # pixels of a ribbon and of the bars at its ends
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The bars of one side: how many members there are, and what one is called."""
+
+    count: int
+    name: Callable[[int], str]
+
+    @property
+    def group(self) -> int:
+        """Members in a bar."""
+        return -(-self.count // MAX_NODES)
+
+    def text(self, bar: int) -> str:
+        """What stands beside a bar."""
+        first, last = bar * self.group, min((bar + 1) * self.group, self.count) - 1
+        return self.name(first) if first == last else f"{self.name(first)} ... {self.name(last)}"
+
+
+def draw_flows(layout: Layout, *, to: Layout | None = None) -> Drawing:
+    """What a relayout moves, core by core: how many bytes each holds that another needs.
+
+    to: the layout to move to, of the same shape. `LayoutError` without one.
+    """
+    if not isinstance(to, Layout) or to.shape != layout.shape:
+        raise LayoutError(f"view 'flows' needs to=, a layout of the shape {layout.shape}")
+    found = traffic(layout, to)
+    before, after = (
+        number(list(found.before.T), layout.core_shape),
+        number(list(found.after.T), to.core_shape),
+    )
+    sides = [Side(x.num_cores, lambda k, x=x: f"core {core_text(x, k)}") for x in (layout, to)]  # type: ignore[misc]
+    amounts = found.counts * dtypes.bits(layout.dtype) // 8
+    shape = amounts.shape
+    pairs = (np.broadcast_to(before, shape), np.broadcast_to(after, shape), amounts)
+    return flow_figure(layout, to, sides[0], sides[1], pairs)
+
+
+def draw_device_flows(layout: Layout, to: Layout, amounts: Ints) -> Drawing:
+    """What a relayout moves between devices, numbered as in the matrix `amounts` of bytes.
+
+    >>> from gridlayout import GridLayout
+    >>> a, b = (GridLayout((4,), grid=(n,)) for n in (2, 1))
+    >>> print(draw_device_flows(a, b, np.array([[8, 0], [8, 0]])).description[-37:])
+    8 B change place, 8 B stay in theirs.
+    """
+    before, after = np.nonzero(amounts)
+    side = Side(len(amounts), lambda k: f"device {k}")
+    return flow_figure(layout, to, side, side, (before, after, amounts[before, after]))
+
+
+def flow_figure(
+    layout: Layout, to: Layout, source: Side, target: Side, pairs: tuple[Ints, Ints, Ints]
+) -> Drawing:
+    """The drawing of (from, to, bytes), between members of two sides given by number."""
+    before, after, amounts = pairs
+    stays = int(amounts[before == after].sum())
+    moved = int(amounts.sum()) - stays
+    words = f"{moved:,} B change place, {stays:,} B stay in theirs."
+    return figure(
+        f"{tensor_text(layout)}: {moved:,} B move, {stays:,} B stay",
+        short(f"{layout!r}  →  {to!r}"),
+        f"{in_words(layout)} It moves to {short(repr(to))}: {words}",
+        [_ribbons(source, target, pairs)] if len(amounts) else [],
+        [("stay", "stays where it is")] if stays else [],
+        [] if len(amounts) else ["There are no elements to move."],
+    )
+
+
+def _ribbons(source: Side, target: Side, pairs: tuple[Ints, Ints, Ints]) -> Picture:
+    """The bars of both sides, and a ribbon from bar to bar, as thick as it has bytes."""
+    before, after, amounts = pairs
+    sides = (source, target)
+    total, staying = np.zeros((2, *(-(-side.count // side.group) for side in sides)), np.int64)
+    cells = (before // source.group, after // target.group)
+    np.add.at(total, cells, amounts)
+    np.add.at(staying, cells, np.where(before == after, amounts, 0))
+    most = max(total.shape)
+    unit = (min(max(34 * most, 150), 560) - 8 * most) / max(int(total.sum()), 1)
+    sums = [total.sum(axis=1 - side).tolist() for side in (0, 1)]
+    tops = [_tops(found, unit) for found in sums]
+    starts, ends = (list(top) for top in tops)
+    paths = []
+    for i, j in np.argwhere(total).tolist():
+        stay, move = int(staying[i, j]), int(total[i, j] - staying[i, j])
+        for amount, kind, what in (
+            (stay, "stay", f"stay in {source.text(i)}"),
+            (move, f"c{i % HUES}", f"from {source.text(i)} to {target.text(j)}"),
+        ):
+            if amount:
+                hover = tag("title", escape(f"{amount:,} B {what}"))
+                path = _ribbon(starts[i], ends[j], amount * unit)
+                paths.append(tag("path", hover, class_=kind, d=path))
+                starts[i], ends[j] = starts[i] + amount * unit, ends[j] + amount * unit
+    texts = [
+        [f"{side.text(k)}: {n:,} B" for k, n in enumerate(found)]
+        for side, found in zip(sides, sums, strict=True)
+    ]
+    left = max(len(text) for text in (*texts[0], *texts[1])) * 6.7 + _BAR + 8
+    bars = "".join(
+        _bar(text, y, max(n * unit, 2), f"c{k % HUES}" if side == 0 else "bar", side)
+        for side in (0, 1)
+        for k, (text, y, n) in enumerate(zip(texts[side], tops[side], sums[side], strict=True))
+    )
+    body = tag("g", "".join(paths), class_="flows") + bars
+    height = max(top[-1] for top in tops) + 30
+    return Picture(2 * left + _LONG, height, tag("g", body, transform=f"translate({left:g} 0)"))
+
+
+def _bar(text: str, y: float, height: float, fill: str, side: int) -> str:
+    """A bar and its text, left of the ribbons (side 0) or right of them."""
+    x, beside, anchor = (_LONG, _LONG + _BAR + 6, "start") if side else (-_BAR, -_BAR - 6, "end")
+    hover = tag("title", escape(text))
+    return tag("rect", hover, class_=fill, x=x, y=y, width=_BAR, height=height) + tag(
+        "text", escape(text), x=beside, y=y + height / 2 + 4, text_anchor=anchor
+    )
+
+
+def _tops(totals: Sequence[int], unit: float) -> list[float]:
+    """Where each bar begins, one below another; a bar without bytes keeps room for its text."""
+    tops, y = [], 4.0
+    for total in totals:
+        tops.append(y)
+        y += max(int(total) * unit + 8, 14)
+    return tops
+
+
+def _ribbon(y0: float, y1: float, thick: float) -> str:
+    """A curved band from the left bars to the right ones."""
+    middle = _LONG / 2
+    there = f"M0 {y0:.1f}C{middle:g} {y0:.1f} {middle:g} {y1:.1f} {_LONG} {y1:.1f}"
+    y0, y1 = y0 + thick, y1 + thick
+    back = f"V{y1:.1f}C{middle:g} {y1:.1f} {middle:g} {y0:.1f} 0 {y0:.1f}z"
+    return there + back

@@ -1,0 +1,263 @@
+"""The gallery: the documents' figures, drawn from real layouts, on one page of HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+
+from gridlayout import megengine, mli, sophon
+from gridlayout.draw.svg import Drawing, escape, tag
+from gridlayout.grid_layout import GridLayout
+from gridlayout.text import parse
+
+# The chip of the document's figures: 4 NPUs, blocks of 4 bytes.
+TOY = sophon.Chip(npus=4, npu_bytes=1024, alignment=128)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A figure: the document and the section, its name there, what to see, the drawing."""
+
+    document: str
+    section: str
+    name: str
+    caption: str
+    drawing: Drawing
+
+
+def entries() -> Iterator[Entry]:
+    """Every figure of the gallery, document by document.
+
+    >>> len({entry.name for entry in entries()}) == len(list(entries()))
+    True
+    """
+    yield from _tiled()
+    yield from _scattered()
+    yield from _strided()
+    yield from _layouts()
+    yield from _matrices()
+    yield from _storage_modes()
+    yield from _formats()
+    yield from _mli()
+    yield from _document_model()
+
+
+def _tiled() -> Iterator[Entry]:
+    figure = partial(Entry, "XLA: tiled layout (seed 002)")
+    first = parse("f32[3,5]{1,0:T(2,2)}")
+    yield figure(
+        "Tiled layout, figure 1",
+        "figure1",
+        "F32[3,5] in 2x2 tiles. The numbers are positions in memory; element (2, 3) is at 17.",
+        first.draw("tiles"),
+    )
+    yield figure(
+        "Tiled layout, figure 1",
+        "figure1_memory",
+        "The same, in memory: tiles stay whole, so positions past the array's bounds are padding.",
+        first.draw("memory"),
+    )
+    yield figure(
+        "Repeated tiling, figure 2",
+        "figure2",
+        "4x8 in tiles of 2x4, and those in tiles of 2x1: the two 16-bit values of a 32-bit word.",
+        parse("bf16[4,8]{1,0:T(2,4)(2,1)}").draw("tiles"),
+    )
+
+
+def _scattered() -> Iterator[Entry]:
+    section = "Scatter Features to Different NPUs"
+    for k, (channels, npu) in enumerate([(3, 0), (3, 1), (6, 0), (6, 3)]):
+        layout = sophon.local(
+            (2, channels, 4, 8), "float32", "compact", start=npu * TOY.npu_bytes, chip=TOY
+        )
+        yield Entry(
+            _SOPHON,
+            section,
+            f"scatter_{k}",
+            f"The features (n, c) of C = {channels} channels that start at NPU {npu}: "
+            f"ceil(({npu} + {channels}) / 4) = {layout.channels_per_npu} per NPU.",
+            layout.draw("slots"),
+        )
+
+
+_SOPHON = "Sophon: tensors in local memory (seed 000)"
+
+
+def _strided() -> Iterator[Entry]:
+    figure = partial(Entry, _SOPHON, "Strides in Local Memory")
+    first = sophon.local((2, 5, 3, 4), "float32", strides=(120, 56, 16, 2), chip=TOY)
+    yield figure(
+        "stride_local_0",
+        "N stride 120, C stride 56, H stride 16, W stride 2, from NPU 0; coloured by channel.",
+        first.draw("memory", color=1, width=16, label="number"),
+    )
+    second = sophon.local((2, 3, 1, 10), "float32", strides=(120, 0, 0, 2), start=1024, chip=TOY)
+    yield figure(
+        "stride_local_1",
+        "N stride 120, W stride 2, from NPU 1; H and C stride make no sense here.",
+        second.draw("memory", color=1, width=20, label="number"),
+    )
+
+
+def _layouts() -> Iterator[Entry]:
+    sections = {"aligned": "128-Byte Aligned Layout", "compact": "Compact Layout"}
+    for name, section in sections.items():
+        for npu in (0, 2):
+            layout = sophon.local(
+                (2, 3, 4, 5), "float32", name, start=npu * TOY.npu_bytes, chip=TOY
+            )
+            yield Entry(
+                _SOPHON,
+                section,
+                f"{name}_{npu}",
+                f"(2, 3, 4, 5) from NPU {npu}, a feature a row; coloured by channel.",
+                layout.draw("memory", color=1, width=layout.strides[1], label="number"),
+            )
+
+
+def _matrices() -> Iterator[Entry]:
+    for width in (40, 20, 10, 8, 15, 6):
+        layout = sophon.matrix(2, 40, width, "float32", chip=TOY)
+        yield Entry(
+            _SOPHON,
+            "Matrix Layout",
+            f"matrix_w_{width}",
+            f"2 x 40, W = {width}: {layout.view_shape[1]} channels, coloured by row; "
+            f"{layout.bytes_per_core:,} B of each NPU.",
+            layout.draw("memory", color=0, width=32, label="number"),
+        )
+
+
+def _storage_modes() -> Iterator[Entry]:
+    yield Entry(
+        _SOPHON,
+        "Storage Modes, 4N-mode",
+        "aligned_4N",
+        "(6, 5, 4, 5) of int8: n to n + 3 share a word. n = 6 and 7 are dummies, so two lanes of "
+        "the second group are empty. NPUs 0 and 1 of 4.",
+        sophon.local((6, 5, 4, 5), "int8", storage="4N", chip=TOY).draw(
+            "lanes", color=0, label="number", cores=[(0,), (1,)]
+        ),
+    )
+    yield Entry(
+        _SOPHON,
+        "Storage Modes, 2N-mode",
+        "aligned_2N",
+        "(3, 5, 4, 5) of int16: n and n + 1 share a word. n = 3 is a dummy.",
+        sophon.local((3, 5, 4, 5), "int16", storage="2N", chip=TOY).draw(
+            "lanes", color=0, label="number"
+        ),
+    )
+
+
+def _formats() -> Iterator[Entry]:
+    shape = (2, 64, 3, 3)
+    # Elements of a row: those that lie together, as the document's figures group them.
+    widths = {"NCHW": 9, "NHWC": 64, "NCHW4": 36, "NCHW32": 32, "NCHW64": 64, "CHWN4": 8}
+    for name, width in widths.items():
+        section = {"NCHW": "NCHW and NHWC", "NHWC": "NCHW and NHWC", "CHWN4": "CHWN4"}
+        yield Entry(
+            "MegEngine: formats (seed 001)",
+            section.get(name, "NCHWX"),
+            f"format_{name}",
+            f"{name} of a (2, 64, 3, 3) tensor, whose elements are numbered in order of NCHW; "
+            "coloured by channel.",
+            megengine.format(shape, name, "int8").draw(
+                "memory", color=1, width=width, rows=6, label="number"
+            ),
+        )
+
+
+def _mli() -> Iterator[Entry]:
+    figure = partial(Entry, "embARC MLI: data layouts (seed 003)")
+    section = "Changing the Data Layout of Three-Dimensional Tensors"
+    yield figure(
+        section,
+        "HWC",
+        "in(32, 16, 3), HWC: the channels of a pixel lie side by side. Coloured by channel.",
+        mli.tensor((32, 16, 3), "HWC", "int8").draw("memory", color=2, width=12, rows=8),
+    )
+    yield figure(
+        section,
+        "CHW",
+        "The same tensor as CHW: a channel is a whole image. Coloured by channel.",
+        mli.tensor((3, 4, 16), "CHW", "int8").draw("memory", color=0, width=16),
+    )
+    yield figure(
+        "MLI Data layout (HWCN)",
+        "HWCN",
+        "weights(4, 3, 2, 1): 1 filter of 4 rows, 3 columns and 2 channels, with its strides.",
+        mli.tensor((4, 3, 2, 1), "HWCN", "int8").draw("strides"),
+    )
+
+
+def _document_model() -> Iterator[Entry]:
+    figure = partial(Entry, "Tenstorrent: tensor layout (seed 004)")
+    layout = GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
+    yield figure(
+        "Grid Shape",
+        "grid",
+        "A tensor that its grid does not divide: rows 18, 18, 17 and columns 32, 31.",
+        layout.draw(),
+    )
+    yield figure(
+        "Tiled layouts",
+        "padding",
+        "Each core's shard in whole 32x32 tiles; what is left of a tile is padding.",
+        layout.draw("physical"),
+    )
+    yield figure(
+        "Dimension Collapsing",
+        "collapse",
+        "(2, 3, 64, 128), its first three dims collapsed, on 2x4 cores.",
+        GridLayout((2, 3, 64, 128), "float32", grid=(2, 4), tile=(32, 32)).draw(),
+    )
+    yield figure(
+        "Tiled layouts",
+        "faces",
+        "A 32x32 tile is four 16x16 faces, one after another in memory. The numbers are offsets.",
+        GridLayout((64, 96), "bfloat16", tile=(32, 32), face=(16, 16)).draw("tiles"),
+    )
+    yield figure(
+        "Grid Shape",
+        "relayout",
+        "From 3x2 cores to 2x3: the bytes that each core holds for each other.",
+        layout.draw("flows", to=layout.replace(grid=(2, 3))),
+    )
+
+
+def gallery_page() -> str:
+    """The gallery as one page of HTML, which needs nothing beside itself."""
+    body = [tag("h1", "Layouts, drawn"), tag("p", escape(_INTRODUCTION))]
+    for document, found in groupby(entries(), key=lambda entry: entry.document):
+        body.append(tag("h2", escape(document)))
+        for entry in found:
+            words = tag("b", escape(f"{entry.section}: {entry.name}. ")) + escape(entry.caption)
+            caption = tag("figcaption", words)
+            body.append(tag("figure", caption + entry.drawing.svg, id=entry.name))
+    head = tag("meta", charset="utf-8") + tag("title", "gridlayout: gallery") + _STYLE
+    page = tag("head", head) + tag("body", "\n".join(body))
+    return f"<!doctype html>\n{tag('html', page, lang='en')}\n"
+
+
+def write_gallery(path: str | Path) -> int:
+    """Write the gallery's page to a file; gives the number of figures on it."""
+    page = gallery_page()
+    Path(path).write_text(page, encoding="utf-8")
+    return page.count("<figure ")
+
+
+_INTRODUCTION = (
+    "The figures of the documents, drawn from the layouts that this library builds. Hover over a "
+    "cell to see which element lies where."
+)
+_STYLE = (
+    "<style>:root{color-scheme:light dark}"
+    "body{font:15px/1.5 system-ui,sans-serif;max-width:1120px;margin:32px auto;padding:0 20px}"
+    "figure{margin:28px 0}figcaption{margin-bottom:8px}"
+    "svg{display:block;border:1px solid #8886;border-radius:6px}</style>"
+)

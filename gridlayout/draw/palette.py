@@ -1,0 +1,109 @@
+"""Colours: eight fills that colour-blind readers can tell apart, in a light and a dark version.
+
+The hues follow Okabe and Ito's set, moved apart until any two differ by 20 or more (CIE 1976) to
+protanopes, deuteranopes and tritanopes too. A fill never stands alone: cells carry labels, padding
+is hatched. Text on any fill has a contrast of at least 4.5 : 1 (WCAG 2, level AA).
+"""
+
+from __future__ import annotations
+
+# Sky blue, orange, green, purple, yellow, blue, vermilion, grey.
+LIGHT = ("#d2e5ff", "#e6a624", "#a3fdd3", "#bb88bb", "#ffeb85", "#89acfb", "#e17256", "#a9aba2")
+DARK = ("#626992", "#683700", "#32756c", "#532859", "#856900", "#1d3286", "#a35741", "#363832")
+# From the first offset to the last one.
+LIGHT_RAMP = (
+    *(
+        "#f1f7fc",
+        "#dfecf8",
+        "#cce1f3",
+        "#b8d5ee",
+        "#a3c8e9",
+        "#8dbbe3",
+        "#77addc",
+        "#629fd4",
+    ),
+    *(),
+)
+DARK_RAMP = (
+    *("#17222d", "#1a2c3c", "#1d364b", "#20405a"),
+    *("#234b6a", "#25567a", "#27618b", "#286d9c"),
+)
+LIGHT_TONES = {
+    "paper": "#ffffff",
+    "ink": "#16191d",
+    "muted": "#555c66",
+    "line": "#3d434b",
+    "thin": "#ffffff",
+    "pad": "#f4f4f5",
+    "hatch": "#a8adb5",
+}
+DARK_TONES = {
+    "paper": "#14171b",
+    "ink": "#f4f5f6",
+    "muted": "#a9b0ba",
+    "line": "#d5d9de",
+    "thin": "#14171b",
+    "pad": "#1c2025",
+    "hatch": "#5d646e",
+}
+HUES = len(LIGHT)
+
+
+def colours(dark: bool = False) -> dict[str, str]:
+    """Every colour by name: c0 ... of the fills, s0 ... of the ramp, and the tones.
+
+    >>> colours()["paper"], colours(dark=True)["c0"]
+    ('#ffffff', '#626992')
+    """
+    fills, ramp, tones = (DARK, DARK_RAMP, DARK_TONES) if dark else (LIGHT, LIGHT_RAMP, LIGHT_TONES)
+    numbered = {f"c{k}": value for k, value in enumerate(fills)}
+    return {**numbered, **{f"s{k}": value for k, value in enumerate(ramp)}, **tones}
+
+
+def style(name: str) -> str:
+    """The style element of the drawing whose id is `name`; it says nothing of other elements.
+
+    >>> style("gl1").count("prefers-color-scheme: dark")
+    1
+    """
+    light, dark = (";".join(f"--{k}:{v}" for k, v in colours(d).items()) for d in (False, True))
+    rules = [
+        f"#{name}{{{light};background:var(--paper);max-width:100%;height:auto}}",
+        f"@media (prefers-color-scheme: dark){{#{name}{{{dark}}}}}",
+        # JupyterLab's theme is its own, whatever the system's is.
+        f'[data-jp-theme-light="true"] #{name}{{{light}}}',
+        f'[data-jp-theme-light="false"] #{name}{{{dark}}}',
+        *(f"#{name} {selector}{{{declarations}}}" for selector, declarations in _RULES),
+        *(f"#{name} .{k}{{fill:var(--{k})}}" for k in colours() if k[1:].isdigit()),
+        *(f"#{name} .{kind}{{fill:url(#{name}-{kind})}}" for kind in ("pad", "mix")),
+    ]
+    return f"<style>{''.join(rules)}</style>"
+
+
+_LINE = "stroke:var(--line);fill:none;pointer-events:none;stroke-width"
+_RULES = (
+    ("text", "fill:var(--ink);font:11px ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace"),
+    (".paper", "fill:var(--paper)"),
+    (".cells", "stroke:var(--thin);stroke-width:1px"),
+    (".cells rect:hover,.flows path:hover", "stroke:var(--ink);stroke-width:2px"),
+    (".labels text", "text-anchor:middle;dominant-baseline:central;pointer-events:none"),
+    (".ticks text", "fill:var(--muted);font-size:10px"),
+    (".middle text", "text-anchor:middle"),
+    (".right text", "text-anchor:end;dominant-baseline:central"),
+    ("text.head", "font:600 16px system-ui,sans-serif"),
+    ("text.sub", "font:600 12px system-ui,sans-serif"),
+    ("text.note", "fill:var(--muted);font:12px system-ui,sans-serif"),
+    (
+        ".line1",
+        "stroke:var(--line);stroke-width:1px;stroke-opacity:.6;fill:none;pointer-events:none",
+    ),
+    (".line2", f"{_LINE}:2px"),
+    (".swatch", "stroke:var(--line);stroke-width:1px"),
+    (".flows path", "fill-opacity:.7"),
+    (".bar", "fill:var(--line)"),
+    (".stay", "fill:var(--hatch)"),
+    (".pad-ground", "fill:var(--pad)"),
+    (".pad-line", "stroke:var(--hatch);stroke-width:1.3px;fill:none"),
+    (".mix-ground", "fill:var(--c7)"),
+    (".mix-line", "stroke:var(--paper);stroke-opacity:.4;fill:none"),
+)

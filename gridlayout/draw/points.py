@@ -1,0 +1,172 @@
+"""`Points`: elements of a layout at many positions at once, and what is said of them.
+
+All of it is read off the layout's index map and its inverse, so every layout system is drawn alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout, Shape
+
+Ints = NDArray[np.int64]
+# A map without a closed inverse is inverted by listing its elements, up to this many.
+MAX_LISTED = 1 << 20
+LABELS = ("offset", "index", "number", "byte", "core", "none")
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Physical positions of a layout, and the logical index at each where `valid`.
+
+    All arrays have one shape. Where `valid` is False, the position is padding.
+    """
+
+    layout: Layout
+    logical: tuple[Ints, ...]
+    physical: tuple[Ints, ...]
+    valid: NDArray[np.bool_]
+
+    @property
+    def core(self) -> Ints:
+        """The row-major number of each core."""
+        cores = number(self.physical[: self.layout.core_rank], self.layout.core_shape)
+        return np.broadcast_to(cores, self.valid.shape)
+
+    @property
+    def offset(self) -> Ints:
+        """The element of each core's buffer."""
+        offsets = number(self.physical[self.layout.core_rank :], self.layout.local_shape)
+        return np.broadcast_to(offsets, self.valid.shape)
+
+
+def number(index: Sequence[Any], shape: Shape) -> Ints:
+    """Row-major numbers of indices into a shape.
+
+    >>> number((np.array([1, 2]), np.array([0, 3])), (3, 4)).tolist()
+    [4, 11]
+    """
+    total: Any = np.zeros((), np.int64)
+    for i, n in zip(index, shape, strict=True):
+        total = total * n + i
+    return np.asarray(total, np.int64)
+
+
+def _broadcast(index: Sequence[Ints], shape: Shape) -> tuple[Shape, tuple[Ints, ...]]:
+    arrays = [np.asarray(i, np.int64) for i in index]
+    shape = np.broadcast_shapes(shape, *(a.shape for a in arrays))
+    return shape, tuple(np.broadcast_to(a, shape) for a in arrays)
+
+
+def from_logical(layout: Layout, index: Sequence[Ints], shape: Shape = ()) -> Points:
+    """The elements at logical indices, which broadcast against one another and to `shape`.
+
+    >>> from gridlayout import GridLayout
+    >>> row = from_logical(GridLayout((4, 6), grid=(1, 2)), (np.array(2), np.arange(6)))
+    >>> row.core.tolist(), row.offset.tolist()
+    ([0, 0, 0, 1, 1, 1], [6, 7, 8, 6, 7, 8])
+    """
+    shape, logical = _broadcast(index, shape)
+    physical = tuple(np.broadcast_to(r, shape) for r in layout.index_map(*logical))
+    return Points(layout, logical, physical, np.ones(shape, bool))
+
+
+def from_physical(layout: Layout, index: Sequence[Ints], shape: Shape = ()) -> Points:
+    """What lies at physical indices, which broadcast against one another and to `shape`.
+
+    `LayoutError` where the layout has no closed inverse and more elements than can be listed.
+
+    >>> from gridlayout import GridLayout
+    >>> from_physical(GridLayout((5,), grid=(2,)), (np.array(1), np.arange(3))).valid.tolist()
+    [True, True, False]
+    """
+    shape, physical = _broadcast(index, shape)
+    logical: Sequence[Any]
+    if 0 in layout.shape:
+        logical, valid = [0] * layout.ndim, np.zeros(shape, bool)
+    elif layout.is_scatter:
+        places, elements = _listed(layout)
+        wanted = number(physical, layout.physical_shape)
+        at = np.searchsorted(places, wanted).clip(0, len(places) - 1)
+        logical, valid = np.unravel_index(elements[at], layout.shape), places[at] == wanted
+    else:
+        valid = layout.inverse.domain.contains(*physical)
+        logical = layout.inverse.map(*physical)
+    spread = tuple(np.broadcast_to(np.asarray(i, np.int64), shape) for i in logical)
+    return Points(layout, spread, physical, np.broadcast_to(valid, shape))
+
+
+@lru_cache(maxsize=8)
+def _listed(layout: Layout) -> tuple[Ints, Ints]:
+    """The places of all elements, sorted, and the first element in each, both by number."""
+    if layout.size > MAX_LISTED:
+        raise LayoutError(
+            f"the map {layout.index_map} has no closed inverse, and {layout.size} elements are too "
+            f"many to list: memory is drawn of up to {MAX_LISTED}; view='logical' draws any number"
+        )
+    every = np.unravel_index(np.arange(layout.size), layout.shape) if layout.shape else ()
+    places = number(from_logical(layout, every).physical, layout.physical_shape)
+    return np.unique(places.reshape(-1), return_index=True)
+
+
+# -- in words --------------------------------------------------------------------------------------
+
+
+def tuple_text(index: Sequence[Any]) -> str:
+    """An index as Python writes it: `(3,)`, `(3, 4)`."""
+    return str(tuple(map(int, index)))
+
+
+def core_text(layout: Layout, core: int) -> str:
+    """The coordinates of a core, given by number."""
+    return tuple_text(np.unravel_index(core, layout.core_shape) if layout.core_rank else ())
+
+
+def at(points: Points, k: tuple[int, ...]) -> tuple[Shape, Shape, Shape]:
+    """The logical index, the core, and the index inside it, of one of the points."""
+    logical, physical = ([int(i[k]) for i in axes] for axes in (points.logical, points.physical))
+    rank = points.layout.core_rank
+    return tuple(logical), tuple(physical[:rank]), tuple(physical[rank:])
+
+
+def hover(points: Points, k: tuple[int, ...]) -> str:
+    """One of the points in words: `logical (3, 4) -> core (1, 0), local (0, 1, 4), byte 12`."""
+    logical, core, local = at(points, k)
+    layout = points.layout
+    offset = int(number(local, layout.local_shape))
+    byte = layout._byte(offset)
+    place = f"core {core}, local {local}, offset {offset}"
+    place += "" if byte is None else f", byte {byte}"
+    return f"logical {logical} -> {place}" if points.valid[k] else f"padding: {place}"
+
+
+def cell_label(points: Points, k: tuple[int, ...], kind: str) -> str:
+    """The text in the cell of one of the points; nothing for padding."""
+    if kind == "none" or not points.valid[k]:
+        return ""
+    logical, core, local = at(points, k)
+    if kind == "index":
+        return ",".join(map(str, logical))
+    if kind == "core":
+        return ",".join(map(str, core))
+    if kind == "number":
+        return str(number(logical, points.layout.shape))
+    offset = int(number(local, points.layout.local_shape))
+    if kind == "offset":
+        return str(offset)
+    byte = points.layout._byte(offset)
+    return "" if byte is None else str(byte)
+
+
+def as_label(kind: Any) -> str:
+    """`kind` if it is one of `LABELS`, else a `LayoutError`."""
+    if kind not in LABELS:
+        raise LayoutError(f"label {kind!r} is not one of {', '.join(LABELS)}")
+    return str(kind)

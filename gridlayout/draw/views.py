@@ -1,0 +1,44 @@
+"""The views of a layout, by name, and which options each takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from gridlayout.draw import buffers, flows, fold, logical
+from gridlayout.draw.svg import Drawing
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout
+
+VIEWS: dict[str, Callable[..., Drawing]] = {
+    "logical": logical.draw_logical,
+    "tiles": logical.draw_tiles,
+    "strides": logical.draw_strides,
+    "physical": buffers.draw_physical,
+    "memory": buffers.draw_memory,
+    "lanes": buffers.draw_lanes,
+    "slots": buffers.draw_slots,
+    "fold": fold.draw_fold,
+    "flows": flows.draw_flows,
+}
+
+
+def draw_layout(layout: Layout, view: str = "logical", **options: Any) -> Drawing:
+    """The drawing of a layout in a view; `Layout.draw` is its public name.
+
+    >>> from gridlayout import GridLayout
+    >>> draw_layout(GridLayout((3, 5), grid=(1, 2)), "plan")
+    Traceback (most recent call last):
+    gridlayout.errors.LayoutError: view 'plan' is not one of logical, tiles, strides, physical,
+    memory, lanes, slots, fold, flows
+    """
+    if view not in tuple(VIEWS):
+        raise LayoutError(f"view {view!r} is not one of {', '.join(VIEWS)}")
+    takes = list(inspect.signature(VIEWS[view]).parameters)[1:]
+    unknown = [name for name in options if name not in takes]
+    if unknown:
+        raise LayoutError(
+            f"view {view!r} takes no option {unknown[0]!r}; it takes {', '.join(takes)}"
+        )
+    return VIEWS[view](layout, **options)

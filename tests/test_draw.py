@@ -1,0 +1,720 @@
+"""Drawings: what stands in each cell of the SVG, against `locate` and the documents' numbers.
+
+Every drawing is read back as XML: the rectangles with what hovers over them, and the numbers in
+them. Only `locate`, brute force and the golden files say what is right.
+"""
+
+import itertools
+import json
+import re
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import gridlayout as gl
+from gridlayout.__main__ import main
+from gridlayout.draw import palette
+from gridlayout.draw.cells import MIXED, find_cells
+from gridlayout.draw.gallery import entries, gallery_page
+from gridlayout.draw.panels import figure
+from gridlayout.draw.views import VIEWS
+from gridlayout.layout import Layout
+
+SVG = "{http://www.w3.org/2000/svg}"
+GOLDEN = Path(__file__).parent / "golden"
+TOY = gl.sophon.Chip(npus=4, npu_bytes=1024, alignment=128)
+ELEMENT = re.compile(
+    r"logical \((.*?)\) -> core \((.*?)\), local \((.*?)\), offset (\d+)(?:, byte (\d+))?$"
+)
+
+SMALL = {
+    "document": gl.GridLayout((5, 7), "bfloat16", grid=(2, 3)),
+    "document, tiled": gl.GridLayout((10, 14), "float32", grid=(3, 2), tile=(4, 4), face=(2, 2)),
+    "document, rank 4": gl.GridLayout((2, 3, 4, 5), "int8", grid=(2, 2), tile=(4, 4)),
+    "document, rank 1": gl.GridLayout((11,), "int4", grid=(2,)),
+    "document, rank 0": gl.GridLayout((), "float32", grid=(1,)),
+    "document, flipped": gl.GridLayout((4, 6), grid=(2, 2), linear="(d0, d1) -> (-d0 + 3, d1 * 2)"),
+    "document, staircase": gl.GridLayout((4, 6), grid=(3, 2), linear="(d0, d1) -> (d0 + d1, d1)"),
+    "document, bfp": gl.GridLayout((3, 5), grid=(1, 1), tile=(32, 32), tile_format="bfp_bf8"),
+    "ttnn": gl.tenstorrent.ttnn((7, 20), "float32", grid=(1, 1), tile=(32, 32)),
+    "metal": gl.tenstorrent.metal((7, 20), "float32", grid=(1, 1), tile=(32, 32)),
+    "tt-metal": gl.tenstorrent.tensor_layout((7, 20), "bfloat16", page="tile"),
+    "xla": gl.parse("f32[3,5]{1,0:T(2,2)}"),
+    "xla, twice": gl.parse("bf16[4,8]{1,0:T(2,4)(2,1)}"),
+    "xla, transposed": gl.parse("f32[2,3,4]{0,1,2}"),
+    "sophon": gl.sophon.local((2, 5, 3, 4), "float32", start=1024, chip=TOY),
+    "sophon, 4N": gl.sophon.local((5, 2, 2, 3), "int8", storage="4N", chip=TOY),
+    "sophon, matrix": gl.sophon.matrix(2, 40, 15, "float32", chip=TOY),
+    "sophon, system": gl.sophon.system((2, 3, 4, 5), "int8"),
+    "megengine": gl.megengine.format((2, 6, 3, 3), "CHWN4", "int8"),
+    "megengine, strided": gl.megengine.strided((3, 4), (-1, 3), "int32"),
+    "mli": gl.mli.tensor((4, 3, 2), "HWC", "int16", mem_stride=(12, 3, 1)),
+}
+
+
+def golden(system):
+    cases = json.loads((GOLDEN / f"{system}.json").read_text(encoding="utf-8"))["cases"]
+    return {case["id"]: case for case in cases}
+
+
+def numbers(text):
+    return tuple(int(n) for n in text.replace(",", " ").split())
+
+
+class Read:
+    """A drawing read back: its rectangles as (panel, x, y, width, height, class, hover)."""
+
+    def __init__(self, drawing):
+        self.root = ET.fromstring(drawing.svg)
+        self.rects, self.labels = [], {}
+        for p, panel in enumerate(self.root.findall(f"{SVG}g")):
+            for group in panel.iter(f"{SVG}g"):
+                kind = group.get("class")
+                for item in group if kind == "cells" else ():
+                    x, y, w, h = (float(item.get(k)) for k in ("x", "y", "width", "height"))
+                    hover = item.find(f"{SVG}title").text
+                    self.rects.append((p, x, y, w, h, item.get("class"), hover))
+                for item in group if kind == "labels" else ():
+                    self.labels[p, float(item.get("x")), float(item.get("y"))] = item.text
+
+    def label(self, rect):
+        """The text inside a rectangle."""
+        p, x, y, w, h, *_ = rect
+        found = [
+            text
+            for (q, i, j), text in self.labels.items()
+            if p == q and x <= i <= x + w and y <= j <= y + h
+        ]
+        assert len(found) <= 1
+        return found[0] if found else ""
+
+    def elements(self):
+        """Rectangles of one element by logical index, with core, local, offset and byte."""
+        found = {}
+        for rect in self.rects:
+            match = ELEMENT.match(rect[-1])
+            if match:
+                index, core, local, offset, byte = match.groups()
+                assert numbers(index) not in found
+                place = (numbers(core), numbers(local), int(offset), byte and int(byte))
+                found[numbers(index)] = (rect, *place)
+        return found
+
+
+def indices(shape):
+    return itertools.product(*map(range, shape))
+
+
+def check_locations(layout, elements):
+    assert set(elements) == set(indices(layout.shape))
+    for index, (_, core, local, offset, byte) in elements.items():
+        where = layout.locate(index)
+        assert (core, local, offset, byte) == (where.core, where.local, where.offset, where.byte)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_logical_view_shows_every_element_where_locate_says(name):
+    layout = SMALL[name]
+    read = Read(layout.draw("logical", color="core"))
+    elements = read.elements()
+    check_locations(layout, elements)
+    assert len(elements) == len(read.rects)
+    corners = {}
+    for index, (rect, *_) in elements.items():
+        panel, x, y, width, height = rect[:5]
+        # Rows and columns are evenly spaced from the first element of their panel.
+        first = elements[(*index[:-2], *(0,) * len(index[-2:]))][0]
+        down, across = (0, 0, *index)[-2:]
+        assert panel == first[0]
+        assert x == pytest.approx(first[1] + across * width, abs=0.06 * (across + 1))
+        assert y == pytest.approx(first[2] + down * height, abs=0.06 * (down + 1))
+        corners.setdefault(panel, set()).add((x, y))
+        assert read.label(rect) in ("", str(layout.locate(index).offset))
+    assert sum(map(len, corners.values())) == len(elements)
+    fills = {(layout.locate(index).core, rect[5]) for index, (rect, *_) in elements.items()}
+    assert len(fills) == len({core for core, _ in fills})  # a core has one colour
+    if layout.num_cores <= palette.HUES:
+        assert len(fills) == len({fill for _, fill in fills})  # and a colour one core
+
+
+@pytest.mark.parametrize("view", ["memory", "physical"])
+@pytest.mark.parametrize("name", SMALL)
+def test_memory_shows_every_position_once_and_padding_hatched(name, view):
+    layout = SMALL[name]
+    cores = list(indices(layout.core_shape))
+    every = [Read(layout.draw(view, cores=[core])) for core in cores]
+    elements, padding = {}, []
+    for core, read in zip(cores, every, strict=True):
+        found = read.elements()
+        assert all(place[1] == core for place in found.values())
+        elements |= found
+        padding += [rect for rect in read.rects if rect[5] == "pad"]
+    distinct = {layout.locate(i).core + layout.locate(i).local for i in indices(layout.shape)}
+    assert len(elements) == len(distinct)
+    for index, (_, core, local, offset, byte) in elements.items():
+        where = layout.locate(index)
+        assert (core, local, offset, byte) == (where.core, where.local, where.offset, where.byte)
+    mask = layout.padding_mask()
+    hatched = [re.match(r"padding: core \((.*?)\), local \((.*?)\)", rect[-1]) for rect in padding]
+    places = [numbers(m[1]) + numbers(m[2]) for m in hatched]
+    assert len(set(places)) == len(places) == mask.sum()
+    assert all(mask[place] for place in places)
+
+
+def test_memory_is_in_order_of_addresses():
+    read = Read(SMALL["document"].draw("memory", width=4, cores=[(1, 2)]))
+    places = sorted((rect[2], rect[1], rect[-1]) for rect in read.rects)
+    assert [int(re.search(r"offset (\d+)", p[2])[1]) for p in places] == list(range(9))
+    assert len({p[0] for p in places}) == 3  # 9 elements in rows of 4
+
+
+def test_memory_of_large_buffers_ends_where_the_buffer_ends():
+    layout = gl.megengine.strided((99, 99), (100, 1), "int8")  # 9,899 elements, gaps of 1
+    read = Read(layout.draw("memory", width=64))
+    total = 0
+    for rect in read.rects:
+        r0, r1, c0, c1 = map(
+            int, re.match(r"rows (\d+):(\d+), columns (\d+):(\d+)", rect[-1]).groups()
+        )
+        assert r0 * 64 + c0 < 9899
+        total += sum(min(max(9899 - r * 64 - c0, 0), c1 - c0) for r in range(r0, r1))
+    assert total == 9899
+
+
+@pytest.mark.parametrize("label", ["offset", "byte", "index", "number", "core", "none"])
+def test_labels_say_what_is_asked_for(label):
+    layout = SMALL["document"]
+    read = Read(layout.draw(label=label))
+    for index, (rect, *_) in read.elements().items():
+        where = layout.locate(index)
+        said = {
+            "offset": where.offset,
+            "byte": where.byte,
+            "index": f"{index[0]},{index[1]}",
+            "number": index[0] * 7 + index[1],
+            "core": f"{where.core[0]},{where.core[1]}",
+            "none": "",
+        }
+        assert read.label(rect) == str(said[label])
+
+
+@pytest.mark.parametrize(
+    ("color", "of"),
+    [
+        (0, lambda index, where: index[0]),
+        (1, lambda index, where: index[1]),
+        ("tile", lambda index, where: (where.core, where.offset // 16)),
+        ("offset", lambda index, where: where.offset * 8 // 32),
+    ],
+)
+def test_colours_tell_apart_what_is_asked_for(color, of):
+    layout = gl.GridLayout((6, 8), "float32", grid=(2, 1), tile=(4, 4))
+    elements = Read(layout.draw(color=color)).elements()
+    fills = {(of(i, layout.locate(i)), rect[5]) for i, (rect, *_) in elements.items()}
+    assert len(fills) == len({key for key, _ in fills}) == len({fill for _, fill in fills}) >= 4
+
+
+def test_a_slot_whose_first_element_is_padding_is_not_drawn_as_padding():
+    layout = gl.GridLayout((3, 4), grid=(1, 1), tile=(2, 2), linear="(d0, d1) -> (d0 + 1, d1)")
+    rects = Read(layout.draw("slots")).rects
+    assert [rect[5] for rect in rects].count("pad") == 0
+    assert [rect[-1].split(": ")[1] for rect in rects] == [
+        "logical [0,0:2], 2 elements",
+        "logical [0,2:4], 2 elements",
+        "logical [1:3,0:2], 4 elements",
+        "logical [1:3,2:4], 4 elements",
+    ]
+
+
+# -- the documents' figures ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gallery():
+    return {entry.name: entry.drawing for entry in entries()}
+
+
+def test_the_gallery_has_the_documents_figures(gallery):
+    expected = {"figure1", "figure1_memory", "figure2", "HWC", "CHW", "HWCN", "grid", "padding"}
+    expected |= {f"scatter_{k}" for k in range(4)} | {"stride_local_0", "stride_local_1"}
+    expected |= {f"{name}_{npu}" for name in ("aligned", "compact") for npu in (0, 2)}
+    expected |= {f"matrix_w_{w}" for w in (40, 20, 10, 8, 15, 6)} | {"aligned_4N", "aligned_2N"}
+    formats = ("NCHW", "NHWC", "NCHW4", "NCHW32", "NCHW64", "CHWN4")
+    expected |= {f"format_{name}" for name in formats} | {"collapse", "faces", "relayout"}
+    assert set(gallery) == expected
+
+
+@pytest.mark.parametrize(("name", "case"), [("figure1", 0), ("figure2", 1)])
+def test_the_tiles_of_xla_are_numbered_as_in_its_document(gallery, name, case):
+    known = json.loads((GOLDEN / "xla.json").read_text(encoding="utf-8"))["linear_index"][case]
+    read = Read(gallery[name])
+    table = np.array(known["whole_map"])
+    elements = read.elements()
+    assert {i: place[3] for i, place in elements.items()} == dict(np.ndenumerate(table))
+    assert {i: int(read.label(place[0])) for i, place in elements.items()} == dict(
+        np.ndenumerate(table)
+    )
+    block = 4 if name == "figure1" else 8
+    fills = {(n // block, elements[i][0][5]) for i, n in np.ndenumerate(table)}
+    assert len(fills) == len({f for _, f in fills}) == len({b for b, _ in fills})
+
+
+def test_faces_lie_one_after_another(gallery):
+    read = Read(gallery["faces"])
+    layout = gl.GridLayout((64, 96), "bfloat16", tile=(32, 32), face=(16, 16))
+    assert len(read.rects) == 24
+    for rect in read.rects:
+        row, column = map(int, re.match(r"logical \[(\d+):\d+, (\d+):\d+\]", rect[-1]).groups())
+        assert (row % 16, column % 16) == (0, 0)
+        assert read.label(rect) == str(layout.locate((row, column)).offset)
+
+
+def test_figure_1_pads_memory_where_the_document_leaves_holes(gallery):
+    read = Read(gallery["figure1_memory"])
+    assert sum(rect[5] == "pad" for rect in read.rects) == 9
+    assert len(read.rects) == 24
+
+
+SOPHON = {
+    "stride_local_0": "seed_stride_local_0",
+    "stride_local_1": "seed_stride_local_1",
+    **{f"{name}_{q}": f"seed_{name}_fp32_q{q}" for name in ("aligned", "compact") for q in (0, 2)},
+    **{f"matrix_w_{w}": f"seed_matrix_w{w}" for w in (40, 20, 10, 8, 15, 6)},
+    "aligned_4N": "seed_4n",
+    "aligned_2N": "seed_2n",
+}
+
+
+@pytest.mark.parametrize("name", SOPHON)
+def test_local_memory_is_as_in_sophons_figures(gallery, name):
+    case = golden("sophon")[SOPHON[name]]
+    rank = 2 if case["kind"] == "matrix" else 4
+    drawn = {i: (core, byte) for i, (_, core, *_, byte) in Read(gallery[name]).elements().items()}
+    known = {tuple(row[:rank]): ((row[rank],), row[rank + 1]) for row in case["elements"]}
+    if name == "aligned_4N":  # of which NPUs 0 and 1 are drawn
+        known = {i: place for i, place in known.items() if place[0][0] < 2}
+    assert drawn == known
+
+
+@pytest.mark.parametrize("k", range(4))
+def test_features_are_scattered_as_in_sophons_figures(gallery, k):
+    case = golden("sophon")[f"seed_scatter_{k}"]
+    held = {}
+    for rect in Read(gallery[f"scatter_{k}"]).rects:
+        core, slot, held_ = re.match(r"core \((\d+),\), slot (\d+): (.*)", rect[-1]).groups()
+        match = re.match(r"logical \[(\d+),(\d+)\]", held_)
+        held[int(core), int(slot)] = match and numbers(f"{match[1]} {match[2]}")
+        assert (rect[5] == "pad") == (match is None)
+    slots, channels = case["channels_per_npu"], range(case["C"])
+    known = {
+        (case["npu_of_channel"][c], n * slots + case["slot_of_channel"][c]): (n, c)
+        for n in range(2)
+        for c in channels
+    }
+    assert held == {
+        (npu, slot): known.get((npu, slot)) for npu in range(4) for slot in range(2 * slots)
+    }
+
+
+@pytest.mark.parametrize("name", ["NCHW", "NHWC", "NCHW4", "NCHW32", "NCHW64", "CHWN4"])
+def test_formats_are_stored_in_megengines_order(gallery, name):
+    order = golden("megengine")[f"seed_format_{name}"]["order"]
+    elements = Read(gallery[f"format_{name}"]).elements()
+    assert len(elements) >= 6 * 8
+    for index, place in elements.items():
+        assert order[place[3]] == np.ravel_multi_index(index, (2, 64, 3, 3))
+
+
+def test_mli_keeps_channels_inside(gallery):
+    elements = Read(gallery["HWC"]).elements()
+    samples = golden("mli")["seed_hwc_32_16_3"]["samples"]
+    inside = [s for s in samples if tuple(s["index"]) in elements]
+    assert len(inside) >= 4
+    assert all(elements[tuple(s["index"])][4] == s["byte_offset"] for s in inside)
+    weights = {tuple(s["index"]): s for s in golden("mli")["seed_hwcn_4_3_2_1"]["samples"]}
+    drawn = Read(gallery["HWCN"]).elements()
+    assert {i: place[4] for i, place in drawn.items()} == {
+        i: s["byte_offset"] for i, s in weights.items()
+    }
+
+
+def test_the_gallery_is_one_page_that_needs_nothing_else(tmp_path, capsys, gallery):
+    path = tmp_path / "gallery.html"
+    assert main(["gallery", str(path)]) == 0
+    assert f"{len(gallery)} figures" in capsys.readouterr().out
+    page = path.read_text(encoding="utf-8")
+    assert page == gallery_page()
+    root = ET.fromstring(page.removeprefix("<!doctype html>\n"))
+    assert len(root.findall(f".//{SVG}svg")) == len(gallery)
+    assert all(caption.text or len(caption) for caption in root.iter("figcaption"))
+    links = set(re.findall(r"https?://[^\"' )]*", page))
+    assert links == {"http://www.w3.org/2000/svg"}
+    assert main(["gallery", str(tmp_path / "no" / "such" / "folder.html")]) == 1
+
+
+# -- cells -----------------------------------------------------------------------------------------
+
+
+def covered(cells, rows, columns):
+    count = np.zeros((rows, columns), int)
+    for cell in cells:
+        count[slice(*cell.rows), slice(*cell.columns)] += 1
+    return count
+
+
+@given(st.data())
+def test_cells_cover_every_position_once(data):
+    rows, columns = data.draw(st.integers(1, 150)), data.draw(st.integers(1, 150))
+    budget = data.draw(st.integers(1, 400))
+    table = np.array(data.draw(st.lists(st.integers(-1, 3), min_size=7, max_size=7)))
+    a, b = data.draw(st.integers(1, 40)), data.draw(st.integers(1, 40))
+
+    def key(r, c):
+        return table[(r // a * 3 + c // b + (r // a) * (c // b)) % 7]
+
+    cells = find_cells(rows, columns, key, budget)
+    assert (covered(cells, rows, columns) == 1).all()
+    assert len(cells) <= max(budget, 1)
+    whole = key(np.arange(rows)[:, None], np.arange(columns)[None, :])
+    for cell in cells:
+        block = whole[slice(*cell.rows), slice(*cell.columns)]
+        assert set(cell.found) <= set(np.unique(block))
+        assert cell.sampled <= cell.size
+        if cell.sampled == cell.size:
+            assert set(cell.found) == set(np.unique(block))
+        assert cell.key == (cell.found[0] if len(cell.found) == 1 else MIXED)
+
+
+@pytest.mark.parametrize("n", [1000, 10**6, 10**12, 2**61])
+def test_cuts_are_found_exactly_and_equal_neighbours_are_one_cell(n):
+    at = n // 3 + 1
+    cells = find_cells(n, n, lambda r, c: (r >= at) * 1 + (c >= n - 7) * 2, 1024)
+    assert [(c.rows, c.columns, c.key) for c in cells] == [
+        ((0, at), (0, n - 7), 0),
+        ((0, at), (n - 7, n), 2),
+        ((at, n), (0, n - 7), 1),
+        ((at, n), (n - 7, n), 3),
+    ]
+
+
+def test_a_large_tensor_is_drawn_core_by_core():
+    layout = gl.GridLayout((4096, 4096), "bfloat16", grid=(8, 8), tile=(32, 32))
+    read = Read(layout.draw())
+    assert len(read.rects) == 64
+    for rect in read.rects:
+        rows, columns, core = re.match(
+            r"logical \[(.*?), (.*?)\], 262,144 positions -> core \((.*?)\)", rect[-1]
+        ).groups()
+        ends = [numbers(side.replace(":", " ")) for side in (rows, columns)]
+        for index in itertools.product(*((low, high - 1) for low, high in ends)):
+            assert layout.locate(index).core == numbers(core)
+        assert read.label(rect) == f"({core})"
+
+
+HUGE = {
+    "4096^2": gl.GridLayout((4096, 4096), "bfloat16", grid=(8, 8), tile=(32, 32), face=(16, 16)),
+    "4069 x 4091": gl.GridLayout((4069, 4091), "bfloat16", grid=(7, 5), tile=(32, 32)),
+    "10^12": gl.GridLayout((10**6, 10**6), "float32", grid=(7, 13), tile=(32, 32)),
+    "10^12 in a row": gl.GridLayout((10**12,), "float32", grid=(1000,)),
+    "10^12 cores": gl.GridLayout((10**6, 10**6), grid=(10**6, 10**6)),
+    "rank 8": gl.GridLayout((32,) * 8, "int8", grid=(4, 4), tile=(32, 32)),
+    "xla": gl.parse("bf16[1000000,1000000]{1,0:T(8,128)(2,1)}"),
+    "strided": gl.megengine.strided((10**6, 10**6), (1, 10**6 + 3), "int8"),
+    "sophon": gl.sophon.local((10**3, 10**3, 10**3, 10**3), "int8", storage="4N"),
+}
+
+UNTILED = ("10^12 in a row", "10^12 cores", "strided")
+TILED = ("4096^2", "4069 x 4091", "10^12", "rank 8")
+REFUSED = {
+    *itertools.product(UNTILED, ("tiles", "lanes", "slots")),
+    *itertools.product(TILED, ["lanes"]),  # a tile is no word
+}
+
+
+@pytest.mark.parametrize("view", [view for view in VIEWS if view not in ("fold", "flows")])
+@pytest.mark.parametrize("name", HUGE)
+def test_large_tensors_are_drawn_fast_and_small(name, view):
+    if (name, view) in REFUSED:
+        with pytest.raises(gl.LayoutError, match=f"no {view}"):
+            HUGE[name].draw(view)
+        return
+    start = time.perf_counter()
+    drawing = HUGE[name].draw(view)
+    assert time.perf_counter() - start < 1
+    assert len(drawing.svg.encode()) < 300_000
+    assert len(Read(drawing).rects) >= 1
+
+
+# -- text, colours, words --------------------------------------------------------------------------
+
+
+class Hostile(Layout):
+    """A layout whose names are markup."""
+
+    def __repr__(self):
+        return "</desc><script>alert(1)</script> \x00\ud800 ]]> & ' \""
+
+
+def test_no_text_becomes_markup():
+    chip = gl.sophon.Chip(4, 1024, 128, name="'\"></svg><script>alert(1)</script>&amp;")
+    named = gl.sophon.local((1, 2, 3, 4), "int8", chip=chip)
+    hostile = Hostile((2, 3), "float32", [], (0, 1))
+    for layout in (named, hostile):
+        for view in ("logical", "memory", "strides"):
+            root = ET.fromstring(layout.draw(view).svg)
+            assert not [e for e in root.iter() if e.tag not in KNOWN]
+            assert "<script>" in "".join(root.itertext())
+    drawn = figure("<b>\x07", "&", "'\"", [])
+    root = ET.fromstring(drawn.svg)
+    assert root.get("aria-label") == "<b>\ufffd. '\""
+
+
+KNOWN = {
+    SVG + name
+    for name in ("svg", "title", "desc", "style", "defs", "pattern", "rect", "path", "g", "text")
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_alt_text_says_what_is_drawn(name):
+    layout = SMALL[name]
+    drawing = layout.draw()
+    root = ET.fromstring(drawing.svg)
+    assert root.get("role") == "img"
+    assert [child.tag for child in root][:2] == [f"{SVG}title", f"{SVG}desc"]
+    words = root.find(f"{SVG}desc").text
+    assert words == drawing.description
+    assert str(layout.shape) in words
+    assert f"{layout.size:,} elements" in words
+    if not layout.is_scatter:
+        share = layout.padding_mask().sum() / max(np.prod(layout.physical_shape), 1)
+        assert f"{share:.1%} of all positions are padding" in words
+
+
+def test_drawings_on_one_page_do_not_restyle_one_another():
+    first, second = (SMALL[name].draw() for name in ("document", "xla"))
+    ids = []
+    for drawing in (first, second):
+        root = ET.fromstring(drawing.svg)
+        name = root.get("id")
+        ids += [e.get("id") for e in root.iter() if e.get("id")]
+        rules = re.sub(r"@media [^{]*\{(.*?\})\}", r"\1", root.find(f"{SVG}style").text)
+        selectors = re.findall(r"([^{}]+)\{", rules)
+        assert all(f"#{name}" in part for s in selectors for part in s.split(",") if part[0] != ".")
+        used = {c for e in root.iter() for c in (e.get("class") or "").split()}
+        for fill in used:
+            if fill[1:].isdigit() or fill in ("pad", "mix"):
+                assert f"#{name} .{fill}{{fill:" in rules
+    assert len(ids) == len(set(ids))
+    assert SMALL["xla"].draw() == second  # the same drawing has the same text
+
+
+def test_both_colour_schemes_define_every_colour():
+    text = SMALL["document"].draw().svg
+    dark = re.search(r"@media \(prefers-color-scheme: dark\)\{#\w+\{(.*?)\}\}", text)[1]
+    used = set(re.findall(r"var\(--(\w+)\)", text))
+    assert used <= {pair.split(":")[0][2:] for pair in dark.split(";")}
+    assert used <= set(re.findall(r"--(\w+):#", text[: text.index("@media")]))
+
+
+def linear(colour):
+    rgb = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(a, b):
+    """WCAG 2's contrast ratio."""
+    high, low = sorted((linear(c) @ [0.2126, 0.7152, 0.0722] for c in (a, b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_can_be_read_on_every_fill(dark):
+    colours = palette.colours(dark)
+    fills = [name for name in colours if name[1:].isdigit()]
+    assert len(fills) == 16
+    assert all(contrast(colours["ink"], colours[name]) >= 4.5 for name in [*fills, "paper", "pad"])
+    assert contrast(colours["muted"], colours["paper"]) >= 4.5
+
+
+# Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB.
+VISION = {
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "tritanopia": [
+        [1.255528, -0.076749, -0.178779],
+        [-0.078411, 0.930809, 0.147602],
+        [0.004733, 0.691367, 0.303900],
+    ],
+    "all colours": np.eye(3),
+}
+
+
+def lab(rgb):
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    x = np.array(to_xyz) @ rgb.clip(0, 1) / [0.9505, 1, 1.089]
+    f = np.where(x > 0.008856, np.cbrt(x), 7.787 * x + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("vision", VISION)
+def test_colour_blind_readers_can_tell_any_two_fills_apart(vision, dark):
+    fills = [palette.colours(dark)[f"c{k}"] for k in range(palette.HUES)]
+    seen = [lab(np.array(VISION[vision]) @ linear(fill)) for fill in fills]
+    assert all(np.linalg.norm(a - b) >= 19 for a, b in itertools.combinations(seen, 2))
+
+
+# -- devices and relayouts -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mesh", "grid"), [((2, 4), (3, 2)), ((8,), (2, 2)), ((2, 4), (5, 8)), ((2, 2, 2), (2, 3, 2))]
+)
+def test_the_fold_shows_the_cores_that_each_device_holds(mesh, grid):
+    device = gl.DeviceGrid(mesh)
+    shape = tuple(2 * n for n in grid)
+    layout = gl.GridLayout(shape, "int32", grid=grid, collapse=[])
+    cores = np.zeros(shape, np.int32)
+    for index in indices(shape):
+        cores[index] = np.ravel_multi_index(layout.locate(index).core, grid)
+    x = gl.put(cores, layout, device)
+    held = {d: set() for d in device.mesh.devices.flat}
+    coordinates = {d: i for i, d in np.ndenumerate(device.mesh.devices)}
+    for shard in x.storage.addressable_shards:
+        starts = [s.start or 0 for s in shard.index[: len(grid)]]
+        for inside in indices(shard.data.shape[: len(grid)]):
+            core = tuple(int(s + i) for s, i in zip(starts, inside, strict=True))
+            if all(c < g for c, g in zip(core, grid, strict=True)):
+                values = np.asarray(shard.data)[inside]
+                assert (values == np.ravel_multi_index(core, grid)).all()
+                held[shard.device].add(core)
+    drawing = layout.draw("fold", device=device)
+    assert x._repr_html_() == drawing.svg
+    drawn = {d: set() for d in held}
+    idle = 0
+    for rect in Read(drawing).rects:
+        match = re.match(r"device \((.*?)\): (?:core \((.*?)\)|an idle slot)$", rect[-1])
+        if match and match[2] is not None:
+            (at,) = (d for d, i in coordinates.items() if i == numbers(match[1]))
+            drawn[at].add(numbers(match[2]))
+        idle += bool(match and match[2] is None)
+    assert drawn == held
+    slots = np.prod(x.storage.shape[: len(grid)])
+    assert idle == slots - np.prod(grid)
+
+
+def flow_bytes(drawing):
+    """Bytes by (from, to), read off what hovers over the ribbons."""
+    found = {}
+    for path in ET.fromstring(drawing.svg).iter(f"{SVG}path"):
+        title = path.find(f"{SVG}title")
+        if title is None:
+            continue
+        text = title.text
+        amount = int(text.split(" B ")[0].replace(",", ""))
+        match = re.search(r"from (.*) to (.*)$", text)
+        ends = match.groups() if match else (text.split(" stay in ")[1],) * 2
+        found[ends] = found.get(ends, 0) + amount
+    return found
+
+
+def staying_bytes(svg):
+    """Bytes of the ribbons that are drawn as staying."""
+    ribbons = [p for p in ET.fromstring(svg).iter(f"{SVG}path") if p.get("class") == "stay"]
+    return sum(int(p[0].text.split(" B stay in ")[0].replace(",", "")) for p in ribbons)
+
+
+def test_flows_are_the_bytes_that_two_cores_share():
+    a = gl.GridLayout((11, 9), "float32", grid=(3, 2), tile=(2, 2))
+    b = gl.GridLayout((11, 9), "float32", grid=(2, 2), linear="(d0, d1) -> (d1, d0)")
+    known = {}
+    for index in indices(a.shape):
+        ends = tuple(f"core {x.locate(index).core}" for x in (a, b))
+        known[ends] = known.get(ends, 0) + 4
+    assert flow_bytes(a.draw("flows", to=b)) == known
+    stays = sum(n for (source, target), n in known.items() if source == target)
+    assert staying_bytes(a.draw("flows", to=b).svg) == stays > 0
+    plan = gl.relayout_plan(a, b, gl.DeviceGrid((2, 4)))
+    drawn = flow_bytes(type("D", (), {"svg": plan._repr_html_()}))
+    pairs = {(f"device {i}", f"device {j}"): n for (i, j), n in np.ndenumerate(plan.bytes) if n}
+    assert drawn == pairs
+    assert staying_bytes(plan._repr_html_()) == plan.stays
+
+
+def test_flows_between_many_cores_are_drawn_in_groups():
+    a, b = (gl.GridLayout((4096, 4096), grid=grid) for grid in ((64, 64), (4096, 1)))
+    drawing = a.draw("flows", to=b)
+    assert sum(flow_bytes(drawing).values()) == 4096 * 4096 * 4
+    assert len(drawing.svg) < 300_000
+
+
+# -- the way in ------------------------------------------------------------------------------------
+
+
+def test_a_drawing_shows_itself_and_is_saved(tmp_path):
+    drawing = SMALL["document"].draw()
+    assert SMALL["document"]._repr_html_() == drawing._repr_html_() == drawing.svg
+    drawing.save(tmp_path / "a.svg")
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8") == drawing.svg
+    assert repr(drawing).startswith("Drawing('bfloat16[5, 7]: logical tensor by core', ")
+
+
+@pytest.mark.parametrize("view", [v for v in VIEWS if v not in ("fold", "flows")])
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (3, 0, 2)])
+def test_tensors_without_elements_have_a_drawing(view, shape):
+    layout = gl.xla.layout(shape, "float32", tiles=[(2, 2)])
+    root = ET.fromstring(layout.draw(view).svg)
+    assert "no elements" in "".join(root.itertext())
+
+
+@pytest.mark.parametrize(
+    ("view", "options", "message"),
+    [
+        ("plan", {}, "view 'plan' is not one of logical, tiles, strides"),
+        (["logical"], {}, "is not one of logical"),
+        ("logical", {"width": 3}, "view 'logical' takes no option 'width'; it takes color, label"),
+        ("logical", {"color": "blue"}, "color 'blue' is not 'core', 'tile', 'offset'"),
+        ("logical", {"color": 2}, "color 2 is not 'core'"),
+        ("logical", {"color": True}, "color True is not 'core'"),
+        ("logical", {"color": "tile"}, "has no tiles, faces or lanes to draw"),
+        ("logical", {"label": "x"}, "label 'x' is not one of offset, index"),
+        ("tiles", {}, "has no tiles, faces or lanes to draw"),
+        ("lanes", {}, "has no lanes"),
+        ("slots", {}, "has no slots of its own: give slot=, in elements"),
+        ("memory", {"width": 0}, "width 0 must be >= 1"),
+        ("memory", {"rows": -1}, "rows"),
+        ("memory", {"cores": 5}, "cores 5 must be a sequence"),
+        ("memory", {"cores": [(2, 0)]}, r"core \(2, 0\) is outside the grid \(2, 3\)"),
+        ("memory", {"cores": []}, "cores names 0 cores; 1 to 64 can be drawn"),
+        ("fold", {}, "view 'fold' needs device=, a gl.DeviceGrid"),
+        ("flows", {}, r"view 'flows' needs to=, a layout of the shape \(5, 7\)"),
+        ("flows", {"to": SMALL["xla"]}, "needs to="),
+    ],
+)
+def test_bad_requests_are_refused(view, options, message):
+    with pytest.raises(gl.LayoutError, match=message):
+        SMALL["document"].draw(view, **options)
+
+
+def test_a_map_without_inverse_is_drawn_up_to_what_can_be_listed():
+    layout = gl.GridLayout((2048, 2048), grid=(2, 2), linear="(d0, d1) -> (d0 + d1, d1)")
+    assert layout.draw().svg
+    # So many elements that listing them would take minutes.
+    overlapping = gl.megengine.strided((10**5, 10**5), (1, 1), "int8")
+    for large in (layout, overlapping):
+        with pytest.raises(gl.LayoutError, match="view='logical' draws any number"):
+            large.draw("memory")
