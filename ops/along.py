@@ -21,8 +21,10 @@ from gridlayout.collapse import embedding
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops import values as v
+from gridlayout.ops.elementwise import elementwise
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.report import RULE, VIEW
+from gridlayout.ops.shapes import transposed
 from gridlayout.ops.values import Context
 
 Shape = tuple[int, ...]
@@ -230,40 +232,77 @@ def dynamic_update_slice(ctx: Context, eqn: Any, value: Any, update: Any, *start
     return _run(ctx, eqn, [(value, axes), (update, axes)], _bound(eqn), *others)
 
 
-def gather(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
-    """Slices at indices, such as rows of a table: dims that are taken whole stay where they are."""
-    numbers, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
-    axes = _indexed(value.shape, sizes, numbers.start_index_map, numbers.collapsed_slice_dims)
-    if numbers.operand_batching_dims or v.layout_of(value) is None:
+def tile(ctx: Context, eqn: Any, value: Any) -> Any:
+    """An array repeated along the dims with more than one repetition."""
+    reps = eqn.params["reps"]
+    axes = tuple(d for d, count in enumerate(reps) if count != 1)
+    return _run(ctx, eqn, [(value, axes)], _bound(eqn, reps=tuple(reps[a] for a in axes)))
+
+
+def fft(ctx: Context, eqn: Any, value: Any) -> Any:
+    """Fourier transforms over the last dims."""
+    axes = tuple(range(value.ndim))[-len(eqn.params["fft_lengths"]) :]
+    return _run(ctx, eqn, [(value, axes)], _bound(eqn))
+
+
+def bitcast(ctx: Context, eqn: Any, value: Any) -> Any:
+    """Bits as another type: of another width, a last dim that joins elements, or parts them."""
+    aval = eqn.outvars[0].aval
+    if aval.ndim == value.ndim:
+        x = v.on_cores(ctx, value)
+        # Of a NaN the bits are not known.
+        return elementwise(ctx, eqn, GridArray(x.storage, x.layout.with_oob(None), x.device))
+    kept = min(aval.ndim, value.ndim)
+    axes, out_axes = tuple(range(kept, value.ndim)), tuple(range(kept, aval.ndim))
+    if (rest := rest_layout(ctx, value, axes)) is None:
         return None
-    window = [d for d in range(value.ndim) if d not in numbers.collapsed_slice_dims]
-    place = dict(zip(window, numbers.offset_dims, strict=True))  # operand dim: result dim
-    gone = [place[d] for d in window if d not in axes]
-    out_axes = tuple(k for k in range(eqn.outvars[0].aval.ndim) if k not in gone)
+    # Not by `_run`: under vmap, JAX joins elements of the mapped dim.
+    array = unstack(ctx, value, axes, rest)
+    array = array if not axes else jnp.moveaxis(array, 0, -1)
+    out = eqn.primitive.bind(array, **eqn.params)
+    return RULE, restack(ctx, out if not out_axes else jnp.moveaxis(out, -1, 0), out_axes, rest)
+
+
+def gather(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
+    """Slices at indices, such as rows of a table: dims that are taken whole stay where they are.
+
+    So do batch dims, in which each slice of the operand has indices of its own.
+    """
+    numbers, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
+    rank, batch = eqn.outvars[0].aval.ndim, numbers.operand_batching_dims
+    dropped, places = numbers.collapsed_slice_dims, numbers.start_indices_batching_dims
+    place = _places(value.ndim, dropped, batch, numbers.offset_dims, rank, places)
+    axes = _indexed(value.shape, sizes, batch, numbers.start_index_map, dropped)
+    gone = [place[d] for d in range(value.ndim) if d not in axes]
+    if gone != sorted(gone) or v.layout_of(value) is None:
+        return None
+    out_axes = tuple(k for k in range(rank) if k not in gone)
     changed = lax.GatherDimensionNumbers(
-        offset_dims=tuple(out_axes.index(place[d]) for d in window if d in axes),
-        collapsed_slice_dims=tuple(map(axes.index, numbers.collapsed_slice_dims)),
+        offset_dims=tuple(out_axes.index(place[d]) for d in axes if d in place),
+        collapsed_slice_dims=tuple(map(axes.index, dropped)),
         start_index_map=tuple(map(axes.index, numbers.start_index_map)),
     )
     fn = _bound(eqn, dimension_numbers=changed, slice_sizes=tuple(sizes[a] for a in axes))
-    return _run(ctx, eqn, [(value, axes)], fn, v.plain(ctx, indices), out_axes=out_axes)
+    operands, others = _with_indices(ctx, value, axes, indices, batch, places)
+    return _run(ctx, eqn, [(value, axes), *operands], fn, *others, out_axes=out_axes)
 
 
 def scatter(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> Any:
     """Updates written, or added, at indices: the gradient of `gather`."""
     numbers = eqn.params["dimension_numbers"]
-    if numbers.operand_batching_dims:
-        return None
-    window = [d for d in range(value.ndim) if d not in numbers.inserted_window_dims]
-    place = dict(zip(window, numbers.update_window_dims, strict=True))  # operand dim: update dim
+    rank, batch = updates.ndim, numbers.operand_batching_dims
+    dropped, places = numbers.inserted_window_dims, numbers.scatter_indices_batching_dims
+    place = _places(value.ndim, dropped, batch, numbers.update_window_dims, rank, places)
     sizes = [updates.shape[place[d]] if d in place else 1 for d in range(value.ndim)]
     indexed = numbers.scatter_dims_to_operand_dims
-    axes = _indexed(value.shape, sizes, indexed, numbers.inserted_window_dims)
-    gone = [place[d] for d in window if d not in axes]
-    own = tuple(k for k in range(updates.ndim) if k not in gone)
+    axes = _indexed(value.shape, sizes, batch, indexed, dropped)
+    gone = [place[d] for d in range(value.ndim) if d not in axes]
+    if gone != sorted(gone):
+        return None
+    own = tuple(k for k in range(rank) if k not in gone)
     changed = lax.ScatterDimensionNumbers(
-        update_window_dims=tuple(own.index(place[d]) for d in window if d in axes),
-        inserted_window_dims=tuple(map(axes.index, numbers.inserted_window_dims)),
+        update_window_dims=tuple(own.index(place[d]) for d in axes if d in place),
+        inserted_window_dims=tuple(map(axes.index, dropped)),
         scatter_dims_to_operand_dims=tuple(map(axes.index, indexed)),
     )
     bind = _bound(eqn, dimension_numbers=changed)
@@ -271,20 +310,60 @@ def scatter(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> A
     def fn(x: Any, u: Any, i: Any) -> Any:
         return bind(x, i, u)
 
-    operands = [(value, axes), (updates, own)]
-    return _run(ctx, eqn, operands, fn, v.plain(ctx, indices), out_axes=axes)
+    more, others = _with_indices(ctx, value, axes, indices, batch, places)
+    operands = [(value, axes), (updates, own), *more]
+    return _run(ctx, eqn, operands, fn, *others, out_axes=axes)
 
 
-def _indexed(shape: Shape, sizes: Sequence[int], *named: Sequence[int]) -> Shape:
-    """The dims that are taken in part, or that indices name."""
+def _places(
+    ndim: int, dropped: Shape, batch: Shape, window: Shape, rank: int, places: Shape
+) -> dict[int, int]:
+    """Dims of a gather's operand: where each is in the result, or of a scatter's, in the updates.
+
+    dropped: dims that have none. window: where the dims of a slice are. places: the dims of the
+    indices that `batch` goes with.
+    """
+    sliced = [d for d in range(ndim) if d not in dropped and d not in batch]
+    rest = [k for k in range(rank) if k not in window]
+    return dict(zip(sliced, window, strict=True)) | {
+        d: rest[k] for d, k in zip(batch, places, strict=True)
+    }
+
+
+def _with_indices(
+    ctx: Context, value: Any, axes: Shape, indices: Any, batch: Shape, places: Shape
+) -> tuple[list[tuple[Any, Shape]], list[Any]]:
+    """The indices as an operand and its dims that lie whole, or as an array every device has.
+
+    Where they differ along batch dims they lie as the operand does along all dims but `axes`.
+    """
+    if not batch:
+        return [], [v.plain(ctx, indices)]
+    rest = [d for d in range(value.ndim) if d not in axes]
+    own = [k for k in range(indices.ndim) if k not in places]
+    along = {rest.index(d): k for d, k in zip(batch, places, strict=True)}
+    order = [along[k] for k in sorted(along)] + own
+    front = transposed(ctx, v.on_cores(ctx, indices), tuple(order))[1]
+    shape = (*(value.shape[d] for d in rest), *(indices.shape[k] for k in own))
+    behind = tuple(range(len(rest), len(shape)))
+    return [(v.broadcast(ctx, front, shape, (*sorted(along), *behind)), behind)], []
+
+
+def _indexed(shape: Shape, sizes: Sequence[int], batch: Shape, *named: Sequence[int]) -> Shape:
+    """The dims that are taken in part, or that indices name; none of the batch."""
     some = {d for dims in named for d in dims}
-    return tuple(d for d in range(len(shape)) if d in some or sizes[d] != shape[d])
+    taken = [d for d in range(len(shape)) if d in some or sizes[d] != shape[d]]
+    return tuple(d for d in taken if d not in batch)
 
 
 ALONG: dict[str, Callable[..., Any]] = {
     **{name: _one_dim("axis") for name in ("cumsum", "cumprod", "cummax", "cummin")},
     **{name: _one_dim("axis") for name in ("cumlogsumexp", "top_k", "split")},
     **{name: _one_dim("dimension") for name in ("sort", "concatenate")},
+    "approx_top_k": _one_dim("reduction_dimension"),
+    "bitcast_convert_type": bitcast,
+    "fft": fft,
+    "tile": tile,
     "stack": stack,
     "unstack": unstack_,
     "rev": rev,

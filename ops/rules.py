@@ -12,7 +12,7 @@ from typing import Any
 
 from gridlayout.ops.along import ALONG
 from gridlayout.ops.dot import dot_general
-from gridlayout.ops.elementwise import ELEMENTWISE, elementwise
+from gridlayout.ops.elementwise import ELEMENTWISE, barrier, elementwise, key
 from gridlayout.ops.reductions import NEUTRAL, reduction
 from gridlayout.ops.shapes import (
     broadcast_in_dim,
@@ -32,6 +32,8 @@ RULES: dict[str, Callable[..., Any]] = {
     "transpose": transpose,
     "squeeze": squeeze,
     "reshape": reshape,
-    **dict.fromkeys(("reshard", "sharding_constraint", "mesh_cast"), identity),
+    **dict.fromkeys(("reshard", "sharding_constraint", "mesh_cast", "device_put"), identity),
+    "optimization_barrier": barrier,
+    **dict.fromkeys(("random_seed", "random_wrap", "random_fold_in"), key),
     "with_layout": with_layout,
 }

@@ -125,6 +125,14 @@ def on_cores(ctx: Context, value: Any, layout: Layout | None = None, like: Any =
     return lay_out(jnp.asarray(value), layout.with_oob(0), ctx.device)
 
 
+def settled(ctx: Context, values: Sequence[Any]) -> list[Any]:
+    """The values with every spread one made, fit to cross a JAX call."""
+    return [
+        v if not isinstance(v, Spread) else on_cores(ctx, v) if layout_of(v) else plain(ctx, v)
+        for v in values
+    ]
+
+
 def operand(ctx: Context, value: Any, layout: Layout) -> tuple[Any, Scalar | None]:
     """The value's array and its fact, for an elementwise operation on storage in `layout`."""
     if np.ndim(value) == 0 and not isinstance(value, (GridArray, Spread)):
