@@ -271,7 +271,12 @@ def _thin_storage(
         *(a or None if s > 1 else None for a, s in zip(placement.axes, slots, strict=True))
     )
     if isinstance(source, GridArray) and value.dims == dims and _is_slice(source.layout, thin):
-        physical = source.physical[tuple(slice(n) for n in thin.physical_shape)]
+        # XLA fails to cut a dim that is sharded here and gathered elsewhere: gather it here too.
+        free = PartitionSpec.UNCONSTRAINED
+        gathered = PartitionSpec(*(None if s == 1 else free for s in slots))
+        physical = lax.with_sharding_constraint(
+            source.physical, NamedSharding(ctx.device.fine, gathered)
+        )[tuple(slice(n) for n in thin.physical_shape)]
         oob = source.layout.oob
         ctx.moved += thin.size * thin.dtype.itemsize
     else:
