@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -194,27 +195,50 @@ def rev(ctx: Context, eqn: Any, value: Any) -> Any:
 
 def pad(ctx: Context, eqn: Any, value: Any, fill: Any) -> Any:
     """`lax.pad`: positive, negative and interior padding."""
-    config = eqn.params["padding_config"]
-    axes = tuple(d for d, sizes in enumerate(config) if tuple(sizes) != (0, 0, 0))
+    none, config = (0, 0, 0), eqn.params["padding_config"]
+    axes = tuple(d for d, sizes in enumerate(config) if tuple(sizes) != none)
+    if len(axes) == value.ndim > 1:
+        halves = [*config[:1], *(none,) * (value.ndim - 1)], [none, *config[1:]]
+        return _in_turn(pad, ctx, eqn, [{"padding_config": half} for half in halves], value, fill)
     fn = _bound(eqn, padding_config=tuple(config[a] for a in axes))
     return _run(ctx, eqn, [(value, axes)], fn, v.plain(ctx, fill))
 
 
 def slice_(ctx: Context, eqn: Any, value: Any) -> Any:
     """A slice along the dims that it shortens."""
-    p, shape = eqn.params, eqn.outvars[0].aval.shape
-    axes = tuple(d for d in range(value.ndim) if shape[d] != value.shape[d])
+    p = eqn.params
+    names = ("start_indices", "limit_indices", "strides")
+    whole = [(0, n, 1) for n in value.shape]
     strides = p["strides"] or (1,) * value.ndim
+    wanted = list(zip(p["start_indices"], p["limit_indices"], strides, strict=True))
+    axes = tuple(d for d in range(value.ndim) if wanted[d] != whole[d])
     if not axes:
         return (VIEW, value) if v.layout_of(value) is not None else None
-    changed = {
-        name: tuple(bound[a] for a in axes)
-        for name, bound in (
-            *(("start_indices", p["start_indices"]), ("limit_indices", p["limit_indices"])),
-            ("strides", strides),
-        )
-    }
-    return _run(ctx, eqn, [(value, axes)], _bound(eqn, **changed))
+
+    def along(bounds: Sequence[Shape]) -> dict[str, Shape]:
+        return dict(zip(names, zip(*bounds, strict=True), strict=True))
+
+    if len(axes) == value.ndim > 1:
+        whole_after = (0, len(range(*wanted[0])), 1)
+        halves = [wanted[0], *whole[1:]], [whole_after, *wanted[1:]]
+        return _in_turn(slice_, ctx, eqn, [along(half) for half in halves], value)
+    return _run(ctx, eqn, [(value, axes)], _bound(eqn, **along([wanted[a] for a in axes])))
+
+
+def _in_turn(
+    rule: Callable[..., Any], ctx: Context, eqn: Any, changes: Sequence[Any], *values: Any
+) -> Any:
+    """The rule for the first dim, then for the others: for all at once none is left to lie spread.
+
+    changes: the parameters of each turn.
+    """
+    value, *others = values
+    for change in changes:
+        part = SimpleNamespace(primitive=eqn.primitive, params={**eqn.params, **change})
+        if (made := rule(ctx, part, value, *others)) is None:
+            return None
+        value = made[1]
+    return RULE, value
 
 
 def dynamic_slice(ctx: Context, eqn: Any, value: Any, *starts: Any) -> Any:
