@@ -25,7 +25,6 @@ from gridlayout.ops import values as v
 from gridlayout.ops.elementwise import elementwise
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.report import RULE, VIEW
-from gridlayout.ops.shapes import transposed
 from gridlayout.ops.values import Context
 
 Shape = tuple[int, ...]
@@ -107,7 +106,7 @@ def restack(ctx: Context, array: jax.Array, axes: Shape, rest: GridLayout) -> Gr
     return GridArray(storage[(None,) * count], layout, ctx.device)
 
 
-def _run(
+def run(
     ctx: Context,
     eqn: Any,
     operands: Sequence[tuple[Any, Shape]],
@@ -157,7 +156,9 @@ def _home(ctx: Context, found: GridArray, first: Any, axes: Shape) -> GridArray:
     return ctx.relayout(found, layout.with_dtype(found.dtype))
 
 
-def _bound(eqn: Any, **changes: Any) -> Callable[..., Any]:
+def bound(eqn: Any, **changes: Any) -> Callable[..., Any]:
+    """The equation's primitive, some of its parameters changed, as a function with many results."""
+
     def bind(*arrays: Any) -> Any:
         out = eqn.primitive.bind(*arrays, **{**eqn.params, **changes})
         return out if eqn.primitive.multiple_results else [out]
@@ -170,7 +171,7 @@ def _one_dim(name: str) -> Callable[..., Any]:
 
     def rule(ctx: Context, eqn: Any, *values: Any) -> Any:
         axis = eqn.params[name] % values[0].ndim
-        return _run(ctx, eqn, [(x, (axis,)) for x in values], _bound(eqn, **{name: 0}))
+        return run(ctx, eqn, [(x, (axis,)) for x in values], bound(eqn, **{name: 0}))
 
     return rule
 
@@ -178,19 +179,19 @@ def _one_dim(name: str) -> Callable[..., Any]:
 def stack(ctx: Context, eqn: Any, *values: Any) -> Any:
     """Arrays side by side along a new dim."""
     operands = [(x, ()) for x in values]
-    return _run(ctx, eqn, operands, _bound(eqn, axis=0), out_axes=(eqn.params["axis"],))
+    return run(ctx, eqn, operands, bound(eqn, axis=0), out_axes=(eqn.params["axis"],))
 
 
 def unstack_(ctx: Context, eqn: Any, value: Any) -> Any:
     """The slices of an array along a dim, each by itself."""
-    return _run(ctx, eqn, [(value, (eqn.params["axis"],))], _bound(eqn, axis=0), out_axes=())
+    return run(ctx, eqn, [(value, (eqn.params["axis"],))], bound(eqn, axis=0), out_axes=())
 
 
 def rev(ctx: Context, eqn: Any, value: Any) -> Any:
     """Dims reversed."""
     axes = tuple(sorted(eqn.params["dimensions"]))
-    fn = _bound(eqn, dimensions=tuple(range(len(axes))))
-    return _run(ctx, eqn, [(value, axes)], fn)
+    fn = bound(eqn, dimensions=tuple(range(len(axes))))
+    return run(ctx, eqn, [(value, axes)], fn)
 
 
 def pad(ctx: Context, eqn: Any, value: Any, fill: Any) -> Any:
@@ -200,8 +201,8 @@ def pad(ctx: Context, eqn: Any, value: Any, fill: Any) -> Any:
     if len(axes) == value.ndim > 1:
         halves = [*config[:1], *(none,) * (value.ndim - 1)], [none, *config[1:]]
         return _in_turn(pad, ctx, eqn, [{"padding_config": half} for half in halves], value, fill)
-    fn = _bound(eqn, padding_config=tuple(config[a] for a in axes))
-    return _run(ctx, eqn, [(value, axes)], fn, v.plain(ctx, fill))
+    fn = bound(eqn, padding_config=tuple(config[a] for a in axes))
+    return run(ctx, eqn, [(value, axes)], fn, v.plain(ctx, fill))
 
 
 def slice_(ctx: Context, eqn: Any, value: Any) -> Any:
@@ -222,7 +223,7 @@ def slice_(ctx: Context, eqn: Any, value: Any) -> Any:
         whole_after = (0, len(range(*wanted[0])), 1)
         halves = [wanted[0], *whole[1:]], [whole_after, *wanted[1:]]
         return _in_turn(slice_, ctx, eqn, [along(half) for half in halves], value)
-    return _run(ctx, eqn, [(value, axes)], _bound(eqn, **along([wanted[a] for a in axes])))
+    return run(ctx, eqn, [(value, axes)], bound(eqn, **along([wanted[a] for a in axes])))
 
 
 def _in_turn(
@@ -245,28 +246,28 @@ def dynamic_slice(ctx: Context, eqn: Any, value: Any, *starts: Any) -> Any:
     """A slice that starts where numbers say."""
     sizes = eqn.params["slice_sizes"]
     axes = tuple(d for d in range(value.ndim) if sizes[d] != value.shape[d])
-    fn = _bound(eqn, slice_sizes=tuple(sizes[a] for a in axes))
-    return _run(ctx, eqn, [(value, axes)], fn, *(v.plain(ctx, starts[a]) for a in axes))
+    fn = bound(eqn, slice_sizes=tuple(sizes[a] for a in axes))
+    return run(ctx, eqn, [(value, axes)], fn, *(v.plain(ctx, starts[a]) for a in axes))
 
 
 def dynamic_update_slice(ctx: Context, eqn: Any, value: Any, update: Any, *starts: Any) -> Any:
     """An array with a part of it replaced."""
     axes = tuple(d for d in range(value.ndim) if update.shape[d] != value.shape[d])
     others = (v.plain(ctx, starts[a]) for a in axes)
-    return _run(ctx, eqn, [(value, axes), (update, axes)], _bound(eqn), *others)
+    return run(ctx, eqn, [(value, axes), (update, axes)], bound(eqn), *others)
 
 
 def tile(ctx: Context, eqn: Any, value: Any) -> Any:
     """An array repeated along the dims with more than one repetition."""
     reps = eqn.params["reps"]
     axes = tuple(d for d, count in enumerate(reps) if count != 1)
-    return _run(ctx, eqn, [(value, axes)], _bound(eqn, reps=tuple(reps[a] for a in axes)))
+    return run(ctx, eqn, [(value, axes)], bound(eqn, reps=tuple(reps[a] for a in axes)))
 
 
 def fft(ctx: Context, eqn: Any, value: Any) -> Any:
     """Fourier transforms over the last dims."""
     axes = tuple(range(value.ndim))[-len(eqn.params["fft_lengths"]) :]
-    return _run(ctx, eqn, [(value, axes)], _bound(eqn))
+    return run(ctx, eqn, [(value, axes)], bound(eqn))
 
 
 def bitcast(ctx: Context, eqn: Any, value: Any) -> Any:
@@ -280,104 +281,11 @@ def bitcast(ctx: Context, eqn: Any, value: Any) -> Any:
     axes, out_axes = tuple(range(kept, value.ndim)), tuple(range(kept, aval.ndim))
     if (rest := rest_layout(ctx, value, axes)) is None:
         return None
-    # Not by `_run`: under vmap, JAX joins elements of the mapped dim.
+    # Not by `run`: under vmap, JAX joins elements of the mapped dim.
     array = unstack(ctx, value, axes, rest)
     array = array if not axes else jnp.moveaxis(array, 0, -1)
     out = eqn.primitive.bind(array, **eqn.params)
     return RULE, restack(ctx, out if not out_axes else jnp.moveaxis(out, -1, 0), out_axes, rest)
-
-
-def gather(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
-    """Slices at indices, such as rows of a table: dims that are taken whole stay where they are.
-
-    So do batch dims, in which each slice of the operand has indices of its own.
-    """
-    numbers, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
-    rank, batch = eqn.outvars[0].aval.ndim, numbers.operand_batching_dims
-    dropped, places = numbers.collapsed_slice_dims, numbers.start_indices_batching_dims
-    place = _places(value.ndim, dropped, batch, numbers.offset_dims, rank, places)
-    axes = _indexed(value.shape, sizes, batch, numbers.start_index_map, dropped)
-    gone = [place[d] for d in range(value.ndim) if d not in axes]
-    if gone != sorted(gone) or v.layout_of(value) is None:
-        return None
-    out_axes = tuple(k for k in range(rank) if k not in gone)
-    changed = lax.GatherDimensionNumbers(
-        offset_dims=tuple(out_axes.index(place[d]) for d in axes if d in place),
-        collapsed_slice_dims=tuple(map(axes.index, dropped)),
-        start_index_map=tuple(map(axes.index, numbers.start_index_map)),
-    )
-    fn = _bound(eqn, dimension_numbers=changed, slice_sizes=tuple(sizes[a] for a in axes))
-    operands, others = _with_indices(ctx, value, axes, indices, batch, places)
-    return _run(ctx, eqn, [(value, axes), *operands], fn, *others, out_axes=out_axes)
-
-
-def scatter(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> Any:
-    """Updates written, or added, at indices: the gradient of `gather`."""
-    numbers = eqn.params["dimension_numbers"]
-    rank, batch = updates.ndim, numbers.operand_batching_dims
-    dropped, places = numbers.inserted_window_dims, numbers.scatter_indices_batching_dims
-    place = _places(value.ndim, dropped, batch, numbers.update_window_dims, rank, places)
-    sizes = [updates.shape[place[d]] if d in place else 1 for d in range(value.ndim)]
-    indexed = numbers.scatter_dims_to_operand_dims
-    axes = _indexed(value.shape, sizes, batch, indexed, dropped)
-    gone = [place[d] for d in range(value.ndim) if d not in axes]
-    if gone != sorted(gone):
-        return None
-    own = tuple(k for k in range(rank) if k not in gone)
-    changed = lax.ScatterDimensionNumbers(
-        update_window_dims=tuple(own.index(place[d]) for d in axes if d in place),
-        inserted_window_dims=tuple(map(axes.index, dropped)),
-        scatter_dims_to_operand_dims=tuple(map(axes.index, indexed)),
-    )
-    bind = _bound(eqn, dimension_numbers=changed)
-
-    def fn(x: Any, u: Any, i: Any) -> Any:
-        return bind(x, i, u)
-
-    more, others = _with_indices(ctx, value, axes, indices, batch, places)
-    operands = [(value, axes), (updates, own), *more]
-    return _run(ctx, eqn, operands, fn, *others, out_axes=axes)
-
-
-def _places(
-    ndim: int, dropped: Shape, batch: Shape, window: Shape, rank: int, places: Shape
-) -> dict[int, int]:
-    """Dims of a gather's operand: where each is in the result, or of a scatter's, in the updates.
-
-    dropped: dims that have none. window: where the dims of a slice are. places: the dims of the
-    indices that `batch` goes with.
-    """
-    sliced = [d for d in range(ndim) if d not in dropped and d not in batch]
-    rest = [k for k in range(rank) if k not in window]
-    return dict(zip(sliced, window, strict=True)) | {
-        d: rest[k] for d, k in zip(batch, places, strict=True)
-    }
-
-
-def _with_indices(
-    ctx: Context, value: Any, axes: Shape, indices: Any, batch: Shape, places: Shape
-) -> tuple[list[tuple[Any, Shape]], list[Any]]:
-    """The indices as an operand and its dims that lie whole, or as an array every device has.
-
-    Where they differ along batch dims they lie as the operand does along all dims but `axes`.
-    """
-    if not batch:
-        return [], [v.plain(ctx, indices)]
-    rest = [d for d in range(value.ndim) if d not in axes]
-    own = [k for k in range(indices.ndim) if k not in places]
-    along = {rest.index(d): k for d, k in zip(batch, places, strict=True)}
-    order = [along[k] for k in sorted(along)] + own
-    front = transposed(ctx, v.on_cores(ctx, indices), tuple(order))[1]
-    shape = (*(value.shape[d] for d in rest), *(indices.shape[k] for k in own))
-    behind = tuple(range(len(rest), len(shape)))
-    return [(v.broadcast(ctx, front, shape, (*sorted(along), *behind)), behind)], []
-
-
-def _indexed(shape: Shape, sizes: Sequence[int], batch: Shape, *named: Sequence[int]) -> Shape:
-    """The dims that are taken in part, or that indices name; none of the batch."""
-    some = {d for dims in named for d in dims}
-    taken = [d for d in range(len(shape)) if d in some or sizes[d] != shape[d]]
-    return tuple(d for d in taken if d not in batch)
 
 
 ALONG: dict[str, Callable[..., Any]] = {
@@ -395,7 +303,4 @@ ALONG: dict[str, Callable[..., Any]] = {
     "slice": slice_,
     "dynamic_slice": dynamic_slice,
     "dynamic_update_slice": dynamic_update_slice,
-    "gather": gather,
-    **dict.fromkeys(("scatter", "scatter-add", "scatter-mul"), scatter),
-    **dict.fromkeys(("scatter-min", "scatter-max", "scatter-sub"), scatter),
 }

@@ -13,6 +13,7 @@ from typing import Any
 from gridlayout.ops.along import ALONG
 from gridlayout.ops.dot import dot_general
 from gridlayout.ops.elementwise import ELEMENTWISE, barrier, elementwise, key
+from gridlayout.ops.indexing import INDEXING
 from gridlayout.ops.reductions import NEUTRAL, reduction
 from gridlayout.ops.shapes import (
     broadcast_in_dim,
@@ -27,6 +28,7 @@ RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(ELEMENTWISE, elementwise),
     **dict.fromkeys(NEUTRAL, reduction),
     **ALONG,
+    **INDEXING,
     "dot_general": dot_general,
     "broadcast_in_dim": broadcast_in_dim,
     "transpose": transpose,
