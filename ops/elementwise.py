@@ -24,7 +24,7 @@ ELEMENTWISE = frozenset(
     le_to lgamma log log1p logistic lt lt_to max min mul mulhi name ne neg nextafter not or
     polygamma population_count pow real reduce_precision regularized_incomplete_beta rem round
     rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt
-    square sub tan tanh xor zeta
+    square stop_gradient sub tan tanh xor zeta
     """.split()  # noqa: SIM905
 )
 

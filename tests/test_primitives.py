@@ -1,11 +1,12 @@
 """Every lax primitive on random layouts, against JAX's own, with poison in the padding.
 
 The primitives of one kind are one program for each choice of layouts, since compiling is what takes
-time. Where a primitive has several ways (axes, say), they take turns from layout to layout. A
-failure names the primitive and the layouts.
+time. The ways of a primitive (its axes, say), and primitives that one rule runs in the same way,
+take turns from layout to layout. A failure names the primitive and the layouts.
 """
 
 import functools
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -92,6 +93,7 @@ REAL |= {
     "copy": [lambda x, u, p: jnp.array(x, copy=True), lambda x, u, p: lax.copy_p.bind(x)],
     "name": lambda x, u, p: checkpoint_name(x, "here"),
     "add_any": lambda x, u, p: jax.grad(lambda x: (x * x * jnp.sin(x)).sum())(x),
+    "stop_gradient": lambda x, u, p: jax.grad(lambda x: (x * lax.stop_gradient(x)).sum())(x),
 }
 
 PAIR = {
@@ -159,17 +161,24 @@ INTEGER |= {
 }
 
 SPREAD = {
-    "a row": lambda x, v, k, t: x + v,
-    "a column": lambda x, v, k, t: x * k,
-    "row and column": lambda x, v, k, t: v * k,
-    "more dims": lambda x, v, k, t: (t - x, v + t),
-    "a number": lambda x, v, k, t: 2 / (3 + abs(x)),
-    "a plain array": lambda x, v, k, t: x * np.arange(35, dtype="f4").reshape(A),
-    "iota": lambda x, v, k, t: x + lax.broadcasted_iota(jnp.float32, A, 1),
-    "where": lambda x, v, k, t: jnp.where(v > 0, x, 1.5),
-    "where with more dims": lambda x, v, k, t: jnp.where(x > 0, t, k),
+    "rows and columns": [
+        lambda x, v, k, t: x + v,
+        lambda x, v, k, t: x * k,
+        lambda x, v, k, t: v * k,
+        lambda x, v, k, t: t - x,
+        lambda x, v, k, t: v + t,
+    ],
+    "what every device has": [
+        lambda x, v, k, t: 2 / (3 + abs(x)),
+        lambda x, v, k, t: x * np.arange(35, dtype="f4").reshape(A),
+        lambda x, v, k, t: x + lax.broadcasted_iota(jnp.float32, A, 1),
+    ],
+    "where": [
+        lambda x, v, k, t: jnp.where(v > 0, x, 1.5),
+        lambda x, v, k, t: jnp.where(x > 0, t, k),
+    ],
     "broadcast_in_dim": lambda x, v, k, t: lax.broadcast_in_dim(v, (3, 7, 2), (1,)),
-    "a broadcast's broadcast": lambda x, v, k, t: jnp.broadcast_to(k, A) + jnp.tile(v, (5, 1)),
+    "broadcast twice": lambda x, v, k, t: jnp.broadcast_to(k, A) + jnp.tile(v, (5, 1)),
 }
 
 AXES = [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 2)]
@@ -231,29 +240,26 @@ PRODUCTS = {
         lambda x, w, t, u: x @ w,
         lambda x, w, t, u: (x @ w).T,
         lambda x, w, t, u: w.T @ x.T,
+        lambda x, w, t, u: x @ x.T,
+        lambda x, w, t, u: x.T @ x,
+        lambda x, w, t, u: (x * 9).astype("i4") @ (w * 9).astype("i4"),
+        lambda x, w, t, u: lax.dot(
+            *(x.astype("bfloat16"), w.astype("bfloat16")), preferred_element_type=jnp.float32
+        ),
     ],
-    "with itself": [lambda x, w, t, u: x @ x.T, lambda x, w, t, u: x.T @ x],
     "batched": [
         lambda x, w, t, u: t @ u,
         lambda x, w, t, u: t @ w,
         lambda x, w, t, u: x @ u,
         lambda x, w, t, u: jnp.einsum("ab,ab->ba", x, x),
     ],
-    "vectors": [
+    "more or fewer dims": [
         lambda x, w, t, u: x @ w[:, 0],
         lambda x, w, t, u: x[0] @ w,
         lambda x, w, t, u: x[0] @ w[:, 0],
-    ],
-    "more or fewer dims": [
         lambda x, w, t, u: jnp.einsum("abc,bc->a", t, x),
         lambda x, w, t, u: jnp.tensordot(x, x, 2),
         lambda x, w, t, u: jnp.einsum("ab,cd->adbc", x[:2], w[:, :2]),
-    ],
-    "other types": [
-        lambda x, w, t, u: (x * 9).astype("i4") @ (w * 9).astype("i4"),
-        lambda x, w, t, u: lax.dot(
-            *(x.astype("bfloat16"), w.astype("bfloat16")), preferred_element_type=jnp.float32
-        ),
     ],
 }
 
@@ -267,15 +273,19 @@ SHAPES = {
         lambda x, t: lax.reshape(x, (5, 1, 7, 1)),
         lambda x, t: lax.reshape(x, (7, 5), (1, 0)),
     ],
-    "expand_dims": lambda x, t: lax.expand_dims(x, (0, 2)),
-    "squeeze": lambda x, t: lax.squeeze(lax.slice_in_dim(t, 1, 2), (0,)),
+    "expand_dims and squeeze": [
+        lambda x, t: lax.expand_dims(x, (0, 2)),
+        lambda x, t: lax.squeeze(lax.slice_in_dim(t, 1, 2), (0,)),
+    ],
     "slice": [
         lambda x, t: lax.slice(x, (1, 2), (4, 7)),
         lambda x, t: lax.slice(t, (0, 0, 1), (2, 5, 6)),
         lambda x, t: lax.slice(x, (0, 1), (5, 7), (2, 3)),
     ],
-    "dynamic_slice": lambda x, t: lax.dynamic_slice(x, (jnp.int32(2), jnp.int32(99)), (5, 2)),
-    "dynamic_update_slice": lambda x, t: lax.dynamic_update_slice(x, x[:, :2] * 0, (0, 3)),
+    "dynamic slices": [
+        lambda x, t: lax.dynamic_slice(x, (jnp.int32(2), jnp.int32(99)), (5, 2)),
+        lambda x, t: lax.dynamic_update_slice(x, x[:, :2] * 0, (0, 3)),
+    ],
     "pad": [
         lambda x, t: lax.pad(x, 1.5, ((1, 0, 1), (0, 0, 0))),
         lambda x, t: lax.pad(x, 0.0, ((0, -2, 0), (0, 3, 0))),
@@ -285,44 +295,47 @@ SHAPES = {
         lambda x, t: lax.concatenate([x, t[0], np.ones((2, 7), "f4")], 0),
         lambda x, t: lax.concatenate([t, t[:, :, :2]], 2),
     ],
-    "split": lambda x, t: lax.split(x, (3, 4), 1),
-    "stack": lambda x, t: jnp.stack([x, t[1]], 1),
-    "unstack": lambda x, t: jnp.unstack(t, axis=1),
-    "tile": lambda x, t: lax.tile(x, (1, 2)),
+    "one and many": [
+        lambda x, t: lax.split(x, (3, 4), 1),
+        lambda x, t: jnp.stack([x, t[1]], 1),
+        lambda x, t: jnp.unstack(t, axis=1),
+        lambda x, t: lax.tile(x, (1, 2)),
+    ],
     "device_put": lambda x, t: jax.device_put(x) * 1,
     "with_layout": lambda x, t: gl.with_layout(x, gl.GridLayout(A, "float32", (3, 2), (2, 2))),
 }
 
 INDEXED = {
-    "rows": [
+    "gather": [
         lambda x, t, i: jnp.take(x, i, axis=0),
         lambda x, t, i: x[np.array([4, 0])],
         lambda x, t, i: jnp.take(x, i[:, 0], axis=1),
         lambda x, t, i: jnp.take(x, i[0] * 3, axis=0),
         lambda x, t, i: jnp.take(x, i[0] * 3, axis=0, mode="clip"),
+        lambda x, t, i: lax.dynamic_index_in_dim(x, i[0, 0], 0),
     ],
-    "along an axis": [
+    "gather, batched": [
         lambda x, t, i: jnp.take_along_axis(x, i, axis=1),
         lambda x, t, i: jnp.take_along_axis(x, i.T[:, :1], axis=0),
-    ],
-    "batched": [
         lambda x, t, i: jax.vmap(lambda a, k: a[k])(t, i[:2]),
         lambda x, t, i: jax.vmap(lambda a, k: a[k], (1, 0), 1)(t, i % 2),
     ],
-    "dynamic row": lambda x, t, i: lax.dynamic_index_in_dim(x, i[0, 0], 0),
-    "batched update": lambda x, t, i: jax.vmap(
-        lambda a, k: lax.dynamic_update_slice_in_dim(a, jnp.ones((1, 7)), k, 0)
-    )(t, i[0, :2]),
-    **{
-        f"scatter: {name}": functools.partial(
-            lambda name, x, t, i: getattr(x.at[i[:, 0]], name)(x * 0.5 + 1), name
-        )
-        for name in ("add", "multiply", "min", "max", "subtract")
-    },
-    "scatter": lambda x, t, i: x.at[np.array([3, 1])].set(2.0),
-    "gradients": [
+    "scatter": [
+        lambda x, t, i: x.at[np.array([3, 1])].set(2.0),
+        lambda x, t, i: x.at[i[:, 0]].multiply(x * 0.5 + 1),
+        lambda x, t, i: x.at[i[:, 0]].min(x * 0.5 + 1),
+        lambda x, t, i: x.at[i[:, 0]].max(x * 0.5 + 1),
+        lambda x, t, i: x.at[i[:, 0]].subtract(x * 0.5 + 1),
+    ],
+    "scatter-add": [
+        lambda x, t, i: x.at[i[:, 0]].add(x * 0.5 + 1),
         lambda x, t, i: jax.grad(lambda x: jnp.sin(x[i]).sum())(x),
+    ],
+    "scatter, batched": [
         lambda x, t, i: jax.grad(lambda x: jnp.sin(jnp.take_along_axis(x, i, 1)).sum())(x),
+        lambda x, t, i: jax.vmap(
+            lambda a, k: lax.dynamic_update_slice_in_dim(a, jnp.ones((1, 7)), k, 0)
+        )(t, i[0, :2]),
     ],
 }
 
@@ -343,19 +356,18 @@ DRAWS = [
     ),
     lambda key, x: jax.random.key_data(jax.random.split(key)),
 ]
-KEYS = {
-    "a key that is captured": lambda raw: jax.random.key(1),
-    "a key of data on the grid": lambda raw: jax.random.wrap_key_data(raw),
-    "an old key on the grid": lambda raw: raw,
-    "a seed on the grid": lambda raw: jax.random.key(raw[1]),
-}
+KEYS = [
+    lambda raw: jax.random.key(1),  # captured
+    jax.random.wrap_key_data,
+    lambda raw: raw,  # an old key, laid out like any array
+    lambda raw: jax.random.key(raw[1]),
+]
 RANDOM = {
-    # The draws take turns, each time with another key.
-    name: [
+    "random numbers": [
         functools.partial(lambda make, draw, x, raw: draw(make(raw), x), make, draw)
-        for draw in (*DRAWS[3 * k :], *DRAWS[: 3 * k])
+        for shift in range(len(KEYS))
+        for make, draw in zip(itertools.cycle([*KEYS[shift:], *KEYS[:shift]]), DRAWS, strict=False)
     ]
-    for k, (name, make) in enumerate(KEYS.items())
 }
 
 TABLE = {
@@ -463,10 +475,10 @@ def test_primitives_are_jaxs_on_every_layout(kind):
 # -- no primitive is forgotten ---------------------------------------------------------------------
 
 # Of those that `jax.lax` exports, the ones without a rule. Nothing of the grid reaches the first:
-# collectives need a named axis, the others take no array, or tokens, or are no longer made.
+# collectives need a named axis, the others take no array, or tokens.
 NOT_HERE = """
 after_all all_gather all_to_all axis_index create_token iota pmax pmin ppermute psum
-ragged_all_to_all rng_bit_generator rng_uniform stop_gradient
+ragged_all_to_all rng_bit_generator rng_uniform
 """.split()  # noqa: SIM905
 FALL_BACK = """
 conv_general_dilated custom_linear_solve dce_sink reduce reduce_window reduce_window_max
@@ -530,32 +542,6 @@ def test_indices_of_a_type_that_only_just_holds_them():
     laid = poisoned(x, gl.GridLayout((3, 200), grid=(1, 8), tile=(4, 64)), DEVICE)
     found = gl.on_grid(lambda x: lax.argmax(x, 1, jnp.uint8))(laid)
     assert_same(found, lax.argmax(x, 1, jnp.uint8))
-
-
-# -- derivatives -----------------------------------------------------------------------------------
-
-# JAX has no derivative of them.
-NONE = {"nextafter", "approx_top_k"}
-
-
-@pytest.mark.parametrize(
-    "kind", ["real", "pair", "spread", "reduce", "along", "products", "shapes"]
-)
-def test_derivatives_are_jaxs(kind):
-    arrays, _ = TABLE[kind]
-    rng = np.random.default_rng([list(TABLE).index(kind), PAIRS])
-    laid = [poisoned(a, drawn(a.shape, rng), DEVICE) for a in arrays]
-    fn = everything(kind, 2, NONE)
-
-    def loss(*args):
-        real = [
-            out.real for out in jax.tree.leaves(fn(*args)) if jnp.issubdtype(out.dtype, jnp.inexact)
-        ]
-        return sum(jnp.sum(jnp.sin(out.astype("f4"))) for out in real)
-
-    inexact = tuple(k for k, a in enumerate(arrays) if a.dtype == np.float32)
-    wanted = jax.grad(loss, inexact)(*map(jnp.asarray, arrays))
-    assert_same(jax.grad(gl.on_grid(loss), inexact)(*laid), wanted, rtol=1e-3, atol=1e-3)
 
 
 # -- what does not need to happen ------------------------------------------------------------------
