@@ -148,12 +148,22 @@ def _home(ctx: Context, found: GridArray, first: Any, axes: Shape) -> GridArray:
     """A result laid out as the first operand, if its layout can be said of the result's shape."""
     layout = v.layout_of(first)
     if isinstance(first, GridArray) and first.ndim == found.ndim and without(first.layout, axes):
-        layout = first.layout.replace(shape=found.shape, oob=None)  # type: ignore[attr-defined]
+        layout = _resized(first.layout, found.shape)
     elif axes and isinstance(first, GridArray) and without(first.layout, axes):
         return found
     elif layout is None or layout.shape != found.shape or layout.is_scatter:
         layout = ctx.choose(found.shape, found.dtype, layout)
     return ctx.relayout(found, layout.with_dtype(found.dtype))
+
+
+@lru_cache(maxsize=4096)
+def _resized(layout: GridLayout, shape: Shape) -> GridLayout:
+    """The layout with other extents of dims that are alone: their flips and gaps are dropped."""
+    rows = tuple(
+        dim(group[0]) if any(shape[d] != layout.shape[d] for d in group) else row
+        for row, group in zip(layout.linear.results, layout.groups or (), strict=True)
+    )
+    return layout.replace(shape=shape, linear=AffineMap(len(shape), rows), oob=None)
 
 
 def bound(eqn: Any, **changes: Any) -> Callable[..., Any]:

@@ -182,9 +182,14 @@ SPREAD = {
 }
 
 AXES = [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 2)]
+# Extremes of numbers on the far side of 0, so that a 0 from the padding would be one.
+SHIFT = {"reduce_max": -9, "reduce_min": 9, "argmax": -9, "argmin": 9}
 REDUCE = {
     name: [
-        functools.partial(lambda fn, axes, t, m: fn(t, axes), getattr(lax, name), axes)
+        functools.partial(
+            lambda fn, shift, axes, t, m: fn(t + shift, axes),
+            *(getattr(lax, name), SHIFT.get(name, 0), axes),
+        )
         for axes in AXES
     ]
     for name in ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min")
@@ -198,14 +203,19 @@ REDUCE |= {
 }
 REDUCE |= {
     name: [
-        functools.partial(lambda fn, d, t, m: fn(t, d, jnp.int32), getattr(lax, name), d)
+        functools.partial(
+            lambda fn, shift, d, t, m: fn(t + shift, d, jnp.int32),
+            *(getattr(lax, name), SHIFT[name], d),
+        )
         for d in range(3)
     ]
     for name in ("argmax", "argmin")
 }
 REDUCE["integers"] = [
-    functools.partial(lambda fn, kind, t, m: fn((t * 20).astype(kind), (1,)), fn, kind)
-    for fn in (lax.reduce_sum, lax.reduce_max, lax.reduce_min)
+    functools.partial(
+        lambda fn, shift, kind, t, m: fn((t * 20 + shift).astype(kind), (1,)), fn, shift, kind
+    )
+    for fn, shift in ((lax.reduce_sum, 0), (lax.reduce_max, -70), (lax.reduce_min, 70))
     for kind in ("int8", "int32")
 ]
 
