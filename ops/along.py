@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -21,6 +22,7 @@ from gridlayout.collapse import embedding
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops import values as v
+from gridlayout.ops.elementwise import elementwise
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.report import RULE, VIEW
 from gridlayout.ops.values import Context
@@ -104,7 +106,7 @@ def restack(ctx: Context, array: jax.Array, axes: Shape, rest: GridLayout) -> Gr
     return GridArray(storage[(None,) * count], layout, ctx.device)
 
 
-def _run(
+def run(
     ctx: Context,
     eqn: Any,
     operands: Sequence[tuple[Any, Shape]],
@@ -146,7 +148,7 @@ def _home(ctx: Context, found: GridArray, first: Any, axes: Shape) -> GridArray:
     """A result laid out as the first operand, if its layout can be said of the result's shape."""
     layout = v.layout_of(first)
     if isinstance(first, GridArray) and first.ndim == found.ndim and without(first.layout, axes):
-        layout = first.layout.replace(shape=found.shape, oob=None)  # type: ignore[attr-defined]
+        layout = _resized(first.layout, found.shape)
     elif axes and isinstance(first, GridArray) and without(first.layout, axes):
         return found
     elif layout is None or layout.shape != found.shape or layout.is_scatter:
@@ -154,7 +156,19 @@ def _home(ctx: Context, found: GridArray, first: Any, axes: Shape) -> GridArray:
     return ctx.relayout(found, layout.with_dtype(found.dtype))
 
 
-def _bound(eqn: Any, **changes: Any) -> Callable[..., Any]:
+@lru_cache(maxsize=4096)
+def _resized(layout: GridLayout, shape: Shape) -> GridLayout:
+    """The layout with other extents of dims that are alone: their flips and gaps are dropped."""
+    rows = tuple(
+        dim(group[0]) if any(shape[d] != layout.shape[d] for d in group) else row
+        for row, group in zip(layout.linear.results, layout.groups or (), strict=True)
+    )
+    return layout.replace(shape=shape, linear=AffineMap(len(shape), rows), oob=None)
+
+
+def bound(eqn: Any, **changes: Any) -> Callable[..., Any]:
+    """The equation's primitive, some of its parameters changed, as a function with many results."""
+
     def bind(*arrays: Any) -> Any:
         out = eqn.primitive.bind(*arrays, **{**eqn.params, **changes})
         return out if eqn.primitive.multiple_results else [out]
@@ -167,7 +181,7 @@ def _one_dim(name: str) -> Callable[..., Any]:
 
     def rule(ctx: Context, eqn: Any, *values: Any) -> Any:
         axis = eqn.params[name] % values[0].ndim
-        return _run(ctx, eqn, [(x, (axis,)) for x in values], _bound(eqn, **{name: 0}))
+        return run(ctx, eqn, [(x, (axis,)) for x in values], bound(eqn, **{name: 0}))
 
     return rule
 
@@ -175,116 +189,123 @@ def _one_dim(name: str) -> Callable[..., Any]:
 def stack(ctx: Context, eqn: Any, *values: Any) -> Any:
     """Arrays side by side along a new dim."""
     operands = [(x, ()) for x in values]
-    return _run(ctx, eqn, operands, _bound(eqn, axis=0), out_axes=(eqn.params["axis"],))
+    return run(ctx, eqn, operands, bound(eqn, axis=0), out_axes=(eqn.params["axis"],))
 
 
 def unstack_(ctx: Context, eqn: Any, value: Any) -> Any:
     """The slices of an array along a dim, each by itself."""
-    return _run(ctx, eqn, [(value, (eqn.params["axis"],))], _bound(eqn, axis=0), out_axes=())
+    return run(ctx, eqn, [(value, (eqn.params["axis"],))], bound(eqn, axis=0), out_axes=())
 
 
 def rev(ctx: Context, eqn: Any, value: Any) -> Any:
     """Dims reversed."""
     axes = tuple(sorted(eqn.params["dimensions"]))
-    fn = _bound(eqn, dimensions=tuple(range(len(axes))))
-    return _run(ctx, eqn, [(value, axes)], fn)
+    fn = bound(eqn, dimensions=tuple(range(len(axes))))
+    return run(ctx, eqn, [(value, axes)], fn)
 
 
 def pad(ctx: Context, eqn: Any, value: Any, fill: Any) -> Any:
     """`lax.pad`: positive, negative and interior padding."""
-    config = eqn.params["padding_config"]
-    axes = tuple(d for d, sizes in enumerate(config) if tuple(sizes) != (0, 0, 0))
-    fn = _bound(eqn, padding_config=tuple(config[a] for a in axes))
-    return _run(ctx, eqn, [(value, axes)], fn, v.plain(ctx, fill))
+    none, config = (0, 0, 0), eqn.params["padding_config"]
+    axes = tuple(d for d, sizes in enumerate(config) if tuple(sizes) != none)
+    if len(axes) == value.ndim > 1:
+        halves = [*config[:1], *(none,) * (value.ndim - 1)], [none, *config[1:]]
+        return _in_turn(pad, ctx, eqn, [{"padding_config": half} for half in halves], value, fill)
+    fn = bound(eqn, padding_config=tuple(config[a] for a in axes))
+    return run(ctx, eqn, [(value, axes)], fn, v.plain(ctx, fill))
 
 
 def slice_(ctx: Context, eqn: Any, value: Any) -> Any:
     """A slice along the dims that it shortens."""
-    p, shape = eqn.params, eqn.outvars[0].aval.shape
-    axes = tuple(d for d in range(value.ndim) if shape[d] != value.shape[d])
+    p = eqn.params
+    names = ("start_indices", "limit_indices", "strides")
+    whole = [(0, n, 1) for n in value.shape]
     strides = p["strides"] or (1,) * value.ndim
+    wanted = list(zip(p["start_indices"], p["limit_indices"], strides, strict=True))
+    axes = tuple(d for d in range(value.ndim) if wanted[d] != whole[d])
     if not axes:
         return (VIEW, value) if v.layout_of(value) is not None else None
-    changed = {
-        name: tuple(bound[a] for a in axes)
-        for name, bound in (
-            *(("start_indices", p["start_indices"]), ("limit_indices", p["limit_indices"])),
-            ("strides", strides),
-        )
-    }
-    return _run(ctx, eqn, [(value, axes)], _bound(eqn, **changed))
+
+    def along(bounds: Sequence[Shape]) -> dict[str, Shape]:
+        return dict(zip(names, zip(*bounds, strict=True), strict=True))
+
+    if len(axes) == value.ndim > 1:
+        whole_after = (0, len(range(*wanted[0])), 1)
+        halves = [wanted[0], *whole[1:]], [whole_after, *wanted[1:]]
+        return _in_turn(slice_, ctx, eqn, [along(half) for half in halves], value)
+    return run(ctx, eqn, [(value, axes)], bound(eqn, **along([wanted[a] for a in axes])))
+
+
+def _in_turn(
+    rule: Callable[..., Any], ctx: Context, eqn: Any, changes: Sequence[Any], *values: Any
+) -> Any:
+    """The rule for the first dim, then for the others: for all at once none is left to lie spread.
+
+    changes: the parameters of each turn.
+    """
+    value, *others = values
+    for change in changes:
+        part = SimpleNamespace(primitive=eqn.primitive, params={**eqn.params, **change})
+        if (made := rule(ctx, part, value, *others)) is None:
+            return None
+        value = made[1]
+    return RULE, value
 
 
 def dynamic_slice(ctx: Context, eqn: Any, value: Any, *starts: Any) -> Any:
     """A slice that starts where numbers say."""
     sizes = eqn.params["slice_sizes"]
     axes = tuple(d for d in range(value.ndim) if sizes[d] != value.shape[d])
-    fn = _bound(eqn, slice_sizes=tuple(sizes[a] for a in axes))
-    return _run(ctx, eqn, [(value, axes)], fn, *(v.plain(ctx, starts[a]) for a in axes))
+    fn = bound(eqn, slice_sizes=tuple(sizes[a] for a in axes))
+    return run(ctx, eqn, [(value, axes)], fn, *(v.plain(ctx, starts[a]) for a in axes))
 
 
 def dynamic_update_slice(ctx: Context, eqn: Any, value: Any, update: Any, *starts: Any) -> Any:
     """An array with a part of it replaced."""
     axes = tuple(d for d in range(value.ndim) if update.shape[d] != value.shape[d])
     others = (v.plain(ctx, starts[a]) for a in axes)
-    return _run(ctx, eqn, [(value, axes), (update, axes)], _bound(eqn), *others)
+    return run(ctx, eqn, [(value, axes), (update, axes)], bound(eqn), *others)
 
 
-def gather(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
-    """Slices at indices, such as rows of a table: dims that are taken whole stay where they are."""
-    numbers, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
-    axes = _indexed(value.shape, sizes, numbers.start_index_map, numbers.collapsed_slice_dims)
-    if numbers.operand_batching_dims or v.layout_of(value) is None:
+def tile(ctx: Context, eqn: Any, value: Any) -> Any:
+    """An array repeated along the dims with more than one repetition."""
+    reps = eqn.params["reps"]
+    axes = tuple(d for d, count in enumerate(reps) if count != 1)
+    return run(ctx, eqn, [(value, axes)], bound(eqn, reps=tuple(reps[a] for a in axes)))
+
+
+def fft(ctx: Context, eqn: Any, value: Any) -> Any:
+    """Fourier transforms over the last dims."""
+    axes = tuple(range(value.ndim))[-len(eqn.params["fft_lengths"]) :]
+    return run(ctx, eqn, [(value, axes)], bound(eqn))
+
+
+def bitcast(ctx: Context, eqn: Any, value: Any) -> Any:
+    """Bits as another type: of another width, a last dim that joins elements, or parts them."""
+    aval = eqn.outvars[0].aval
+    if aval.ndim == value.ndim:
+        x = v.on_cores(ctx, value)
+        # Of a NaN the bits are not known.
+        return elementwise(ctx, eqn, GridArray(x.storage, x.layout.with_oob(None), x.device))
+    kept = min(aval.ndim, value.ndim)
+    axes, out_axes = tuple(range(kept, value.ndim)), tuple(range(kept, aval.ndim))
+    if (rest := rest_layout(ctx, value, axes)) is None:
         return None
-    window = [d for d in range(value.ndim) if d not in numbers.collapsed_slice_dims]
-    place = dict(zip(window, numbers.offset_dims, strict=True))  # operand dim: result dim
-    gone = [place[d] for d in window if d not in axes]
-    out_axes = tuple(k for k in range(eqn.outvars[0].aval.ndim) if k not in gone)
-    changed = lax.GatherDimensionNumbers(
-        offset_dims=tuple(out_axes.index(place[d]) for d in window if d in axes),
-        collapsed_slice_dims=tuple(map(axes.index, numbers.collapsed_slice_dims)),
-        start_index_map=tuple(map(axes.index, numbers.start_index_map)),
-    )
-    fn = _bound(eqn, dimension_numbers=changed, slice_sizes=tuple(sizes[a] for a in axes))
-    return _run(ctx, eqn, [(value, axes)], fn, v.plain(ctx, indices), out_axes=out_axes)
-
-
-def scatter(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> Any:
-    """Updates written, or added, at indices: the gradient of `gather`."""
-    numbers = eqn.params["dimension_numbers"]
-    if numbers.operand_batching_dims:
-        return None
-    window = [d for d in range(value.ndim) if d not in numbers.inserted_window_dims]
-    place = dict(zip(window, numbers.update_window_dims, strict=True))  # operand dim: update dim
-    sizes = [updates.shape[place[d]] if d in place else 1 for d in range(value.ndim)]
-    indexed = numbers.scatter_dims_to_operand_dims
-    axes = _indexed(value.shape, sizes, indexed, numbers.inserted_window_dims)
-    gone = [place[d] for d in window if d not in axes]
-    own = tuple(k for k in range(updates.ndim) if k not in gone)
-    changed = lax.ScatterDimensionNumbers(
-        update_window_dims=tuple(own.index(place[d]) for d in window if d in axes),
-        inserted_window_dims=tuple(map(axes.index, numbers.inserted_window_dims)),
-        scatter_dims_to_operand_dims=tuple(map(axes.index, indexed)),
-    )
-    bind = _bound(eqn, dimension_numbers=changed)
-
-    def fn(x: Any, u: Any, i: Any) -> Any:
-        return bind(x, i, u)
-
-    operands = [(value, axes), (updates, own)]
-    return _run(ctx, eqn, operands, fn, v.plain(ctx, indices), out_axes=axes)
-
-
-def _indexed(shape: Shape, sizes: Sequence[int], *named: Sequence[int]) -> Shape:
-    """The dims that are taken in part, or that indices name."""
-    some = {d for dims in named for d in dims}
-    return tuple(d for d in range(len(shape)) if d in some or sizes[d] != shape[d])
+    # Not by `run`: under vmap, JAX joins elements of the mapped dim.
+    array = unstack(ctx, value, axes, rest)
+    array = array if not axes else jnp.moveaxis(array, 0, -1)
+    out = eqn.primitive.bind(array, **eqn.params)
+    return RULE, restack(ctx, out if not out_axes else jnp.moveaxis(out, -1, 0), out_axes, rest)
 
 
 ALONG: dict[str, Callable[..., Any]] = {
     **{name: _one_dim("axis") for name in ("cumsum", "cumprod", "cummax", "cummin")},
     **{name: _one_dim("axis") for name in ("cumlogsumexp", "top_k", "split")},
     **{name: _one_dim("dimension") for name in ("sort", "concatenate")},
+    "approx_top_k": _one_dim("reduction_dimension"),
+    "bitcast_convert_type": bitcast,
+    "fft": fft,
+    "tile": tile,
     "stack": stack,
     "unstack": unstack_,
     "rev": rev,
@@ -292,7 +313,4 @@ ALONG: dict[str, Callable[..., Any]] = {
     "slice": slice_,
     "dynamic_slice": dynamic_slice,
     "dynamic_update_slice": dynamic_update_slice,
-    "gather": gather,
-    **dict.fromkeys(("scatter", "scatter-add", "scatter-mul"), scatter),
-    **dict.fromkeys(("scatter-min", "scatter-max", "scatter-sub"), scatter),
 }

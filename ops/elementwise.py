@@ -19,12 +19,12 @@ from gridlayout.ops.values import Context, Spread
 ELEMENTWISE = frozenset(
     """
     abs acos acosh add add_any and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil
-    clamp clz complex conj convert_element_type copy copy_p cos cosh digamma div eq eq_to erf
-    erf_inv erfc exp exp2 expm1 floor ge gt igamma igamma_grad_a igammac imag integer_pow
-    is_finite le le_to lgamma log log1p logistic lt lt_to max min mul name ne neg nextafter not
-    optimization_barrier or polygamma population_count pow real reduce_precision
-    regularized_incomplete_beta rem round rsqrt select_n shift_left shift_right_arithmetic
-    shift_right_logical sign sin sinh sqrt square stop_gradient sub tan tanh xor zeta
+    clamp clz complex conj convert_element_type copy cos cosh digamma div eq eq_to erf erf_inv
+    erfc exp exp2 expm1 floor ge gt igamma igamma_grad_a igammac imag integer_pow is_finite le
+    le_to lgamma log log1p logistic lt lt_to max min mul mulhi name ne neg nextafter not or
+    polygamma population_count pow real reduce_precision regularized_incomplete_beta rem round
+    rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt
+    square stop_gradient sub tan tanh xor zeta
     """.split()  # noqa: SIM905
 )
 
@@ -47,6 +47,20 @@ def elementwise(ctx: Context, eqn: Any, *values: Any) -> tuple[str, Any]:
     out = _bind(eqn, arrays)
     oob = known(eqn, [f for _, f in operands], [a.dtype for a in arrays])
     return RULE, GridArray(out, layout.with_dtype(aval.dtype, oob), ctx.device)
+
+
+def barrier(ctx: Context, eqn: Any, *values: Any) -> tuple[str, Any]:
+    """`lax.optimization_barrier`: each value as it lies, and what is known of it."""
+    values = tuple(v.settled(ctx, values))
+    grid = [isinstance(x, GridArray) for x in values]
+    bare = [x.storage if yes else x for x, yes in zip(values, grid, strict=True)]
+    outs = zip(eqn.primitive.bind(*bare), values, grid, strict=True)
+    return RULE, [GridArray(a, x.layout, x.device) if yes else a for a, x, yes in outs]
+
+
+def key(ctx: Context, eqn: Any, *values: Any) -> tuple[str, Any]:
+    """Random keys, which every device has, made of arrays on the grid."""
+    return RULE, _bind(eqn, [v.plain(ctx, value) for value in values])
 
 
 def _bind(eqn: Any, arrays: Sequence[Any]) -> Any:

@@ -24,7 +24,7 @@ from gridlayout.ops.elementwise import ELEMENTWISE
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.report import FALLBACK, Cost, Row
 from gridlayout.ops.rules import RULES
-from gridlayout.ops.values import Context, Spread, layout_of, on_cores, plain
+from gridlayout.ops.values import Context, Spread, layout_of, on_cores, plain, settled
 
 _CALLS = {
     **dict.fromkeys(("jit", "pjit"), "jaxpr"),
@@ -316,14 +316,6 @@ def _dressed(arrays: Sequence[Any], like: Sequence[Any]) -> list[Any]:
     return [
         GridArray(a, x.layout, x.device) if isinstance(x, GridArray) else a
         for a, x in zip(arrays, like, strict=True)
-    ]
-
-
-def settled(ctx: Context, values: Sequence[Any]) -> list[Any]:
-    """The values with every spread one made, fit to cross a JAX call."""
-    return [
-        v if not isinstance(v, Spread) else on_cores(ctx, v) if layout_of(v) else plain(ctx, v)
-        for v in values
     ]
 
 

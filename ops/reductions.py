@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import jax
@@ -107,10 +108,12 @@ def _arg(
     flat = storage.transpose([*kept, *own, *rest])
     flat = flat[(..., *(0,) * len(rest))] if rest else flat
     flat = flat.reshape(*(storage.shape[d] for d in kept), -1)
-    params = {**eqn.params, "axes": (flat.ndim - 1,)}
+    # A type that counts the elements need not count the positions, which are more.
+    params = {**eqn.params, "axes": (flat.ndim - 1,), "index_dtype": np.dtype(np.int32)}
     at = eqn.primitive.bind(flat, **params)
-    inside = int(np.prod([storage.shape[d] for d in own[1:]]))
-    return at // inside * layout.shard_shape[k] + at % inside
+    inside = np.int32(prod(storage.shape[d] for d in own[1:]))
+    index = lax.div(at, inside) * layout.shard_shape[k] + lax.rem(at, inside)
+    return index.astype(eqn.params["index_dtype"])
 
 
 def _reduced_bytes(ctx: Context, layout: GridLayout, reduced: Sequence[int], out: Any) -> int:

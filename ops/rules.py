@@ -17,7 +17,8 @@ from gridlayout.errors import LayoutError
 from gridlayout.ops import values as v
 from gridlayout.ops.along import ALONG
 from gridlayout.ops.dot import dot_general
-from gridlayout.ops.elementwise import ELEMENTWISE, elementwise
+from gridlayout.ops.elementwise import ELEMENTWISE, barrier, elementwise, key
+from gridlayout.ops.indexing import INDEXING
 from gridlayout.ops.reductions import NEUTRAL, reduction
 from gridlayout.ops.report import RULE, Cost
 from gridlayout.ops.shapes import (
@@ -34,12 +35,15 @@ RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(ELEMENTWISE, elementwise),
     **dict.fromkeys(NEUTRAL, reduction),
     **ALONG,
+    **INDEXING,
     "dot_general": dot_general,
     "broadcast_in_dim": broadcast_in_dim,
     "transpose": transpose,
     "squeeze": squeeze,
     "reshape": reshape,
-    **dict.fromkeys(("reshard", "sharding_constraint", "mesh_cast"), identity),
+    **dict.fromkeys(("reshard", "sharding_constraint", "mesh_cast", "device_put"), identity),
+    "optimization_barrier": barrier,
+    **dict.fromkeys(("random_seed", "random_wrap", "random_fold_in"), key),
     "with_layout": with_layout,
 }
 

@@ -23,10 +23,11 @@ def broadcast_in_dim(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
 
 def transpose(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
     """A view: the linear map with its dims in another order."""
-    return _transposed(ctx, value, tuple(eqn.params["permutation"]))
+    return transposed(ctx, value, tuple(eqn.params["permutation"]))
 
 
-def _transposed(ctx: Context, value: Any, order: tuple[int, ...]) -> tuple[str, Any]:
+def transposed(ctx: Context, value: Any, order: tuple[int, ...]) -> tuple[str, Any]:
+    """The value with its dims in another order."""
     shape = tuple(value.shape[d] for d in order)
     if isinstance(value, Spread):
         return VIEW, Spread(value.source, tuple(order.index(d) for d in value.dims), shape)
@@ -48,7 +49,7 @@ def reshape(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
     if not shape:
         return RULE, v.plain(ctx, value).reshape(())
     if (order := eqn.params["dimensions"]) is not None:
-        value = _transposed(ctx, value, tuple(order))[1]
+        value = transposed(ctx, value, tuple(order))[1]
     x = v.on_cores(ctx, value)
     return _viewed(
         ctx, x, shape, _reshape_map(shape, x.shape), lambda logical: logical.reshape(shape)
@@ -79,9 +80,9 @@ def _reshape_map(new: tuple[int, ...], old: tuple[int, ...]) -> AffineMap | None
     return AffineMap(len(new), tuple(reversed(results))).simplify(new)
 
 
-def identity(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
+def identity(ctx: Context, eqn: Any, *values: Any) -> tuple[str, Any]:
     """Where the user's own sharding of a logical array says nothing here: the value as it is."""
-    return VIEW, value
+    return VIEW, values if eqn.primitive.multiple_results else values[0]
 
 
 def with_layout(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:

@@ -135,6 +135,14 @@ def on_cores(ctx: Context, value: Any, layout: Layout | None = None, like: Any =
     return lay_out(jnp.asarray(value), layout.with_oob(0), ctx.device)
 
 
+def settled(ctx: Context, values: Sequence[Any]) -> list[Any]:
+    """The values with every spread one made, fit to cross a JAX call."""
+    return [
+        v if not isinstance(v, Spread) else on_cores(ctx, v) if layout_of(v) else plain(ctx, v)
+        for v in values
+    ]
+
+
 def operand(ctx: Context, value: Any, layout: Layout) -> tuple[Any, Scalar | None]:
     """The value's array and its fact, for an elementwise operation on storage in `layout`."""
     if np.ndim(value) == 0 and not isinstance(value, (GridArray, Spread)):
@@ -273,7 +281,12 @@ def _thin_storage(
         *(a or None if s > 1 else None for a, s in zip(placement.axes, slots, strict=True))
     )
     if isinstance(source, GridArray) and value.dims == dims and _is_slice(source.layout, thin):
-        physical = source.physical[tuple(slice(n) for n in thin.physical_shape)]
+        # XLA fails to cut a dim that is sharded here and gathered elsewhere: gather it here too.
+        free = PartitionSpec.UNCONSTRAINED
+        gathered = PartitionSpec(*(None if s == 1 else free for s in slots))
+        physical = lax.with_sharding_constraint(
+            source.physical, NamedSharding(ctx.device.fine, gathered)
+        )[tuple(slice(n) for n in thin.physical_shape)]
         oob = source.layout.oob
         ctx.moved += thin.size * thin.dtype.itemsize
     else:

@@ -100,12 +100,18 @@ def indices(shape):
     return itertools.product(*map(range, shape))
 
 
+@cache
+def positions(layout):
+    """The physical index of every element, asked for one by one, as an index of arrays."""
+    found = [(*w.core, *w.local) for w in map(layout.locate, indices(layout.shape))]
+    rank = len(layout.physical_shape)
+    return tuple(np.reshape(found, (-1, rank)).T.astype(int).reshape(rank, *layout.shape))
+
+
 def packed(array, layout, fill):
-    """The physical array, element by element; `fill` where nothing is put."""
+    """The physical array; `fill` where no element lives."""
     physical = np.full(layout.physical_shape, fill, array.dtype)
-    for index in indices(layout.shape):
-        where = layout.locate(index)
-        physical[(*where.core, *where.local)] = array[index]
+    physical[positions(layout)] = array
     return physical
 
 
@@ -122,11 +128,19 @@ def poison(dtype):
     return np.nan if jnp.issubdtype(dtype, jnp.inexact) else 77
 
 
-def poisoned(array, layout, device):
-    """The array laid out, with poison in its padding."""
+def poisoned(array, layout, device, fill=None):
+    """The array laid out, with poison, or `fill`, in its padding and in idle slots."""
     array = np.asarray(array)
     layout = layout.with_dtype(array.dtype)
-    return gl.from_physical(packed(array, layout, poison(array.dtype)), layout, device)
+    fill = poison(array.dtype) if fill is None else fill
+    storage = np.full(device.storage_shape(layout), fill, array.dtype)
+    storage[tuple(map(slice, layout.physical_shape))] = packed(array, layout, fill)
+    return gl.GridArray(jax.device_put(storage, device.sharding(layout)), layout, device)
+
+
+def read(x):
+    """The logical array, each element from where it lives."""
+    return np.asarray(x.storage)[positions(x.layout)] if is_grid(x) else np.asarray(x)
 
 
 def is_grid(x):
@@ -162,5 +176,5 @@ def assert_same(found, wanted, rtol=1e-5, atol=1e-6):
         assert f.shape == w.shape
         assert f.dtype == w.dtype
         assert is_grid(f) == (f.ndim > 0)
-        np.testing.assert_allclose(wide(f), wide(w), rtol=rtol, atol=atol)
+        np.testing.assert_allclose(wide(read(f)), wide(w), rtol=rtol, atol=atol)
         assert_claim_holds(f)

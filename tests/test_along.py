@@ -67,6 +67,12 @@ CASES = {
     "write rows": (lambda x: x.at[jnp.array([0, 2])].set(9.0), [A]),
     "add to rows": (lambda x: x.at[jnp.array([0, 2, 0])].add(x[1:4]), [A]),
     "largest of rows": (lambda x, y: x.at[jnp.array([1, 1])].max(y[:2]), [A, A]),
+    "along an axis": (lambda x, y: jnp.take_along_axis(x, jnp.argsort(y, 1), 1), [A, A]),
+    "rows of each": (lambda x: jax.vmap(lambda a, k: a[k])(x, np.array([[1], [0], [3]])), [C]),
+    "slice all": (lambda x: x[1:4, 2:], [A]),
+    "pad all": (lambda x: jnp.pad(x, 1), [A]),
+    "tile": (lambda x: lax.tile(x, (1, 3)), [A]),
+    "fft": (lambda x: jnp.abs(jnp.fft.rfft(x)), [A]),
     "one hot": (lambda x: jax.nn.one_hot(jnp.argmax(x, 1), 7) @ x.T, [A]),
 }
 
@@ -89,6 +95,7 @@ def test_they_run_by_rules(name):
 
 
 SMOOTH = ("cumsum", "sort", "concatenate", "pad", "slice", "rows of a table", "add to rows", "roll")
+SMOOTH += ("along an axis", "rows of each", "slice all", "pad all", "tile", "fft")
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -117,7 +124,7 @@ def test_what_lies_whole_stays(name):
         x = gl.put(example(A), gl.GridLayout(A, grid=grid, linear=linear), DEVICE)
         text = jax.jit(gl.on_grid(fn)).lower(x).compile().as_text()
         free.append(re.search(moving, text) is None)
-    moves = ("one hot", "median", "concatenate a broadcast")
+    moves = ("one hot", "median", "concatenate a broadcast", "slice all", "pad all")
     assert any(free) or name in moves
 
 

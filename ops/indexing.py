@@ -1,0 +1,117 @@
+"""Gather and scatter: slices at indices. Dims that are indexed lie whole on each core, others stay.
+
+Indices that every slice of the operand shares are on every device; those that differ along batch
+dims lie as the operand does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jax import lax
+
+from gridlayout.ops import values as v
+from gridlayout.ops.along import Shape, bound, run
+from gridlayout.ops.shapes import transposed
+from gridlayout.ops.values import Context
+
+
+def gather(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
+    """Slices at indices, such as rows of a table: dims that are taken whole stay where they are.
+
+    So do batch dims, in which each slice of the operand has indices of its own.
+    """
+    numbers, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
+    rank, batch = eqn.outvars[0].aval.ndim, numbers.operand_batching_dims
+    dropped, places = numbers.collapsed_slice_dims, numbers.start_indices_batching_dims
+    place = _places(value.ndim, dropped, batch, numbers.offset_dims, rank, places)
+    axes = _indexed(value.shape, sizes, batch, numbers.start_index_map, dropped)
+    gone = [place[d] for d in range(value.ndim) if d not in axes]
+    if gone != sorted(gone) or v.layout_of(value) is None:
+        return None
+    out_axes = tuple(k for k in range(rank) if k not in gone)
+    changed = lax.GatherDimensionNumbers(
+        offset_dims=tuple(out_axes.index(place[d]) for d in axes if d in place),
+        collapsed_slice_dims=tuple(map(axes.index, dropped)),
+        start_index_map=tuple(map(axes.index, numbers.start_index_map)),
+    )
+    fn = bound(eqn, dimension_numbers=changed, slice_sizes=tuple(sizes[a] for a in axes))
+    operands, others = _with_indices(ctx, value, axes, indices, batch, places)
+    return run(ctx, eqn, [(value, axes), *operands], fn, *others, out_axes=out_axes)
+
+
+def scatter(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> Any:
+    """Updates written, or added, at indices: the gradient of `gather`."""
+    numbers = eqn.params["dimension_numbers"]
+    rank, batch = updates.ndim, numbers.operand_batching_dims
+    dropped, places = numbers.inserted_window_dims, numbers.scatter_indices_batching_dims
+    place = _places(value.ndim, dropped, batch, numbers.update_window_dims, rank, places)
+    sizes = [updates.shape[place[d]] if d in place else 1 for d in range(value.ndim)]
+    indexed = numbers.scatter_dims_to_operand_dims
+    axes = _indexed(value.shape, sizes, batch, indexed, dropped)
+    gone = [place[d] for d in range(value.ndim) if d not in axes]
+    if gone != sorted(gone):
+        return None
+    own = tuple(k for k in range(rank) if k not in gone)
+    changed = lax.ScatterDimensionNumbers(
+        update_window_dims=tuple(own.index(place[d]) for d in axes if d in place),
+        inserted_window_dims=tuple(map(axes.index, dropped)),
+        scatter_dims_to_operand_dims=tuple(map(axes.index, indexed)),
+    )
+    bind = bound(eqn, dimension_numbers=changed)
+
+    def fn(x: Any, u: Any, i: Any) -> Any:
+        return bind(x, i, u)
+
+    more, others = _with_indices(ctx, value, axes, indices, batch, places)
+    operands = [(value, axes), (updates, own), *more]
+    return run(ctx, eqn, operands, fn, *others, out_axes=axes)
+
+
+def _places(
+    ndim: int, dropped: Shape, batch: Shape, window: Shape, rank: int, places: Shape
+) -> dict[int, int]:
+    """Dims of a gather's operand: where each is in the result, or of a scatter's, in the updates.
+
+    dropped: dims that have none. window: where the dims of a slice are. places: the dims of the
+    indices that `batch` goes with.
+    """
+    sliced = [d for d in range(ndim) if d not in dropped and d not in batch]
+    rest = [k for k in range(rank) if k not in window]
+    return dict(zip(sliced, window, strict=True)) | {
+        d: rest[k] for d, k in zip(batch, places, strict=True)
+    }
+
+
+def _with_indices(
+    ctx: Context, value: Any, axes: Shape, indices: Any, batch: Shape, places: Shape
+) -> tuple[list[tuple[Any, Shape]], list[Any]]:
+    """The indices as an operand and its dims that lie whole, or as an array every device has.
+
+    Where they differ along batch dims they lie as the operand does along all dims but `axes`.
+    """
+    if not batch:
+        return [], [v.plain(ctx, indices)]
+    rest = [d for d in range(value.ndim) if d not in axes]
+    own = [k for k in range(indices.ndim) if k not in places]
+    along = {rest.index(d): k for d, k in zip(batch, places, strict=True)}
+    order = [along[k] for k in sorted(along)] + own
+    front = transposed(ctx, v.on_cores(ctx, indices), tuple(order))[1]
+    shape = (*(value.shape[d] for d in rest), *(indices.shape[k] for k in own))
+    behind = tuple(range(len(rest), len(shape)))
+    return [(v.broadcast(ctx, front, shape, (*sorted(along), *behind)), behind)], []
+
+
+def _indexed(shape: Shape, sizes: Sequence[int], batch: Shape, *named: Sequence[int]) -> Shape:
+    """The dims that are taken in part, or that indices name; none of the batch."""
+    some = {d for dims in named for d in dims}
+    taken = [d for d in range(len(shape)) if d in some or sizes[d] != shape[d]]
+    return tuple(d for d in taken if d not in batch)
+
+
+INDEXING: dict[str, Callable[..., Any]] = {
+    "gather": gather,
+    **dict.fromkeys(("scatter", "scatter-add", "scatter-mul"), scatter),
+    **dict.fromkeys(("scatter-min", "scatter-max", "scatter-sub"), scatter),
+}

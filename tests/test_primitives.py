@@ -1,0 +1,610 @@
+"""Every lax primitive on random layouts, against JAX's own, with poison in the padding.
+
+The primitives of one kind are one program for each choice of layouts, since compiling is what takes
+time. The ways of a primitive (its axes, say), and primitives that one rule runs in the same way,
+take turns from layout to layout. A failure names the primitive and the layouts.
+"""
+
+import functools
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from jax.ad_checkpoint import checkpoint_name
+from laid_out import assert_same, layouts, poisoned
+
+import gridlayout as gl
+from gridlayout.ops.interpret import _CALLS, _REBUILT
+from gridlayout.ops.rules import RULES
+
+COUNT = len(jax.devices())
+DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))
+FEW = gl.DeviceGrid((min(4, COUNT),))
+ONE = gl.DeviceGrid((1,))
+PAIRS = 30
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fixture_quick_to_compile():
+    # XLA's optimisations take most of the time, and are not what is tested.
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(autouse=True)
+def fixture_few_programs():
+    yield
+    jax.clear_caches()
+
+
+A, B, V, K, T, U = (5, 7), (7, 3), (7,), (5, 1), (2, 5, 7), (2, 7, 3)
+
+
+def example(shape, kind="normal", seed=0):
+    rng = np.random.default_rng([seed, len(kind)])
+    return {
+        "normal": lambda: rng.normal(size=shape).astype("f4"),
+        "unit": lambda: rng.uniform(-0.9, 0.9, shape).astype("f4"),
+        "positive": lambda: rng.uniform(0.5, 3, shape).astype("f4"),
+        "integer": lambda: rng.integers(-40, 40, shape).astype("i4"),
+        "index": lambda: rng.integers(0, 5, shape).astype("i4"),
+        "bool": lambda: rng.integers(0, 2, shape).astype(bool),
+    }[kind]()
+
+
+# -- the table: kind: (operands, {name: function of them, or several that take turns}) ------------
+
+REAL = {
+    name: functools.partial(lambda fn, x, u, p: fn(x), getattr(lax, name))
+    for name in """
+    abs neg sign floor ceil is_finite exp exp2 expm1 sqrt cbrt sin cos tan sinh cosh tanh asinh atan
+    erf erfc bessel_i0e bessel_i1e logistic square
+    """.split()  # noqa: SIM905
+}
+REAL |= {
+    name: functools.partial(lambda fn, x, u, p: fn(u), getattr(lax, name))
+    for name in ("acos", "asin", "atanh", "erf_inv")
+}
+REAL |= {
+    name: functools.partial(lambda fn, x, u, p: fn(p), getattr(lax, name))
+    for name in ("log", "log1p", "rsqrt", "lgamma", "digamma")
+}
+REAL |= {
+    "acosh": lambda x, u, p: lax.acosh(p + 1),
+    "integer_pow": [lambda x, u, p: lax.integer_pow(x, 3), lambda x, u, p: lax.integer_pow(p, -2)],
+    "round": [
+        lambda x, u, p: lax.round(x * 2),
+        lambda x, u, p: lax.round(x * 2, lax.RoundingMethod.TO_NEAREST_EVEN),
+    ],
+    "reduce_precision": lambda x, u, p: lax.reduce_precision(x, 5, 10),
+    "convert_element_type": [
+        lambda x, u, p: x.astype("int8"),
+        lambda x, u, p: u.astype("bfloat16"),
+        lambda x, u, p: x.astype(bool),
+    ],
+    "bitcast": lambda x, u, p: lax.bitcast_convert_type(x, jnp.uint32),
+    "bitcast, narrower and back": lambda x, u, p: lax.bitcast_convert_type(
+        lax.bitcast_convert_type(x, jnp.uint16) + 0, jnp.float32
+    ),
+    "copy": [lambda x, u, p: jnp.array(x, copy=True), lambda x, u, p: lax.copy_p.bind(x)],
+    "name": lambda x, u, p: checkpoint_name(x, "here"),
+    "add_any": lambda x, u, p: jax.grad(lambda x: (x * x * jnp.sin(x)).sum())(x),
+    "stop_gradient": lambda x, u, p: jax.grad(lambda x: (x * lax.stop_gradient(x)).sum())(x),
+}
+
+PAIR = {
+    name: functools.partial(lambda fn, x, y, p: fn(x, y), getattr(lax, name))
+    for name in "add sub mul div rem max min atan2 nextafter eq ne lt le gt ge complex".split()  # noqa: SIM905
+}
+PAIR |= {
+    "pow": lambda x, y, p: lax.pow(p, y),
+    "total order": [
+        lambda x, y, p: lax.eq_to_p.bind(x, y),
+        lambda x, y, p: lax.lt_to_p.bind(x, y),
+        lambda x, y, p: lax.le_to_p.bind(x, y),
+    ],
+    "clamp": [lambda x, y, p: lax.clamp(x - p, y, x), lambda x, y, p: lax.clamp(-0.5, x, 0.5)],
+    "select": lambda x, y, p: lax.select(x > y, y, p),
+    "select_n": lambda x, y, p: lax.select_n((x > 0).astype("i4") + (y > 0), x, y, p),
+    "complex numbers": lambda x, y, p: lax.conj(lax.complex(x, y)) * lax.complex(p, x),
+    "real": lambda x, y, p: lax.real(lax.complex(x, y)),
+    "imag": lambda x, y, p: lax.imag(lax.complex(x, y)),
+    "optimization_barrier": lambda x, y, p: lax.optimization_barrier((x, y, 2.0, p[0, 0])),
+}
+
+# Long programs, all by the one rule that has its many turns above: these take turns.
+SPECIAL = {
+    "special functions": [
+        lambda p, q, u: lax.igamma(p, q),
+        lambda p, q, u: lax.igammac(p, q),
+        lambda p, q, u: lax.igamma_grad_a(p, q),
+        lambda p, q, u: lax.betainc(p, q, abs(u)),
+        lambda p, q, u: lax.polygamma(lax.round(p), q),
+        lambda p, q, u: lax.zeta(p + 1, q),
+    ]
+}
+
+INTEGER = {
+    name: functools.partial(lambda fn, i, j, m: fn(i, j), getattr(lax, name))
+    for name in "add mul max rem bitwise_and bitwise_or bitwise_xor eq lt".split()  # noqa: SIM905
+}
+INTEGER |= {
+    name: functools.partial(lambda fn, i, j, m: fn(i, j & 7), getattr(lax, name))
+    for name in ("shift_left", "shift_right_arithmetic", "shift_right_logical")
+}
+INTEGER |= {
+    "div": lambda i, j, m: lax.div(i, lax.select(j == 0, j + 1, j)),
+    "not": [lambda i, j, m: lax.bitwise_not(i), lambda i, j, m: lax.bitwise_not(m)],
+    "population_count": lambda i, j, m: lax.population_count(i.astype("uint8")),
+    "clz": lambda i, j, m: lax.clz(i),
+    "of one": [
+        lambda i, j, m: lax.sign(i),
+        lambda i, j, m: lax.abs(j),
+        lambda i, j, m: lax.integer_pow(i, 2),
+    ],
+    "logic": [
+        lambda i, j, m: m & (i > j),
+        lambda i, j, m: m | (i < 0),
+        lambda i, j, m: m ^ (j < 0),
+    ],
+    "select": lambda i, j, m: lax.select_n(m, i, j),
+    "casts": [
+        lambda i, j, m: m.astype("f4"),
+        lambda i, j, m: i.astype("uint8"),
+        lambda i, j, m: j.astype(bool),
+    ],
+    "int4": lambda i, j, m: (i.astype("int4") + j.astype("int4")).astype("i4"),
+}
+
+SPREAD = {
+    "rows and columns": [
+        lambda x, v, k, t: x + v,
+        lambda x, v, k, t: x * k,
+        lambda x, v, k, t: v * k,
+        lambda x, v, k, t: t - x,
+        lambda x, v, k, t: v + t,
+    ],
+    "what every device has": [
+        lambda x, v, k, t: 2 / (3 + abs(x)),
+        lambda x, v, k, t: x * np.arange(35, dtype="f4").reshape(A),
+        lambda x, v, k, t: x + lax.broadcasted_iota(jnp.float32, A, 1),
+    ],
+    "where": [
+        lambda x, v, k, t: jnp.where(v > 0, x, 1.5),
+        lambda x, v, k, t: jnp.where(x > 0, t, k),
+    ],
+    "broadcast_in_dim": lambda x, v, k, t: lax.broadcast_in_dim(v, (3, 7, 2), (1,)),
+    "broadcast twice": lambda x, v, k, t: jnp.broadcast_to(k, A) + jnp.tile(v, (5, 1)),
+}
+
+AXES = [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1, 2)]
+# Extremes of numbers on the far side of 0, so that a 0 from the padding would be one.
+SHIFT = {"reduce_max": -9, "reduce_min": 9, "argmax": -9, "argmin": 9}
+REDUCE = {
+    name: [
+        functools.partial(
+            lambda fn, shift, axes, t, m: fn(t + shift, axes),
+            *(getattr(lax, name), SHIFT.get(name, 0), axes),
+        )
+        for axes in AXES
+    ]
+    for name in ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min")
+}
+REDUCE |= {
+    name: [
+        functools.partial(lambda fn, axes, t, m: fn(m, axes), getattr(lax, name), axes)
+        for axes in AXES
+    ]
+    for name in ("reduce_and", "reduce_or")
+}
+REDUCE |= {
+    name: [
+        functools.partial(
+            lambda fn, shift, d, t, m: fn(t + shift, d, jnp.int32),
+            *(getattr(lax, name), SHIFT[name], d),
+        )
+        for d in range(3)
+    ]
+    for name in ("argmax", "argmin")
+}
+REDUCE["integers"] = [
+    functools.partial(
+        lambda fn, shift, kind, t, m: fn((t * 20 + shift).astype(kind), (1,)), fn, shift, kind
+    )
+    for fn, shift in ((lax.reduce_sum, 0), (lax.reduce_max, -70), (lax.reduce_min, 70))
+    for kind in ("int8", "int32")
+]
+
+ALONG = {
+    name: [
+        functools.partial(
+            lambda fn, axis, back, x, y: fn(x, axis, reverse=back), getattr(lax, name), axis, back
+        )
+        for axis in range(2)
+        for back in (False, True)
+    ]
+    for name in ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
+}
+ALONG |= {
+    "sort": [
+        lambda x, y: lax.sort(x, dimension=0),
+        lambda x, y: lax.sort(y, dimension=1),
+        lambda x, y: lax.sort((lax.round(x), y), dimension=0, num_keys=2),
+        lambda x, y: jnp.argsort(x, 1, descending=True),
+    ],
+    "top_k": [lambda x, y: lax.top_k(x, 3), lambda x, y: lax.top_k(x, 2, axis=0)],
+    "approx_top_k": lambda x, y: lax.approx_max_k(x, 3, recall_target=1.0),
+    "fft": [
+        lambda x, y: jnp.fft.rfft(x),
+        lambda x, y: jnp.fft.ifft(y, axis=0),
+        lambda x, y: jnp.fft.fft2(jnp.stack([lax.complex(x, y)])),
+    ],
+}
+
+PRODUCTS = {
+    "matrices": [
+        lambda x, w, t, u: x @ w,
+        lambda x, w, t, u: (x @ w).T,
+        lambda x, w, t, u: w.T @ x.T,
+        lambda x, w, t, u: x @ x.T,
+        lambda x, w, t, u: x.T @ x,
+        lambda x, w, t, u: (x * 9).astype("i4") @ (w * 9).astype("i4"),
+        lambda x, w, t, u: lax.dot(
+            *(x.astype("bfloat16"), w.astype("bfloat16")), preferred_element_type=jnp.float32
+        ),
+    ],
+    "batched": [
+        lambda x, w, t, u: t @ u,
+        lambda x, w, t, u: t @ w,
+        lambda x, w, t, u: x @ u,
+        lambda x, w, t, u: jnp.einsum("ab,ab->ba", x, x),
+    ],
+    "more or fewer dims": [
+        lambda x, w, t, u: x @ w[:, 0],
+        lambda x, w, t, u: x[0] @ w,
+        lambda x, w, t, u: x[0] @ w[:, 0],
+        lambda x, w, t, u: jnp.einsum("abc,bc->a", t, x),
+        lambda x, w, t, u: jnp.tensordot(x, x, 2),
+        lambda x, w, t, u: jnp.einsum("ab,cd->adbc", x[:2], w[:, :2]),
+    ],
+}
+
+SHAPES = {
+    "transpose": [lambda x, t: x.T, lambda x, t: lax.transpose(t, (2, 0, 1))],
+    "reshape": [
+        lambda x, t: lax.reshape(x, (35,)),
+        lambda x, t: lax.reshape(t, (10, 7)),
+        lambda x, t: lax.reshape(t, (2, 35)),
+        lambda x, t: lax.reshape(t, (7, 10)),
+        lambda x, t: lax.reshape(x, (5, 1, 7, 1)),
+        lambda x, t: lax.reshape(x, (7, 5), (1, 0)),
+    ],
+    "expand_dims and squeeze": [
+        lambda x, t: lax.expand_dims(x, (0, 2)),
+        lambda x, t: lax.squeeze(lax.slice_in_dim(t, 1, 2), (0,)),
+    ],
+    "slice": [
+        lambda x, t: lax.slice(x, (1, 2), (4, 7)),
+        lambda x, t: lax.slice(t, (0, 0, 1), (2, 5, 6)),
+        lambda x, t: lax.slice(x, (0, 1), (5, 7), (2, 3)),
+    ],
+    "dynamic slices": [
+        lambda x, t: lax.dynamic_slice(x, (jnp.int32(2), jnp.int32(99)), (5, 2)),
+        lambda x, t: lax.dynamic_update_slice(x, x[:, :2] * 0, (0, 3)),
+    ],
+    "pad": [
+        lambda x, t: lax.pad(x, 1.5, ((1, 0, 1), (0, 0, 0))),
+        lambda x, t: lax.pad(x, 0.0, ((0, -2, 0), (0, 3, 0))),
+    ],
+    "rev": [lambda x, t: lax.rev(x, (0,)), lambda x, t: lax.rev(t, (0, 2))],
+    "concatenate": [
+        lambda x, t: lax.concatenate([x, t[0], np.ones((2, 7), "f4")], 0),
+        lambda x, t: lax.concatenate([t, t[:, :, :2]], 2),
+    ],
+    "one and many": [
+        lambda x, t: lax.split(x, (3, 4), 1),
+        lambda x, t: jnp.stack([x, t[1]], 1),
+        lambda x, t: jnp.unstack(t, axis=1),
+        lambda x, t: lax.tile(x, (1, 2)),
+    ],
+    "device_put": lambda x, t: jax.device_put(x) * 1,
+    "with_layout": lambda x, t: gl.with_layout(x, gl.GridLayout(A, "float32", (3, 2), (2, 2))),
+}
+
+INDEXED = {
+    "gather": [
+        lambda x, t, i: jnp.take(x, i, axis=0),
+        lambda x, t, i: x[np.array([4, 0])],
+        lambda x, t, i: jnp.take(x, i[:, 0], axis=1),
+        lambda x, t, i: jnp.take(x, i[0] * 3, axis=0),
+        lambda x, t, i: jnp.take(x, i[0] * 3, axis=0, mode="clip"),
+        lambda x, t, i: lax.dynamic_index_in_dim(x, i[0, 0], 0),
+    ],
+    "gather, batched": [
+        lambda x, t, i: jnp.take_along_axis(x, i, axis=1),
+        lambda x, t, i: jnp.take_along_axis(x, i.T[:, :1], axis=0),
+        lambda x, t, i: jax.vmap(lambda a, k: a[k])(t, i[:2]),
+        lambda x, t, i: jax.vmap(lambda a, k: a[k], (1, 0), 1)(t, i % 2),
+    ],
+    "scatter": [
+        lambda x, t, i: x.at[np.array([3, 1])].set(2.0),
+        lambda x, t, i: x.at[i[:, 0]].multiply(x * 0.5 + 1),
+        lambda x, t, i: x.at[i[:, 0]].min(x * 0.5 + 1),
+        lambda x, t, i: x.at[i[:, 0]].max(x * 0.5 + 1),
+        lambda x, t, i: x.at[i[:, 0]].subtract(x * 0.5 + 1),
+    ],
+    "scatter-add": [
+        lambda x, t, i: x.at[i[:, 0]].add(x * 0.5 + 1),
+        lambda x, t, i: jax.grad(lambda x: jnp.sin(x[i]).sum())(x),
+    ],
+    "scatter, batched": [
+        lambda x, t, i: jax.grad(lambda x: jnp.sin(jnp.take_along_axis(x, i, 1)).sum())(x),
+        lambda x, t, i: jax.vmap(
+            lambda a, k: lax.dynamic_update_slice_in_dim(a, jnp.ones((1, 7)), k, 0)
+        )(t, i[0, :2]),
+    ],
+}
+
+# What is made of a key is mixed with what is on the grid.
+DRAWS = [
+    lambda key, x: jax.random.bits(key, x.shape) ^ lax.bitcast_convert_type(x, jnp.uint32),
+    lambda key, x: jax.random.bits(key, x.shape, "uint8"),
+    lambda key, x: x * jax.random.normal(key, x.shape),
+    lambda key, x: x + jax.random.uniform(key, (7,)),
+    lambda key, x: jax.random.randint(key, x.shape, -9, 9) + (x > 0),
+    lambda key, x: jnp.where(jax.random.bernoulli(key, 0.3, x.shape), x, 0),
+    lambda key, x: jax.random.categorical(key, x),
+    lambda key, x: jax.random.permutation(key, x),
+    lambda key, x: x - jax.random.normal(jax.random.split(key, 3)[1], x.shape),
+    lambda key, x: x + jax.random.normal(jax.random.fold_in(key, 7), x.shape),
+    lambda key, x: jax.vmap(lambda k: jax.random.uniform(jax.random.fold_in(key, k)))(
+        jnp.arange(7) + (x[0] > 0)
+    ),
+    lambda key, x: jax.random.key_data(jax.random.split(key)),
+]
+KEYS = [
+    lambda raw: jax.random.key(1),  # captured
+    jax.random.wrap_key_data,
+    lambda raw: raw,  # an old key, laid out like any array
+    lambda raw: jax.random.key(raw[1]),
+]
+RANDOM = {
+    "random numbers": [
+        functools.partial(lambda make, draw, x, raw: draw(make(raw), x), make, draw)
+        for shift in range(len(KEYS))
+        for make, draw in zip(itertools.cycle([*KEYS[shift:], *KEYS[:shift]]), DRAWS, strict=False)
+    ]
+}
+
+TABLE = {
+    "real": ([example(A), example(A, "unit"), example(A, "positive")], REAL),
+    "pair": ([example(A), example(A, seed=1), example(A, "positive")], PAIR),
+    "special": ([example(A, "positive"), example(A, "positive", 1), example(A, "unit")], SPECIAL),
+    "integer": ([example(A, "integer"), example(A, "integer", 1), example(A, "bool")], INTEGER),
+    "spread": ([example(A), example(V), example(K), example(T)], SPREAD),
+    "reduce": ([example(T), example(T, "bool")], REDUCE),
+    "along": ([example(A), example(A, seed=1)], ALONG),
+    "products": ([example(A), example(B), example(T), example(U)], PRODUCTS),
+    "shapes": ([example(A), example(T)], SHAPES),
+    "indexed": ([example(A), example(T), example((5, 3), "index")], INDEXED),
+    "random": ([example(A), np.array([3, 5], "uint32")], RANDOM),
+}
+
+
+def everything(kind, turn, but=()):
+    """All functions of a kind whose turn it is as one: results by name."""
+    chosen = {
+        name: ways if callable(ways) else ways[turn % len(ways)]
+        for name, ways in TABLE[kind][1].items()
+        if name not in but
+    }
+    return lambda *args: {name: fn(*args) for name, fn in chosen.items()}
+
+
+# -- random layouts --------------------------------------------------------------------------------
+
+GRIDS = [(1, 1), (2, 4), (4, 2), (8, 1), (3, 5), (8,), (3,), (2, 2, 2), (2, 1, 3)]
+
+
+def drawn(shape, rng):
+    """A random layout of any system for the shape."""
+    if rng.random() < 0.2:
+        return other_system(shape, rng)
+    grid = GRIDS[rng.integers(len(GRIDS))]
+    rank, dims = len(grid), list(range(len(shape)))
+    if rng.random() < 0.25:
+        rng.shuffle(dims)
+    cuts = sorted(rng.integers(0, len(dims) + 1, rank - 1))
+    rows = []
+    for group in np.split(dims, cuts):
+        terms, stride = ["0"], 1
+        for d in reversed(group):
+            flip = rng.random() < 0.1
+            terms.append(f"(-d{d} + {shape[d] - 1}) * {stride}" if flip else f"d{d} * {stride}")
+            stride = stride * shape[d] + int(rng.choice([0, 0, 1, 3]))
+        rows.append(" + ".join(terms))
+    linear = f"({', '.join(f'd{d}' for d in range(len(shape)))}) -> ({', '.join(rows)})"
+    tile = tuple(int(n) for n in rng.choice([1, 2, 4, 8], rank)) if rng.random() < 0.5 else None
+    return gl.GridLayout(shape, "float32", grid, tile, linear=linear)
+
+
+def other_system(shape, rng):
+    order = [int(d) for d in rng.permutation(len(shape))]
+    strides = dict(
+        zip(order, np.cumprod([1, *(shape[d] + 1 for d in order[:-1])]).tolist(), strict=True)
+    )
+    every = [
+        gl.xla.layout(shape, "float32", order, [(2, 4)] if len(shape) > 1 else []),
+        gl.megengine.strided(shape, [strides[d] for d in range(len(shape))], "float32"),
+    ]
+    if len(shape) > 1:
+        every.append(gl.tenstorrent.metal(shape, "float32", grid=(1, 1), tile=(4, 4)))
+        every.append(gl.tenstorrent.ttnn(shape, "float32", grid=(2, 1), tile=(4, 8)))
+    if len(shape) == 2:
+        chip = gl.sophon.Chip(npus=4, npu_bytes=1 << 10, alignment=16)
+        every.append(gl.sophon.matrix(*shape, min(3, shape[1]), "float32", chip=chip))
+    return every[rng.integers(len(every))]
+
+
+def fills(dtype):
+    """Poisons for the padding of an array."""
+    if dtype == np.bool_:
+        return (True, False)
+    if np.issubdtype(dtype, np.integer):
+        return (np.iinfo(dtype).max, np.iinfo(dtype).min)
+    return (np.nan, np.inf)
+
+
+@pytest.mark.parametrize("kind", TABLE)
+def test_primitives_are_jaxs_on_every_layout(kind):
+    arrays, _ = TABLE[kind]
+    for turn in range(PAIRS):
+        rng = np.random.default_rng([list(TABLE).index(kind), turn])
+        device = {3: ONE, 7: FEW}.get(turn % 10, DEVICE)
+        layouts = [drawn(a.shape, rng).with_dtype(a.dtype) for a in arrays]
+        fn = everything(kind, turn)
+        wanted = fn(*map(jnp.asarray, arrays))
+        on_grid = gl.on_grid(fn)
+        for which in range(2):
+            laid = [
+                poisoned(a, layout, device, fills(a.dtype)[which])
+                for a, layout in zip(arrays, layouts, strict=True)
+            ]
+            found = on_grid(*laid)
+            for name, value in wanted.items():
+                try:
+                    assert_same(found[name], value, rtol=5e-5, atol=2e-5)
+                except AssertionError as error:
+                    raise AssertionError(f"{name}, {turn=}, {layouts=}: {error}") from error
+
+
+# -- no primitive is forgotten ---------------------------------------------------------------------
+
+# Of those that `jax.lax` exports, the ones without a rule. Nothing of the grid reaches the first:
+# collectives need a named axis, the others take no array, or tokens.
+NOT_HERE = """
+after_all all_gather all_to_all axis_index create_token iota pmax pmin ppermute psum
+ragged_all_to_all rng_bit_generator rng_uniform
+""".split()  # noqa: SIM905
+FALL_BACK = """
+conv_general_dilated custom_linear_solve dce_sink reduce reduce_window reduce_window_max
+reduce_window_min reduce_window_sum reduce_xor select_and_gather_add select_and_scatter
+select_and_scatter_add stage
+""".split()  # noqa: SIM905
+
+
+def test_every_primitive_of_lax_has_a_rule():
+    exported = {getattr(lax, name).name for name in dir(lax) if name.endswith("_p")}
+    assert len(exported) > 150
+    assert exported - {*RULES, *_CALLS, *_REBUILT} <= {*NOT_HERE, *FALL_BACK}
+
+
+def equations(jaxpr):
+    """The equations of a jaxpr, and of the jaxprs in its calls."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for value in jax.tree.leaves(eqn.params, is_leaf=lambda x: hasattr(x, "eqns")):
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns"):
+                yield from equations(inner)
+
+
+# Made by JAX for arrays that are sharded over Explicit axes; and one that has its own test.
+ELSEWHERE = {"reshard", "sharding_constraint", "mesh_cast", "mulhi"}
+
+
+def test_every_rule_has_a_case():
+    used = set()
+    for arrays, cases in TABLE.values():
+        for ways in cases.values():
+            for fn in [ways] if callable(ways) else ways:
+                made = jax.make_jaxpr(fn)(*arrays)
+                used |= {eqn.primitive.name for eqn in equations(made.jaxpr)}
+    assert set(RULES) - used == ELSEWHERE
+
+
+@pytest.mark.parametrize("kind", TABLE)
+def test_they_run_by_rules(kind):
+    arrays, _ = TABLE[kind]
+    laid = [gl.put(a, gl.GridLayout(a.shape, a.dtype, (2, 4), (2, 2)), DEVICE) for a in arrays]
+    for turn in range(2):
+        report = gl.on_grid(everything(kind, turn)).report(*laid)
+        found = {(row.primitive, len(row.inputs[0].shape)) for row in report.fallbacks}
+        # A tensor of one dim has no other that could stay spread.
+        assert found <= {("slice", 1)}
+
+
+def test_mulhi():
+    # JAX 0.10 has no program of it for more than one device.
+    i = example(A, "integer") << 24
+    x = poisoned(i, layouts(A)["flip and gap"], ONE)
+    assert_same(gl.on_grid(lax.mulhi)(x, x), lax.mulhi(i, i))
+    assert not gl.on_grid(lax.mulhi).report(x, x).fallbacks
+
+
+def test_indices_of_a_type_that_only_just_holds_them():
+    x = example((3, 200))
+    x[0, 190] = 9
+    laid = poisoned(x, gl.GridLayout((3, 200), grid=(1, 8), tile=(4, 64)), DEVICE)
+    found = gl.on_grid(lambda x: lax.argmax(x, 1, jnp.uint8))(laid)
+    assert_same(found, lax.argmax(x, 1, jnp.uint8))
+
+
+# -- what does not need to happen ------------------------------------------------------------------
+
+SELECTS = [
+    # function, oob of its argument, selects in its program
+    (lambda x: x.sum(1), 0, 0),
+    (lambda x: x.sum(1), None, 1),
+    (lambda x: x.sum(1).sum(), 0, 0),
+    (lambda x: (x * 3).sum(0) + (x + x).sum(0), 0, 0),
+    (lambda x: (x + 1).sum(0), 0, 1),
+    (lambda x: (x + 1).prod(0), 0, 0),
+    (lambda x: x.max(1), -np.inf, 0),
+    (lambda x: x.max(1), np.inf, 1),
+    (lambda x: x.min(1), np.inf, 0),
+    (lambda x: jnp.argmax(x, 0), -np.inf, 0),
+    (lambda x: jnp.argmin(x, 0), -np.inf, 1),
+    (lambda x: (x > 0).any(1), 0, 0),
+    (lambda x: (x >= 0).all(1), 0, 0),
+    (lambda x: (x > 0).all(1), 0, 1),
+    (lambda x: jnp.sin(x) * jnp.exp(x) - x, None, 0),
+    (lambda x: x.T @ x, None, 0),
+    (lambda x: jnp.cumsum(x, 0), None, 0),
+]
+
+
+@pytest.mark.parametrize(("fn", "oob", "count"), SELECTS)
+def test_programs_select_only_where_they_must(fn, oob, count):
+    x = gl.put(example(A), gl.GridLayout(A, "float32", (4, 3), (2, 4), oob=oob), DEVICE)
+    # The array is closed over: as an argument it would be one of which nothing is known.
+    made = jax.make_jaxpr(lambda: gl.on_grid(fn)(x))()
+    # Those of numbers belong to indices.
+    selects = [eqn for eqn in equations(made.jaxpr) if eqn.primitive.name == "select_n"]
+    assert sum(eqn.outvars[0].aval.ndim > 0 for eqn in selects) == count
+    assert gl.on_grid(fn).report(x).masks == count
+
+
+def test_views_and_elementwise_operations_move_nothing():
+    x = gl.put(example((8, 6)), gl.GridLayout((8, 6), grid=(4, 2), tile=(2, 2)), DEVICE)
+    t = gl.put(example((2, 4, 6)), gl.GridLayout((2, 4, 6), grid=(4, 2), tile=(2, 2)), DEVICE)
+
+    def fn(x, t):
+        y = lax.reshape(t, (8, 6))
+        return (
+            *(x.T, x[:, None], jnp.exp(x) + y, x * 2 + jnp.arange(6.0), jnp.where(y > 0, x, 0)),
+            *(
+                t.transpose(2, 0, 1),
+                t[:, :, None].squeeze(2),
+                jax.random.key_data(jax.random.key(1)),
+            ),
+        )
+
+    text = jax.jit(gl.on_grid(fn)).lower(x, t).compile().as_text()
+    for kind in ("all-gather", "all-reduce", "all-to-all", "collective-permute"):
+        assert f"{kind}(" not in text
+    assert gl.on_grid(fn).report(x, t).bytes_moved == 0
