@@ -16,9 +16,11 @@ from jax.extend import core
 from gridlayout.errors import LayoutError
 from gridlayout.ops import values as v
 from gridlayout.ops.along import ALONG
+from gridlayout.ops.convolution import conv_general_dilated
 from gridlayout.ops.dot import dot_general
 from gridlayout.ops.elementwise import ELEMENTWISE, barrier, elementwise, key
 from gridlayout.ops.indexing import INDEXING
+from gridlayout.ops.pooling import POOLING
 from gridlayout.ops.reductions import NEUTRAL, reduction
 from gridlayout.ops.report import RULE, Cost
 from gridlayout.ops.shapes import (
@@ -36,6 +38,8 @@ RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(NEUTRAL, reduction),
     **ALONG,
     **INDEXING,
+    **POOLING,
+    "conv_general_dilated": conv_general_dilated,
     "dot_general": dot_general,
     "broadcast_in_dim": broadcast_in_dim,
     "transpose": transpose,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from math import prod
 from typing import Any
 
 import jax
@@ -19,6 +18,7 @@ from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.relayout import exchanged
 from gridlayout.ops.values import Context
+from gridlayout.ops.wires import Wires, index_of
 from gridlayout.route import find_route
 from gridlayout.sharding.device_grid import Placement
 
@@ -29,7 +29,7 @@ def multiplied(ctx: Context, eqn: Any, plan: Plan, x: GridArray, y: GridArray) -
         x, y = y, x
     (left, left_at), (right, right_at) = plan.left(), plan.right()
     placed = ctx.device.placement(plan.result().grid) if plan.matrices.shape else plan.placed()
-    wires = _Wires(ctx)
+    wires = Wires(ctx)
     dtype = sum_dtype(plan.matrices.dtype)
     dot = partial(_dot, dtype=dtype, precision=eqn.params["precision"])
 
@@ -60,13 +60,13 @@ def multiplied(ctx: Context, eqn: Any, plan: Plan, x: GridArray, y: GridArray) -
         in_specs=(left_at.spec, right_at.spec),
         out_specs=placed.spec,
         check_vma=False,
-    )(_brought(ctx, x, left, left_at), _brought(ctx, y, right, right_at))
+    )(brought(ctx, x, left, left_at), brought(ctx, y, right, right_at))
     if not plan.matrices.shape:
         return storage.reshape(())
     return GridArray(storage, plan.result(), ctx.device)
 
 
-def _brought(ctx: Context, x: GridArray, layout: GridLayout, after: Placement) -> jax.Array:
+def brought(ctx: Context, x: GridArray, layout: GridLayout, after: Placement) -> jax.Array:
     """The storage of `x` in a layout, at a place that need not be the device grid's choice."""
     if find_route(x.layout, layout) is None:
         x = ctx.relayout(x, layout)
@@ -81,7 +81,7 @@ def _without_tail(ctx: Context, plan: Plan, a: jax.Array, axes: Axes, at: int) -
     if plan.panels * width == plan.matrices.k:
         return a
     ctx.masks += 1
-    first = _index(axes) * panels
+    first = index_of(axes) * panels
     position = (first + jnp.arange(panels))[:, None] * width + jnp.arange(width)
     inside = position < plan.matrices.k
     return jnp.where(
@@ -98,68 +98,15 @@ def _dot(a: jax.Array, b: jax.Array, dtype: Any, precision: Any) -> jax.Array:
     return lax.dot_general(a, b, (((2,), (1,)), ((0,), (0,))), **options)
 
 
-def _index(axes: Axes) -> Any:
-    return lax.axis_index(axes) if axes else 0
-
-
-class _Wires:
-    """Collectives that count the bytes that all devices receive."""
-
-    def __init__(self, ctx: Context) -> None:
-        self.ctx, self.sizes, self.devices = ctx, ctx.device.fine.shape, ctx.device.size
-
-    def count(self, axes: Axes) -> int:
-        return prod(self.sizes[axis] for axis in axes)
-
-    def gather(self, x: jax.Array, axes: Axes, dim: int) -> jax.Array:
-        if self.count(axes) == 1:
-            return x
-        self.ctx.moved += self.devices * (self.count(axes) - 1) * x.nbytes
-        return lax.all_gather(x, axes, axis=dim, tiled=True)
-
-    def send(self, x: jax.Array, axes: Axes, pairs: list[tuple[int, int]]) -> jax.Array:
-        """Pairs (from, to) along the axes; who is sent nothing gets zeros."""
-        if all(a == b for a, b in pairs):
-            return x
-        groups = self.devices // self.count(axes)
-        self.ctx.moved += groups * sum(a != b for a, b in pairs) * x.nbytes
-        return lax.ppermute(x, axes, pairs)
-
-    def turn(self, x: jax.Array, axes: Axes) -> jax.Array:
-        """Everyone's from the next one, round the ring."""
-        n = self.count(axes)
-        return self.send(x, axes, [((k + 1) % n, k) for k in range(n)])
-
-    def spread(self, x: jax.Array, axes: Axes, root: int) -> jax.Array:
-        """The root's `x` on everyone, by a tree: those that have it send it twice as far."""
-        n, reach = self.count(axes), 1
-        place = (_index(axes) - root) % n
-        while reach < n:
-            pairs = [((root + k) % n, (root + k + reach) % n) for k in range(min(reach, n - reach))]
-            x = jnp.where(place < reach, x, self.send(x, axes, pairs))
-            reach *= 2
-        return x
-
-    def scatter(self, x: jax.Array, axes: Axes, dim: int) -> jax.Array:
-        n = self.count(axes)
-        self.ctx.moved += self.devices * (n - 1) * x.nbytes // n
-        return lax.psum_scatter(x, axes, scatter_dimension=dim, tiled=True)
-
-    def sum(self, x: jax.Array, axes: Axes) -> jax.Array:
-        n = self.count(axes)
-        self.ctx.moved += self.devices * 2 * (n - 1) * x.nbytes // n
-        return lax.psum(x, axes)
-
-
 Dot = Callable[[jax.Array, jax.Array], jax.Array]
 
 
-def _ring(plan: Plan, wires: _Wires, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
+def _ring(plan: Plan, wires: Wires, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
     b = wires.gather(b, plan.right_k, 1)
     n, own = plan.count(plan.left_k), a.shape[2]
     out = None
     for step in range(n):
-        first = (_index(plan.left_k) + step) % n * own
+        first = (index_of(plan.left_k) + step) % n * own
         part = dot(a, lax.dynamic_slice_in_dim(b, first, own, 1))
         out = part if out is None else out + part
         a = wires.turn(a, plan.left_k) if step < n - 1 else a
@@ -167,7 +114,7 @@ def _ring(plan: Plan, wires: _Wires, dot: Dot, a: jax.Array, b: jax.Array) -> ja
     return out
 
 
-def _summa(plan: Plan, wires: _Wires, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
+def _summa(plan: Plan, wires: Wires, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
     # Layers have a part of K each, so panels are counted within one.
     layers = len(plan.layers)
     across, down = plan.left_k[layers:], plan.right_k[layers:]
@@ -182,7 +129,7 @@ def _summa(plan: Plan, wires: _Wires, dot: Dot, a: jax.Array, b: jax.Array) -> j
     return out
 
 
-def _cannon(plan: Plan, wires: _Wires, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
+def _cannon(plan: Plan, wires: Wires, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
     down, across = plan.right_k, plan.left_k  # the mesh axes of rows, and of columns
     n = plan.count(across)
     both = tuple(axis for axis in plan.device.fine.axis_names if axis in (*down, *across))
@@ -208,11 +155,11 @@ def _digits(plan: Plan, axes: Axes, index: int) -> dict[str, int]:
     return dict(zip(axes, map(int, np.unravel_index(index, sizes)), strict=True))
 
 
-def _at_once(plan: Plan, wires: _Wires, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
+def _at_once(plan: Plan, wires: Wires, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
     return dot(a, b)
 
 
-_SCHEDULES: dict[str, Callable[[Plan, _Wires, Dot, jax.Array, jax.Array], jax.Array]] = {
+_SCHEDULES: dict[str, Callable[[Plan, Wires, Dot, jax.Array, jax.Array], jax.Array]] = {
     "ring": _ring,
     "summa": _summa,
     "cannon": _cannon,

@@ -1,0 +1,172 @@
+"""Windows that slide along a dim: what each device needs of it, and how it gets that.
+
+An operand lies in untiled blocks, one grid dim to each dim. A device that makes a block of the
+result, or that has a block of the window, needs a range of positions around its own: the rest, the
+halo, comes from its neighbours, hop by hop. What lies outside of the array is filled in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
+from gridlayout.ops import values as v
+from gridlayout.ops.wires import Axes, Wires, index_of
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window along one dim: its size, and how it moves. `low` positions are added in front."""
+
+    size: int
+    stride: int = 1
+    low: int = 0
+    high: int = 0
+    base: int = 1
+    dilation: int = 1
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether each element of the result is of the element at its place."""
+        return self == Window(1)
+
+    def positions(self, extent: int) -> int:
+        """Places of the window on `extent` elements.
+
+        >>> Window(3, stride=2, low=1, high=1).positions(8)
+        4
+        """
+        held = (extent - 1) * self.base + 1 if extent else 0
+        span = held + self.low + self.high - (self.size - 1) * self.dilation - 1
+        return max(span // self.stride + 1, 0)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What device `d` needs along a dim: `length` positions from `d * step + offset`.
+
+    Positions count the holes that base dilation makes, `base - 1` after each element.
+    """
+
+    step: int
+    offset: int
+    length: int
+    base: int
+
+
+def of_results(window: Window, block: int) -> Reach:
+    """What a device needs for `block` elements of the result."""
+    length = (block - 1) * window.stride + (window.size - 1) * window.dilation + 1
+    return Reach(block * window.stride, -window.low, length, window.base)
+
+
+def of_window(window: Window, block: int, results: int) -> Reach:
+    """What a device needs that has `block` elements of the window, for all results."""
+    length = (block - 1) * window.dilation + (results - 1) * window.stride + 1
+    return Reach(block * window.dilation, -window.low, length, window.base)
+
+
+def with_halo(
+    wires: Wires, x: jax.Array, dim: int, axes: Axes, extent: int, reach: Reach, fill: Any
+) -> jax.Array:
+    """The positions that a device needs along `dim`, from the blocks of all devices.
+
+    x: this device's block. extent: elements in all; what is outside of them becomes `fill`.
+    """
+    n, block = wires.count(axes), x.shape[dim]
+    starts = [(d * reach.step + reach.offset) // reach.base for d in range(n)]
+    count = (reach.length + reach.base - 2) // reach.base + 1
+    needed = [(max(s, 0), min(s + count, extent)) for s in starts]
+    left = max([d * block - a for d, (a, b) in enumerate(needed) if a < b] + [0])
+    right = max([b - (d + 1) * block for d, (a, b) in enumerate(needed) if a < b] + [0])
+    here = index_of(axes)
+    if left + right >= (n - 1) * block:
+        x, first = wires.gather(x, axes, dim), 0
+    else:
+        before = [_hop(wires, x, dim, axes, k, left) for k in range(-(-left // block), 0, -1)]
+        after = [_hop(wires, x, dim, axes, -k, right) for k in range(1, -(-right // block) + 1)]
+        x, first = lax.concatenate([*before, x, *after], dim), here * block - left
+    at = first + jnp.arange(x.shape[dim])
+    inside = lax.expand_dims((at >= 0) & (at < extent), [d for d in range(x.ndim) if d != dim])
+    x = jnp.where(inside, x, fill)
+    x = _padded(x, dim, (count, count, 0), fill)
+    start = jnp.asarray(starts)[here]
+    x = lax.dynamic_slice_in_dim(x, start - first + count, count, dim)
+    if reach.base == 1:
+        return x
+    x = _padded(x, dim, (0, reach.base - 1, reach.base - 1), fill)
+    hole = here * reach.step + reach.offset - start * reach.base
+    return lax.dynamic_slice_in_dim(x, hole, reach.length, dim)
+
+
+def _hop(wires: Wires, x: jax.Array, dim: int, axes: Axes, hop: int, reach: int) -> jax.Array:
+    """The part that is wanted of the block `hop` devices before (or, below 0, after) this one."""
+    n, block = wires.count(axes), x.shape[dim]
+    take = min(block, reach - (abs(hop) - 1) * block)
+    part = lax.slice_in_dim(x, block - take if hop > 0 else 0, block if hop > 0 else take, axis=dim)
+    return wires.send(part, axes, [(d, d + hop) for d in range(n) if 0 <= d + hop < n])
+
+
+def _padded(x: jax.Array, dim: int, amounts: tuple[int, int, int], fill: Any) -> jax.Array:
+    config = [amounts if d == dim else (0, 0, 0) for d in range(x.ndim)]
+    return lax.pad(x, jnp.asarray(fill, x.dtype), config)
+
+
+def without_tail(x: jax.Array, dim: int, axes: Axes, extent: int, fill: Any) -> jax.Array:
+    """A block with `fill` after the end of the dim; no operation where the blocks end there."""
+    at = index_of(axes) * x.shape[dim] + jnp.arange(x.shape[dim])
+    inside = lax.expand_dims(at < extent, [d for d in range(x.ndim) if d != dim])
+    return jnp.where(inside, x, fill)
+
+
+def blocks(
+    layout: Layout | None, shape: Shape, extents: Mapping[int, int], dtype: Any
+) -> GridLayout:
+    """An untiled layout, one grid dim to each dim, that keeps cores near where a layout has them.
+
+    extents: how far each dim that may be divided can be, those to be preferred first. A grid dim's
+    cores go to a dim that it holds, or else to the one with the most left to divide.
+    """
+    grid = dict.fromkeys(range(len(shape)), 1)
+    for group, cores in _groups(layout):
+        own = [d for d in extents if d in group and extents[d] >= cores * grid[d]]
+        if cores == 1:
+            continue
+        most = max(extents, key=lambda d: extents[d] / grid[d], default=None)
+        chosen = own[0] if own else most
+        if chosen is not None:
+            grid[chosen] = min(grid[chosen] * cores, max(extents[chosen], 1))
+    return GridLayout(shape, dtype, tuple(grid.values()), collapse=[])
+
+
+def _groups(layout: Layout | None) -> list[tuple[Sequence[int], int]]:
+    if isinstance(layout, GridLayout) and layout.groups is not None:
+        return list(zip(layout.groups, layout.grid, strict=True))
+    return [((), layout.num_cores)] if layout is not None else []
+
+
+def local_blocks(x: jax.Array) -> jax.Array:
+    """One device's storage of such a layout, (cores ..., shard ...), as one block."""
+    rank = x.ndim // 2
+    x = x.transpose([d + k * rank for d in range(rank) for k in range(2)])
+    return x.reshape([x.shape[2 * d] * x.shape[2 * d + 1] for d in range(rank)])
+
+
+def as_storage(x: jax.Array, cores: Shape) -> jax.Array:
+    """The inverse: a block as (cores ..., shard ...)."""
+    x = x.reshape([n for c, size in zip(cores, x.shape, strict=True) for n in (c, size // c)])
+    return x.transpose([*range(0, x.ndim, 2), *range(1, x.ndim, 2)])
+
+
+def in_blocks(ctx: v.Context, value: Any, layout: GridLayout) -> Any:
+    """The value in such a layout."""
+    return v.on_cores(ctx, value, layout.with_dtype(value.dtype))

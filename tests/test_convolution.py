@@ -1,0 +1,231 @@
+"""Convolutions and pooling on the grid: JAX's values, a halo and no more between devices."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hlo import collectives
+from jax import lax
+from laid_out import assert_same, poisoned
+
+import gridlayout as gl
+
+DEVICES = len(jax.devices())
+DEVICE = gl.DeviceGrid((2, DEVICES // 2) if DEVICES % 2 == 0 else (DEVICES,))
+NHWC, NCHW = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
+
+
+def conv(**params):
+    return lambda x, w: lax.conv_general_dilated(x, w, **params)
+
+
+# Name: function, shapes of images and kernel.
+CASES = {
+    "same": (
+        conv(window_strides=(1, 1), padding="SAME", dimension_numbers=NCHW),
+        [(2, 3, 11, 13), (5, 3, 3, 3)],
+    ),
+    "valid nhwc": (
+        conv(window_strides=(1, 1), padding="VALID", dimension_numbers=NHWC),
+        [(3, 9, 10, 2), (3, 2, 2, 4)],
+    ),
+    "stride and dilation": (
+        conv(
+            window_strides=(2, 3),
+            padding=((3, 1), (0, 4)),
+            rhs_dilation=(2, 1),
+            dimension_numbers=NCHW,
+        ),
+        [(1, 2, 17, 14), (4, 2, 3, 5)],
+    ),
+    "transposed": (
+        conv(
+            window_strides=(1, 2),
+            padding=((2, 2), (1, 0)),
+            lhs_dilation=(2, 3),
+            dimension_numbers=NHWC,
+        ),
+        [(2, 7, 5, 3), (3, 2, 3, 2)],
+    ),
+    "groups": (
+        conv(
+            window_strides=(1, 1),
+            padding="SAME",
+            feature_group_count=3,
+            dimension_numbers=NCHW,
+        ),
+        [(2, 6, 7, 9), (9, 2, 3, 3)],
+    ),
+    "batch groups": (
+        conv(window_strides=(1, 1), padding="SAME", batch_group_count=2, dimension_numbers=NCHW),
+        [(4, 3, 7, 9), (6, 3, 3, 3)],
+    ),
+    "negative padding": (
+        conv(window_strides=(1, 1), padding=((-1, 2), (1, -2)), dimension_numbers=NCHW),
+        [(1, 2, 12, 11), (2, 2, 3, 3)],
+    ),
+    "one dim": (
+        conv(window_strides=(1,), padding="SAME", dimension_numbers=("NWC", "WIO", "NWC")),
+        [(2, 23, 3), (5, 3, 4)],
+    ),
+    "window larger than the image": (
+        conv(window_strides=(1, 1), padding=((4, 4), (5, 5)), dimension_numbers=NCHW),
+        [(2, 2, 5, 7), (3, 2, 9, 11)],
+    ),
+}
+# Grids over the last dims (the others joined) and over each dim; tiles; several cores a device.
+LAYOUTS = [
+    {"grid": (2, 4)},
+    {"grid": (3, 5), "tile": (4, 4)},
+    {"grid": (1, 16)},
+]
+
+
+def example(shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def every(shape):
+    yield from LAYOUTS
+    rank = len(shape)
+    yield {"grid": (1,) * (rank - 2) + (4, 2), "collapse": []}
+    yield {"grid": (2, 1) + (2,) * (rank - 2), "collapse": []}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_convolution_on_every_layout(name):
+    fn, shapes = CASES[name]
+    arrays = [example(shape, k) for k, shape in enumerate(shapes)]
+    wanted = fn(*arrays)
+    on_grid = gl.on_grid(fn)
+    for k, given in enumerate(every(shapes[0])):
+        kernel = LAYOUTS[(k + 1) % 3]
+        laid = [
+            poisoned(a, gl.GridLayout(a.shape, **layout), DEVICE)
+            for a, layout in zip(arrays, (given, kernel), strict=True)
+        ]
+        assert_same(on_grid(*laid), wanted, rtol=1e-4, atol=1e-4)
+        rows = on_grid.report(*laid).rows
+        assert {row.how for row in rows if row.primitive.startswith("conv_g")} == {"rule"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_of_images_and_kernels(name):
+    fn, shapes = CASES[name]
+    arrays = [example(shape, k) for k, shape in enumerate(shapes)]
+
+    def loss(x, w):
+        return jnp.sum(jnp.sin(fn(x, w)))
+
+    wanted = jax.grad(loss, (0, 1))(*map(jnp.asarray, arrays))
+    for layout in list(every(shapes[0]))[1::3]:
+        laid = [
+            poisoned(arrays[0], gl.GridLayout(shapes[0], **layout), DEVICE),
+            poisoned(arrays[1], gl.GridLayout(shapes[1], grid=(2, 2)), DEVICE),
+        ]
+        grad = jax.grad(gl.on_grid(loss), (0, 1))
+        assert_same(grad(*laid), wanted, rtol=1e-3, atol=1e-3)
+    report = gl.on_grid(jax.grad(loss, (0, 1))).report(*laid)
+    assert {row.primitive for row in report.fallbacks} == set()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32", "complex64"])
+def test_other_types(dtype):
+    fn, shapes = CASES["same"]
+    arrays = [jnp.asarray(example(shape, k) * 3, dtype) for k, shape in enumerate(shapes)]
+    laid = [poisoned(a, gl.GridLayout(a.shape, dtype, grid=(2, 4)), DEVICE) for a in arrays]
+    found, wanted = gl.on_grid(fn)(*laid), fn(*arrays)
+    assert found.dtype == wanted.dtype
+    assert_same(found, wanted, rtol=0.02, atol=0.1)
+
+
+def test_a_preferred_type_is_kept():
+    arrays = [example(shape, k).astype(jnp.bfloat16) for k, shape in enumerate(CASES["same"][1])]
+    fn = conv(
+        window_strides=(1, 1),
+        padding="SAME",
+        dimension_numbers=NCHW,
+        preferred_element_type=jnp.float32,
+    )
+    laid = [poisoned(a, gl.GridLayout(a.shape, a.dtype, grid=(2, 4)), DEVICE) for a in arrays]
+    assert_same(gl.on_grid(fn)(*laid), fn(*arrays), rtol=1e-3, atol=1e-3)
+
+
+def test_a_divided_image_sends_its_edges_only():
+    if DEVICES != 8:
+        pytest.skip("counted for 2x4 devices")
+    fn, _ = CASES["same"]
+    lay = lambda shape: gl.GridLayout(shape, grid=(1, 1, 2, 4), collapse=[])  # noqa: E731
+    x = gl.put(example((1, 4, 32, 64)), lay((1, 4, 32, 64)), DEVICE)
+    w = gl.put(example((8, 4, 3, 3)), gl.GridLayout((8, 4, 3, 3), grid=(1, 1)), DEVICE)
+    on_grid = gl.on_grid(fn, policy=lambda shape, *_: lay(shape))
+    text = jax.jit(lambda *a: on_grid(*a).storage).lower(x, w).compile().as_text()
+    found = collectives(text, 8)
+    assert {kind for kind, _ in found} == {"collective-permute"}
+    # A row of 16 each way over two devices, then columns of 18 rows over four; 4 channels.
+    rows, columns = 4 * 16 * 2 * 4, 4 * 18 * 2 * (3 * 2)
+    assert sum(size for _, size in found) == 4 * (rows + columns)
+    (row,) = on_grid.report(x, w).rows
+    assert row.bytes_moved == 4 * (rows + columns)
+    wanted = fn(np.asarray(x), np.asarray(w))
+    np.testing.assert_allclose(np.asarray(on_grid(x, w)), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_kernel_s_gradient_is_summed_where_the_images_lie():
+    if DEVICES != 8:
+        pytest.skip("counted for 2x4 devices")
+    fn, _ = CASES["same"]
+    image = gl.GridLayout((8, 2, 16, 16), grid=(8, 1, 1, 1), collapse=[])
+    x, w = gl.put(example(image.shape), image, DEVICE), jnp.asarray(example((4, 2, 3, 3)))
+    grad = gl.on_grid(jax.grad(lambda w, x: jnp.sum(fn(x, w) ** 2)))
+    text = jax.jit(lambda w, x: grad(w, x).storage).lower(w, x).compile().as_text()
+    assert not re.search(r"f32\[8,2,16,16\]", text)  # no device ever has all images
+
+
+# -- pooling -----------------------------------------------------------------------------------
+
+
+def pool(init, reducer, window, strides, padding, **dilations):
+    return lambda x: lax.reduce_window(x, init, reducer, window, strides, padding, **dilations)
+
+
+POOLS = {
+    "max": pool(-np.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"),
+    "max overlapping": pool(-np.inf, lax.max, (1, 1, 3, 3), (1, 1, 2, 1), "SAME"),
+    "min": pool(np.inf, lax.min, (1, 1, 3, 2), (1, 1, 2, 2), "SAME"),
+    "sum": pool(0.0, lax.add, (1, 1, 3, 3), (1, 1, 1, 2), ((0, 0), (0, 0), (2, 1), (0, 3))),
+    "sum dilated": pool(
+        0.0,
+        lax.add,
+        (1, 1, 2, 3),
+        (1, 1, 1, 2),
+        "VALID",
+        base_dilation=(1, 1, 2, 1),
+        window_dilation=(1, 1, 2, 3),
+    ),
+    "over batches too": pool(0.0, lax.add, (2, 1, 2, 2), (1, 1, 2, 2), "VALID"),
+}
+
+
+@pytest.mark.parametrize("name", POOLS)
+def test_pooling_and_its_gradient(name):
+    fn, shape = POOLS[name], (3, 2, 11, 13)
+    x = example(shape)
+    loss = lambda x: jnp.sum(jnp.sin(fn(x)))  # noqa: E731
+    gradient = None if name == "min" else jax.grad(loss)(jnp.asarray(x))
+    for k, layout in enumerate(every(shape)):
+        laid = poisoned(x, gl.GridLayout(shape, **layout), DEVICE)
+        on_grid = gl.on_grid(fn)
+        assert_same(on_grid(laid), fn(x))
+        assert not on_grid.report(laid).fallbacks
+        if gradient is not None and k % 3 == 1:
+            assert_same(jax.grad(gl.on_grid(loss))(laid), gradient)
+
+
+def test_integers_have_extremes():
+    x = np.random.default_rng(0).integers(-100, 100, (2, 1, 9, 9)).astype(np.int32)
+    fn = pool(np.int32(-(2**31)), lax.max, (1, 1, 3, 3), (1, 1, 1, 1), "SAME")
+    laid = poisoned(x, gl.GridLayout(x.shape, "int32", grid=(2, 4)), DEVICE)
+    np.testing.assert_array_equal(np.asarray(gl.on_grid(fn)(laid)), fn(x))
