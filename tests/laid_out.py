@@ -69,6 +69,14 @@ INTERVALS = {
 }
 
 
+# For `jax.jit`: what takes XLA most of its time, and is not what is tested.
+QUICK_TO_COMPILE = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_use_fusion_emitters": False,
+}
+
+
 @cache
 def layouts(shape, dtype="float32"):
     """One layout of every kind for a shape of rank 1 to 3, by name."""

@@ -16,7 +16,7 @@ import optax
 import pytest
 from flax import nnx
 from jax import lax
-from laid_out import assert_same, poisoned
+from laid_out import QUICK_TO_COMPILE, assert_same, poisoned
 
 import gridlayout as gl
 
@@ -27,15 +27,6 @@ STEPS = 20
 FALLBACKS = {
     *("conv_general_dilated", "reduce_window_max", "reduce_window_sum", "select_and_scatter_add"),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def fixture_quick_to_compile():
-    # XLA's optimisations take most of the time, and are not what is tested.
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-    jax.clear_caches()
 
 
 def example(*shape, seed=0):
@@ -185,16 +176,20 @@ def block():
 MODELS = [mlp, attention, recurrent, convolution, cnn, block]
 
 
+def quick(fn):
+    return jax.jit(gl.on_grid(fn), compiler_options=QUICK_TO_COMPILE)
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_training_is_jaxs(model):
     case = model()
     x, labels, params = case.x, case.targets(), case.params
     on_grid = jax.tree.map(case.laid, params)
     init = case.optimizer.init
-    state, grid_state = init(params), jax.jit(gl.on_grid(init))(on_grid)
+    state, grid_state = init(params), quick(init)(on_grid)
     grid_x, grid_labels = case.laid(x), None if labels is None else case.laid(labels)
 
-    wanted, found = jax.jit(case.apply)(params, x), gl.on_grid(case.apply)(on_grid, grid_x)
+    wanted, found = jax.jit(case.apply)(params, x), quick(case.apply)(on_grid, grid_x)
     assert_same(found, wanted, rtol=1e-4, atol=1e-5)
 
     traced = []
@@ -205,7 +200,7 @@ def test_training_is_jaxs(model):
 
     report = gl.on_grid(case.step).report(on_grid, grid_state, grid_x, grid_labels)
     assert {row.primitive for row in report.fallbacks} <= FALLBACKS
-    plain_step, grid_step = jax.jit(case.step), jax.jit(gl.on_grid(step))
+    plain_step, grid_step = jax.jit(case.step), quick(step)
     losses = []
     before = jax.tree.structure(on_grid)
     for _ in range(STEPS):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from laid_out import assert_same, layouts, poisoned
+from laid_out import QUICK_TO_COMPILE, assert_same, layouts, poisoned
 
 import gridlayout as gl
 from gridlayout.ops.interpret import _CALLS, _REBUILT
@@ -25,14 +25,6 @@ DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))
 FEW = gl.DeviceGrid((min(4, COUNT),))
 ONE = gl.DeviceGrid((1,))
 PAIRS = 30
-
-
-@pytest.fixture(scope="module", autouse=True)
-def fixture_quick_to_compile():
-    # XLA's optimisations take most of the time, and are not what is tested.
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(autouse=True)
@@ -468,7 +460,7 @@ def test_primitives_are_jaxs_on_every_layout(kind):
         layouts = [drawn(a.shape, rng).with_dtype(a.dtype) for a in arrays]
         fn = everything(kind, turn)
         wanted = fn(*map(jnp.asarray, arrays))
-        on_grid = gl.on_grid(fn)
+        on_grid = jax.jit(gl.on_grid(fn), compiler_options=QUICK_TO_COMPILE)
         for which in range(2):
             laid = [
                 poisoned(a, layout, device, fills(a.dtype)[which])
