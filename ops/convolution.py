@@ -41,7 +41,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class _Dim:
-    """A spatial dim: where operands and result have it, its window, and which of these is divided."""
+    """A spatial dim: where operands and result have it, its window, and which is divided."""
 
     left: int
     right: int

@@ -26,9 +26,11 @@ class Wires:
         self.ctx, self.sizes, self.devices = ctx, ctx.device.fine.shape, ctx.device.size
 
     def count(self, axes: Axes) -> int:
+        """Devices along some axes."""
         return prod(self.sizes[axis] for axis in axes)
 
     def gather(self, x: jax.Array, axes: Axes, dim: int) -> jax.Array:
+        """All devices' parts, along `dim`."""
         if self.count(axes) == 1:
             return x
         self.ctx.moved += self.devices * (self.count(axes) - 1) * x.nbytes
@@ -58,11 +60,13 @@ class Wires:
         return x
 
     def scatter(self, x: jax.Array, axes: Axes, dim: int) -> jax.Array:
+        """The sum over the axes, of which each device keeps its part of `dim`."""
         n = self.count(axes)
         self.ctx.moved += self.devices * (n - 1) * x.nbytes // n
         return lax.psum_scatter(x, axes, scatter_dimension=dim, tiled=True)
 
     def sum(self, x: jax.Array, axes: Axes) -> jax.Array:
+        """The sum over the axes, on every device."""
         n = self.count(axes)
         self.ctx.moved += self.devices * 2 * (n - 1) * x.nbytes // n
         return lax.psum(x, axes)

@@ -113,7 +113,8 @@ def positions(layout):
     """The physical index of every element, asked for one by one, as an index of arrays."""
     found = [(*w.core, *w.local) for w in map(layout.locate, indices(layout.shape))]
     rank = len(layout.physical_shape)
-    return tuple(np.reshape(found, (-1, rank)).T.astype(int).reshape(rank, *layout.shape))
+    found = np.reshape(found, (layout.size, rank)).astype(int)
+    return tuple(found.T.reshape(rank, *layout.shape))
 
 
 def packed(array, layout, fill):
