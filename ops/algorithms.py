@@ -192,9 +192,8 @@ def _as_matrices(layout: Layout, roles: tuple[Dims, Dims, Dims], grid: Dims) -> 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Partial sums of narrow floats are kept in float32."""
-    if jnp.issubdtype(dtype, jnp.floating):
-        return np.dtype(jnp.promote_types(dtype, jnp.float32))
-    return dtype
+    narrow = jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4
+    return np.dtype(np.float32) if narrow else dtype
 
 
 # -- which plan ----------------------------------------------------------------------------------

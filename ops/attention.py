@@ -13,6 +13,7 @@ from jax import lax
 
 from gridlayout.errors import LayoutError
 from gridlayout.grid_layout import GridLayout
+from gridlayout.ops.algorithms import sum_dtype
 from gridlayout.ops.cores import core_index, map_shards, shift
 from gridlayout.ops.grid_array import GridArray, put
 from gridlayout.ops.relayout import relayout
@@ -97,7 +98,7 @@ def _kernel(
     def kernel(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
         dim = q.ndim - 3
         me = core_index(dim)
-        wide = jnp.promote_types(q.dtype, jnp.float32)
+        wide = sum_dtype(q.dtype)
         own, q = within(q, me, length)
         grouped = q.reshape(*q.shape[:-2], heads, q.shape[-2] // heads, q.shape[-1])
         visit = partial(_visit, grouped, own, keys, scale, is_causal)

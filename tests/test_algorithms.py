@@ -108,6 +108,20 @@ def test_gradients(algorithm):
         np.testing.assert_allclose(np.asarray(each), value, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("algorithm", [None, "ring", "k_split"])
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "int4", "bool", "complex64"])
+def test_every_type_has_its_products(dtype, algorithm):
+    device = device_of((2, 4))
+    a, b = (jnp.asarray(RNG.integers(0, 2, (8, 8)), dtype) for _ in range(2))
+    dot = lambda a, b: jax.lax.dot_general(a, b, (((1,), (0,)), ((), ())))  # noqa: E731
+    x = gl.put(a, gl.GridLayout((8, 8), dtype, grid=(1, 8)), device)
+    y = gl.put(b, gl.GridLayout((8, 8), dtype, grid=(8, 1)), device)
+    found = gl.on_grid(dot, algorithm=algorithm)(x, y)
+    assert found.dtype == a.dtype
+    wide = np.complex64 if dtype == "complex64" else np.float32
+    np.testing.assert_array_equal(np.asarray(found).astype(wide), dot(a, b).astype(wide))
+
+
 def program(fn, *arrays):
     return jax.jit(lambda *x: fn(*x).storage).lower(*arrays).compile().as_text()
 
