@@ -187,3 +187,20 @@ def assert_same(found, wanted, rtol=1e-5, atol=1e-6):
         assert is_grid(f) == (f.ndim > 0)
         np.testing.assert_allclose(wide(read(f)), wide(w), rtol=rtol, atol=atol)
         assert_claim_holds(f)
+
+
+def assert_goes_round(layout):
+    """Data goes into a layout and back: on the host by both paths, on devices, by a relayout."""
+    x = np.arange(layout.size, dtype=np.float32).reshape(layout.shape)
+    for path in ("program", "gather"):
+        held = np.array(gl.pack(x, layout, path=path))
+        assert held.shape == layout.physical_shape
+        held[padding(layout)] = np.nan
+        np.testing.assert_array_equal(held, packed(x, layout, np.nan))
+        np.testing.assert_array_equal(gl.unpack(held, layout, path=path), x)
+    laid = gl.put(x, layout, gl.DeviceGrid((2, 4)))
+    np.testing.assert_array_equal(np.asarray(laid), x)
+    if x.ndim > 1 and x.size:
+        back = gl.relayout(laid, gl.GridLayout(x.shape, "float32", (2, 4)))
+        np.testing.assert_array_equal(np.asarray(back), x)
+        np.testing.assert_array_equal(np.asarray(gl.relayout(back, layout)), x)
