@@ -3,6 +3,7 @@
 #   make test    the whole test suite, doctests too     PYTEST_ARGS="-k affine -n0" narrows it
 #   make lint    ruff check, ruff format --check, mypy
 #   make bench   the benchmarks
+#   make notebooks   runs notebooks/*.py, writes the .ipynb beside each
 #   make clean   removes .venv, builds and caches
 
 # Each candidate is run, not only looked up: a version manager may leave commands that only fail.
@@ -14,7 +15,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench notebooks clean
 .DEFAULT_GOAL := test
 
 demo: $(INSTALLED)
@@ -30,6 +31,9 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(RUN) -m benchmarks
+
+notebooks: $(INSTALLED)
+	$(RUN) notebooks/execute.py
 
 # An environment that an interrupted install or a removed interpreter broke is made anew.
 $(INSTALLED): pyproject.toml
