@@ -64,7 +64,7 @@ function draw(svg, rows, columns, cellAt, lines) {
   });
   svg.innerHTML =
     `<g class="cells">${cells.join("")}</g>${labels.join("")}${ruled.join("")}${ticks(plan)}` +
-    `<rect class="cursor" width="${width}" height="${height}" visibility="hidden"/>`;
+    `<rect class="cursor" width="${width + 2}" height="${height + 2}" visibility="hidden"/>`;
   svg.plan = plan;
   return whole ? "" : `A cell is ${down.size} x ${across.size} positions, told from samples.`;
 }
@@ -91,8 +91,8 @@ function point(svg, position) {
   cursor.setAttribute("visibility", position ? "visible" : "hidden");
   if (!position) return;
   const { down, across, width, height } = svg.plan;
-  cursor.setAttribute("x", MARGIN.left + quotient(position[1], across.size) * width);
-  cursor.setAttribute("y", MARGIN.top + quotient(position[0], down.size) * height);
+  cursor.setAttribute("x", MARGIN.left + quotient(position[1], across.size) * width - 1);
+  cursor.setAttribute("y", MARGIN.top + quotient(position[0], down.size) * height - 1);
 }
 
 // The position under the pointer, or null.
@@ -126,7 +126,9 @@ function drawTensor(svg, layout, leading) {
 // Elements of a core's memory that one row of its picture shows.
 function rowWidth(layout) {
   const local = product(layout.localShape);
-  const width = layout.naturalWidths.find((n) => 0 < n && n <= CELLS) ?? CELLS;
+  const natural = layout.naturalWidths.filter((n) => n > 0);
+  const wide = natural.filter((n) => n * 8 <= local).at(-1);
+  const width = natural.find((n) => n <= CELLS) ?? wide ?? CELLS;
   return Math.max(Math.min(width, local), 1);
 }
 
