@@ -22,6 +22,7 @@ from gridlayout.text import parse
 
 if TYPE_CHECKING:
     from gridlayout.dump.explanation import Explanation, explain
+    from gridlayout.explorer.page import Explorer, explore
     from gridlayout.ops import nn, numpy
     from gridlayout.ops.algorithms import ALGORITHMS
     from gridlayout.ops.attention import ring_attention
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 _LAZY = {
     "Explanation": "dump.explanation",
     "explain": "dump.explanation",
+    "Explorer": "explorer.page",
+    "explore": "explorer.page",
     "DeviceGrid": "sharding.device_grid",
     "emulate_devices": "sharding.emulate",
     "GridArray": "ops.grid_array",
@@ -78,6 +81,7 @@ __all__ = [
     "Cost",
     "DeviceGrid",
     "Explanation",
+    "Explorer",
     "Fit",
     "GridArray",
     "GridLayout",
@@ -92,6 +96,7 @@ __all__ = [
     "def_rule",
     "emulate_devices",
     "explain",
+    "explore",
     "from_physical",
     "map_shards",
     "megengine",

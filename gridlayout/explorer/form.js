@@ -1,0 +1,354 @@
+// The form: its fields to parameters, the layout's numbers in words, the index that both pictures
+// show, the clipboard.
+
+const { start, facts } = JSON.parse(document.getElementById("parameters").textContent);
+const field = (id) => document.getElementById(id);
+const text = (id) => field(id).value;
+const starts = Object.fromEntries([...facts.starts, start].map((p) => [p.model, p]));
+const CHIP_SIZES = ["npus", "npu_bytes", "alignment"];
+
+let model = start.model;
+let ownStrides = false; // whether the table of strides says the collapse, not the intervals
+let layout = null;
+// The position that is pointed at: physical, and logical where it is no padding.
+let cursor = { physical: [], logical: null };
+let drawn = {}; // what the pictures show: a part of the cursor
+
+// -- fields ------------------------------------------------------------------------------------
+
+function fillSelect(id, names) {
+  field(id).innerHTML = names.map((name) => `<option>${name}</option>`).join("");
+}
+
+function fillForm(parameters) {
+  const set = (values) => Object.entries(values).forEach(([id, v]) => (field(id).value = v ?? ""));
+  const list = (numbers) => (numbers ?? []).join(", ");
+  const { shape, dtype, oob } = parameters;
+  set({ shape: list(shape), dtype, oob });
+  if (model === "grid") {
+    const { grid, tile, face, memory_space, tile_format, rows } = parameters;
+    set({ grid: list(grid), tile: list(tile), face: list(face), memory_space, collapse: "0:-1" });
+    set({ tile_format: tile_format ?? "none" });
+    ownStrides = defaultText(shape, grid.length) !== mapText(rows, shape.length);
+    showRows(rows);
+  } else {
+    const { npu, offset, lanes, chip, strides } = parameters;
+    set({ layout: parameters.layout ?? "strides", "sophon-strides": list(strides), npu, offset });
+    set({ storage: parameters.storage ?? "none", lanes, chip: chip.known ?? "custom" });
+    set(Object.fromEntries(CHIP_SIZES.map((id) => [id, chip[id]])));
+  }
+}
+
+function readGrid() {
+  const optional = (id) => (text(id).trim() === "" ? null : readInts(text(id), id, 1));
+  return {
+    grid: readInts(text("grid"), "grid", 1),
+    tile: optional("tile"),
+    face: optional("face"),
+    collapse: ownStrides ? null : readIntervals(text("collapse"), "collapse"),
+    rows: ownStrides ? readRows() : null,
+    memory_space: text("memory_space"),
+    tile_format: text("tile_format") === "none" ? null : text("tile_format"),
+  };
+}
+
+function readRows() {
+  return [...field("rows").tBodies[0].rows].map((row) => {
+    const cells = [...row.querySelectorAll("input")];
+    const numbers = cells.map((cell) => readInt(cell.value, "strides", -Infinity));
+    return { strides: numbers.slice(0, -1), offset: numbers.at(-1) };
+  });
+}
+
+function readSophon() {
+  const number = (id, low) => readInt(text(id), id, low);
+  const custom = text("chip") === "custom";
+  const own = starts.sophon.chip.known ? { banks: null, name: null } : starts.sophon.chip;
+  const chip = custom
+    ? Object.fromEntries(CHIP_SIZES.map((id) => [id, number(id, 1)]))
+    : facts.chips[text("chip")];
+  return {
+    layout: text("layout") === "strides" ? null : text("layout"),
+    strides: text("layout") === "strides" ? readInts(text("sophon-strides"), "strides") : null,
+    storage: text("storage") === "none" ? null : text("storage"),
+    lanes: text("storage") === "none" ? number("lanes", 1) : 1,
+    npu: number("npu"),
+    offset: number("offset"),
+    chip: { banks: own.banks, name: own.name, ...chip, known: custom ? null : text("chip") },
+  };
+}
+
+function readForm() {
+  const shape = readInts(text("shape"), "shape");
+  const shared = { model, shape, dtype: text("dtype"), oob: text("oob") };
+  return { ...shared, ...(model === "grid" ? readGrid() : readSophon()) };
+}
+
+// The table of strides, one row a collapsed dim; a field that has the focus stays the same element.
+function showRows(rows) {
+  const table = field("rows");
+  const shape = `${rows.length}x${rows[0].strides.length}`;
+  if (table.dataset.shape !== shape) {
+    const dims = rows[0].strides.map((_, d) => `d${d}`);
+    const head = [...dims, "offset"].map((name) => `<th scope="col">${name}</th>`).join("");
+    const body = rows.map((_, k) => {
+      const cells = [...dims.map((d) => `stride of ${d}`), "offset"].map(
+        (name) => `<td><input type="number" aria-label="${name} in collapsed dim ${k}"></td>`);
+      return `<tr><th scope="row">dim ${k}</th>${cells.join("")}</tr>`;
+    });
+    table.innerHTML = `<thead><tr><td></td>${head}</tr></thead><tbody>${body.join("")}</tbody>`;
+    table.dataset.shape = shape;
+  }
+  rows.forEach(({ strides, offset }, k) => {
+    const cells = table.tBodies[0].rows[k].querySelectorAll("input");
+    [...strides, offset].forEach((n, d) => (cells[d].value = n));
+  });
+}
+
+function showForm() {
+  for (const part of document.querySelectorAll("[data-model]")) {
+    part.hidden = part.dataset.model !== model;
+  }
+  field("lanes").disabled = text("storage") !== "none";
+  field("sophon-strides").disabled = text("layout") !== "strides";
+  for (const id of CHIP_SIZES) field(id).disabled = text("chip") !== "custom";
+  field("rows-help").textContent = ownStrides
+    ? "These strides are your own; change the intervals to go back to theirs."
+    : "These follow from the intervals; raise one to leave a gap.";
+}
+
+// -- results -----------------------------------------------------------------------------------
+
+function refuse(error) {
+  if (!(error instanceof LayoutError)) throw error;
+  field("error").textContent = error.message;
+  for (const input of field("form").elements) input.removeAttribute("aria-invalid");
+  const id = model === "sophon" && error.field === "strides" ? "sophon-strides" : error.field;
+  const bad = id && field(id);
+  if (bad) bad.setAttribute("aria-invalid", "true");
+}
+
+// Reads the form and shows its layout, or says what is wrong with it and leaves the last one, dim.
+function update() {
+  showForm();
+  try {
+    layout = layoutOf(readForm(), facts);
+  } catch (error) {
+    refuse(error);
+    field("results").className = "stale";
+    return;
+  }
+  refuse(new LayoutError("", null));
+  field("results").className = "";
+  if (model === "grid") showRows(layout.rows);
+  else showSophon();
+  field("sizes").innerHTML = sizesOf(layout)
+    .map(([name, value]) => `<div><dt>${name}</dt><dd>${value}</dd></div>`)
+    .join("");
+  field("legend").innerHTML = legendOf(layout);
+  field("text").textContent = layout.text;
+  field("python").textContent = layout.python;
+  drawn = {};
+  goLogical(cursorInside());
+}
+
+function showSophon() {
+  if (text("layout") !== "strides") field("sophon-strides").value = layout.strides.join(", ");
+  const chip = facts.chips[text("chip")] ?? {};
+  for (const id of CHIP_SIZES) if (id in chip) field(id).value = chip[id];
+}
+
+// The last logical index, moved into the shape where it is outside.
+function cursorInside() {
+  const last = cursor.logical ?? [];
+  return layout.shape.map((n, k) => Math.max(Math.min(last[k] ?? 0, n - 1), 0));
+}
+
+const grouped = (n) => n.toLocaleString("en-US");
+
+function sizesOf({ physicalShape, sizes, core, clash, ...of }) {
+  const found = [
+    ["physical shape", tuple(physicalShape)],
+    ...sizes,
+    [`bytes of ${core === "NPU" ? "an NPU" : "a core"}`, `${grouped(of.bytesPerCore)} B`],
+    ["bytes in all", `${grouped(of.nbytes)} B for ${grouped(of.dataBytes)} B of data`],
+    ["padding", `${grouped(of.padding)} elements, ${(100 * of.paddingShare).toFixed(1)}%`],
+  ];
+  if (clash) found.push(["read-only view", `${clash.map(tuple).join(" and ")} share a place`]);
+  return found;
+}
+
+// -- the index that is pointed at --------------------------------------------------------------
+
+const same = (a, b) => String(a) === String(b);
+
+function goLogical(index) {
+  if (!layout.size) return go({ logical: null, physical: layout.physicalShape.map(() => 0) });
+  return go({ logical: index, physical: layout.locate(index).physical });
+}
+const goPhysical = (physical) => go({ physical, logical: layout.logicalIndex(physical) });
+
+function go(to) {
+  cursor = to;
+  const rank = layout.coreShape.length;
+  const core = cursor.physical.slice(0, rank);
+  const zeros = layout.shape.slice(0, -2).map(() => 0);
+  const leading = cursor.logical?.slice(0, -2) ?? drawn.leading ?? zeros;
+  if (!same(leading, drawn.leading ?? [-1])) showTensor(leading);
+  if (!same(core, drawn.core ?? [-1])) showMemory(core);
+  point(field("tensor"), cursor.logical && [0, 0, ...cursor.logical].slice(-2));
+  const local = product(layout.localShape);
+  const offset = flat(cursor.physical.slice(rank), layout.localShape);
+  const width = rowWidth(layout);
+  point(field("memory"), local ? [quotient(offset, width), offset % width] : null);
+  showIndex(core, offset);
+}
+
+function showTensor(leading) {
+  const note = drawTensor(field("tensor"), layout, leading);
+  const at = leading.length ? `, at ${leading.join(", ")} of the first dims` : "";
+  field("tensor-caption").textContent = `Tensor by ${layout.core}${at}`;
+  field("tensor-note").textContent = note || "Numbers are offsets in the memory.";
+  drawn.leading = leading;
+}
+
+function showMemory(core) {
+  const note = drawMemory(field("memory"), layout, core);
+  const padding = grouped(layout.paddingOf(core));
+  field("memory-caption").textContent = `Memory of ${nameOf(layout, core)}`;
+  field("memory-note").textContent =
+    `${grouped(rowWidth(layout))} elements a row; ${padding} are padding. ${note}`;
+  drawn.core = core;
+}
+
+function showIndex(core, offset) {
+  const write = (id, value) => document.activeElement === field(id) || (field(id).value = value);
+  write("logical", cursor.logical ? cursor.logical.join(", ") : layout.size ? "padding" : "none");
+  write("physical", cursor.physical.join(", "));
+  for (const id of ["logical", "physical"]) field(id).removeAttribute("aria-invalid");
+  const place = `${nameOf(layout, core)}, offset ${grouped(offset)}`;
+  field("readout").textContent = cursor.logical
+    ? elementText(place)
+    : layout.size ? `${place} is padding.` : "The tensor is empty: every position is padding.";
+}
+
+function elementText(place) {
+  const { local, byte } = layout.locate(cursor.logical);
+  const bytes = byte === null ? "in bytes shared with its neighbours" : `byte ${grouped(byte)}`;
+  const inside = `index inside the ${layout.core} ${tuple(local)}`;
+  return `Element ${tuple(cursor.logical)} is on ${place}, ${bytes}; ${inside}.`;
+}
+
+function typed(id, go) {
+  field(id).addEventListener("input", () => {
+    if (field("results").className) return;
+    try {
+      go(readInts(text(id), id));
+    } catch (error) {
+      if (!(error instanceof LayoutError)) throw error;
+      field(id).setAttribute("aria-invalid", "true");
+      field("readout").textContent = error.message;
+    }
+  });
+}
+
+// -- pointer and keys --------------------------------------------------------------------------
+
+const clamp = (i, n) => Math.max(Math.min(i, n - 1), 0);
+
+function moveTensor(key) {
+  const [rows, columns] = tableOf(layout.shape);
+  const lead = layout.shape.slice(0, -2);
+  const index = cursorInside();
+  let [row, column] = [0, 0, ...index].slice(-2);
+  let n = flat(index.slice(0, -2), lead);
+  if (key === "ArrowUp") row -= 1;
+  if (key === "ArrowDown") row += 1;
+  if (key === "ArrowLeft") column -= 1;
+  if (key === "ArrowRight") column += 1;
+  if (key === "Home") column = 0;
+  if (key === "End") column = columns - 1;
+  if (key === "PageUp") n -= 1;
+  if (key === "PageDown") n += 1;
+  const leading = unflat(clamp(n, product(lead)), lead);
+  const rank = layout.shape.length;
+  goLogical(indexAt(leading, clamp(row, rows), clamp(column, columns), rank));
+}
+
+function moveMemory(key) {
+  const rank = layout.coreShape.length;
+  const width = rowWidth(layout);
+  const local = product(layout.localShape);
+  const step = { ArrowUp: -width, ArrowDown: width, ArrowLeft: -1, ArrowRight: 1 }[key] ?? 0;
+  let core = flat(cursor.physical.slice(0, rank), layout.coreShape);
+  let offset = flat(cursor.physical.slice(rank), layout.localShape);
+  if (offset + step >= 0 && offset + step < local) offset += step;
+  if (key === "Home") offset = 0;
+  if (key === "End") offset = local - 1;
+  if (key === "PageUp") core = clamp(core - 1, layout.cores);
+  if (key === "PageDown") core = clamp(core + 1, layout.cores);
+  goPhysical([...unflat(core, layout.coreShape), ...unflat(offset, layout.localShape)]);
+}
+
+const KEYS = /^(Arrow(Up|Down|Left|Right)|Home|End|Page(Up|Down))$/;
+
+function pointed(id, goTo, move) {
+  field(id).addEventListener("pointermove", (event) => {
+    const position = positionAt(field(id), event);
+    if (position) goTo(position);
+  });
+  field(id).addEventListener("keydown", (event) => {
+    if (!KEYS.test(event.key) || !product(layout.localShape)) return;
+    event.preventDefault();
+    move(event.key);
+  });
+}
+
+async function copyFrom(id) {
+  const shown = field(id);
+  try {
+    await navigator.clipboard.writeText(shown.textContent);
+    field("copied").textContent = "Copied.";
+  } catch {
+    getSelection().selectAllChildren(shown); // a page in a frame may not be allowed to
+    field("copied").textContent = "The browser does not allow copying; the text is selected.";
+  }
+}
+
+// -- beginning ---------------------------------------------------------------------------------
+
+fillSelect("dtype", Object.keys(facts.dtypes));
+fillSelect("oob-words", facts.oob_names);
+fillSelect("memory_space", facts.memory_spaces);
+fillSelect("tile_format", ["none", ...Object.keys(facts.block_formats)]);
+fillSelect("layout", [...facts.layouts, "strides"]);
+fillSelect("storage", ["none", ...Object.keys(facts.storage)]);
+fillSelect("chip", [...Object.keys(facts.chips), "custom"]);
+field("patterns").innerHTML = PATTERNS;
+
+field("form").addEventListener("submit", (event) => event.preventDefault());
+field("form").addEventListener("input", (event) => {
+  if (event.target.name === "model") {
+    model = event.target.value;
+    fillForm(starts[model]);
+  }
+  if (event.target.closest("#rows")) ownStrides = true;
+  if (event.target.id === "collapse") ownStrides = false;
+  update();
+});
+pointed("tensor", ([row, column]) => {
+  goLogical(indexAt(drawn.leading, row, column, layout.shape.length));
+}, moveTensor);
+pointed("memory", ([row, column]) => {
+  const offset = row * rowWidth(layout) + column;
+  const inside = offset < product(layout.localShape);
+  if (inside) goPhysical([...drawn.core, ...unflat(offset, layout.localShape)]);
+}, moveMemory);
+typed("logical", (index) => goLogical(checked(index, layout.shape, "logical index")));
+typed("physical", (index) => goPhysical(checked(index, layout.physicalShape, "physical index")));
+for (const button of document.querySelectorAll("[data-copies]")) {
+  button.addEventListener("click", () => copyFrom(button.dataset.copies));
+}
+document.querySelector(`input[name="model"][value="${model}"]`).checked = true;
+fillForm(start);
+update();

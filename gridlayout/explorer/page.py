@@ -1,0 +1,141 @@
+"""Pages: a layout's explorer, one file of HTML that needs nothing beside itself."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import sys
+import tempfile
+import warnings
+import webbrowser
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from gridlayout.draw.palette import colours
+from gridlayout.explorer.parameters import facts, parameters_of
+from gridlayout.layout import Layout
+
+# In the order in which one may use the names of another.
+SCRIPTS = ("arithmetic.js", "grid_model.js", "sophon_model.js", "picture.js", "form.js")
+
+
+@dataclass(frozen=True, repr=False)
+class Explorer:
+    """An explorer: `html` is its whole page; `path` is the file that holds it, if one does.
+
+    Notebooks show it in a frame of its own, so that neither page changes the other's style.
+    """
+
+    html: str
+    title: str
+    path: Path | None = None
+
+    def save(self, path: str | Path) -> None:
+        """Write the page to a file."""
+        Path(path).write_text(self.html, encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe srcdoc="{html.escape(self.html)}" title="Layout explorer" '
+            'allow="clipboard-write" style="width:100%;height:960px;border:0"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        where = f", in {self.path}" if self.path else ""
+        return f"Explorer({self.title!r}, {len(self.html.encode()):,} B of HTML{where})"
+
+
+def explore(
+    layout: Layout, path: str | Path | None = None, open_browser: bool | None = None
+) -> Explorer:
+    """A page on which to change a layout and see where its elements lie; notebooks show it.
+
+    layout: a `GridLayout` with a linear map, or a `sophon.local` tensor. path: a file to write the
+    page to. open_browser: whether to open it, from a temporary file where there is no path; None
+    does so where there is a display and this is no notebook. Where no browser opens, a warning
+    says which file holds the page.
+
+    `LayoutError` for other layouts, and for numbers over 2**53, which browsers don't count exactly.
+
+    >>> from gridlayout import GridLayout
+    >>> explorer = explore(GridLayout((53, 63), grid=(3, 2)), open_browser=False)
+    >>> explorer.title, "<script" in explorer.html
+    ("GridLayout((53, 63), 'float32', grid=(3, 2))", True)
+    """
+    page = page_of(layout)
+    if open_browser is None:
+        open_browser = has_display() and not in_notebook()
+    file = None if path is None else Path(path)
+    if file is None and open_browser:
+        handle, name = tempfile.mkstemp(prefix="gridlayout-", suffix=".html")
+        os.close(handle)
+        file = Path(name)
+    explorer = Explorer(page, repr(layout), file)
+    if file is not None:
+        explorer.save(file)
+    # Without a display the browser that is found may be one for terminals, which waits for keys.
+    if open_browser and file is not None and not (has_display() and _opened(file)):
+        warnings.warn(f"no browser opened: the page is in {file}", stacklevel=2)
+    return explorer
+
+
+def _opened(file: Path) -> bool:
+    try:
+        return webbrowser.open(file.resolve().as_uri())
+    except (webbrowser.Error, OSError):
+        return False
+
+
+def has_display() -> bool:
+    """Whether this process may show windows."""
+    if sys.platform in ("win32", "darwin"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def in_notebook() -> bool:
+    """Whether a Jupyter kernel runs this process, without importing it."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+def page_of(layout: Layout) -> str:
+    """The page's HTML. `LayoutError` for a layout that it has no form for."""
+    known = {"start": parameters_of(layout), "facts": facts(layout)}
+    # Any tag in a string of the layout would end the script element, so there is none.
+    data = json.dumps(known).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    parts = {
+        "colours": _colours(),
+        "style": _read("style.css"),
+        "script": "\n".join(map(_read, SCRIPTS)),
+        "parameters": data,  # last: nothing in it is replaced
+    }
+    page = _read("page.html")
+    for name, part in parts.items():
+        page = page.replace(f"{{{name}}}", part, 1)
+    return page
+
+
+def _read(name: str) -> str:
+    return files("gridlayout.explorer").joinpath(name).read_text(encoding="utf-8")
+
+
+# What drawings have no need for: the colours of an error and of the focus.
+_FORM = {
+    False: {"bad": "#b3261e", "focus": "#2563c9"},
+    True: {"bad": "#ff8a80", "focus": "#8ab4ff"},
+}
+
+
+def _colours() -> str:
+    light, dark = (
+        ";".join(f"--{name}:{value}" for name, value in {**colours(d), **_FORM[d]}.items())
+        for d in (False, True)
+    )
+    fills = "".join(f".{name}{{fill:var(--{name})}}" for name in colours() if name[1:].isdigit())
+    return (
+        f":root{{color-scheme:light dark;{light}}}"
+        f"@media (prefers-color-scheme:dark){{:root{{{dark}}}}}{fills}"
+    )

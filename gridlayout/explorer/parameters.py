@@ -1,0 +1,149 @@
+"""Parameters: what the explorer's page is told of a layout, and of the types and chips it knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import Any
+
+from gridlayout import dtypes
+from gridlayout.draw.logical import short
+from gridlayout.errors import LayoutError
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
+from gridlayout.memory import MEMORY_SPACES
+from gridlayout.sophon.chip import CHIPS, Chip
+from gridlayout.sophon.strides import LAYOUTS, STORAGE
+from gridlayout.sophon.tensors import LocalLayout, local
+
+# The greatest number up to which a browser's numbers are exact.
+MAX_EXACT = 2**53 - 1
+# Elements of a map with overlapping strides that the page lists: MAX_TABLE of arithmetic.js.
+MAX_TABLE = 2**18
+
+Parameters = dict[str, Any]
+
+
+def parameters_of(layout: Layout) -> Parameters:
+    """The fields of the page's form for a layout; all of them whole numbers and names.
+
+    `LayoutError` for a layout that the page has no form for, or that it could not count exactly.
+
+    >>> parameters_of(GridLayout((53, 63), grid=(3, 2)))["rows"]
+    [{'strides': [1, 0], 'offset': 0}, {'strides': [0, 1], 'offset': 0}]
+    """
+    if isinstance(layout, GridLayout) and layout.linear.is_linear():
+        found, numbers = _grid(layout)
+    elif isinstance(layout, LocalLayout) and layout.ndim == 4:
+        found, numbers = _sophon(layout)
+    else:
+        what = type(layout).__name__
+        if isinstance(layout, GridLayout):
+            what = f"a GridLayout whose map divides, {layout.linear},"
+        elif isinstance(layout, LocalLayout):
+            what = "a sophon.matrix"
+        raise LayoutError(
+            f"{short(what)} can't be explored: GridLayouts with a linear map and sophon.local "
+            "tensors can; layout.draw() draws every layout"
+        )
+    bits = prod(layout.physical_shape) * dtypes.bits(layout.dtype)
+    if max(numbers, default=0) > MAX_EXACT or bits > MAX_EXACT:
+        raise LayoutError(
+            f"{short(repr(layout))} needs numbers over 2**53, which a browser does not count "
+            "exactly: explore a smaller one"
+        )
+    if layout.is_scatter and layout.size > MAX_TABLE:
+        raise LayoutError(
+            f"{short(repr(layout))} has strides that overlap; of such layouts the page lists "
+            f"every element, {MAX_TABLE} at most, and this one has {layout.size}"
+        )
+    return found
+
+
+def _grid(layout: GridLayout) -> tuple[Parameters, Iterable[int]]:
+    rows = layout.linear.coefficients()
+    found = {
+        "model": "grid",
+        "shape": layout.shape,
+        "dtype": layout.dtype.name,
+        "grid": layout.grid,
+        "tile": layout.tile,
+        "face": layout.face,
+        "collapse": None,
+        "rows": [{"strides": [*strides], "offset": offset} for strides, offset in rows],
+        "oob": dtypes.oob_text(layout.oob),
+        "memory_space": layout.memory_space,
+        "tile_format": layout.tile_format,
+    }
+    # Sums of mixed signs pass through larger numbers than they end at.
+    reach = [
+        abs(offset) + sum(abs(s) * n for s, n in zip(strides, layout.shape, strict=True))
+        for strides, offset in rows
+    ]
+    coefficients = [abs(s) for strides, _ in rows for s in strides]
+    return found, [*layout.shape, *layout.physical_shape, *reach, *coefficients]
+
+
+def _sophon(layout: LocalLayout) -> tuple[Parameters, Iterable[int]]:
+    chip = layout.chip
+    found = {
+        "model": "sophon",
+        "shape": layout.shape,
+        "dtype": layout.dtype.name,
+        "layout": layout.layout,
+        "strides": layout.strides,
+        "npu": layout.start_npu,
+        "offset": layout.offset,
+        "storage": layout.storage,
+        "lanes": layout.lanes,
+        "chip": {
+            "known": chip.name if chip.name is not None and CHIPS.get(chip.name) == chip else None,
+            **_sizes(chip),
+            "name": None if chip.name is None else repr(chip.name),
+        },
+        "oob": dtypes.oob_text(layout.oob),
+    }
+    strides = [stride * layout.lanes for stride in layout.strides]
+    memory = chip.npus * chip.npu_bytes + chip.alignment * 8
+    return found, [*layout.shape, *strides, memory, layout.lanes * dtypes.bits(layout.dtype)]
+
+
+def _sizes(chip: Chip) -> Parameters:
+    return {name: getattr(chip, name) for name in ("npus", "npu_bytes", "alignment", "banks")}
+
+
+# What the page begins with when a model is chosen that is not the layout's own.
+_STARTS = (
+    GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32)),
+    local((2, 6, 4, 5), "float32", start=1024, chip=Chip(npus=4, npu_bytes=1024, alignment=128)),
+)
+
+
+def facts(layout: Layout) -> Parameters:
+    """What the page knows beside the layout: types, formats, chips, and a layout of each model."""
+    return {
+        "dtypes": {name: _type(name) for name in dtypes.MLIR_NAMES},
+        "oob_names": [*dtypes.OOB_NAMES],
+        "block_formats": dtypes.BLOCK_FORMATS,
+        "memory_spaces": MEMORY_SPACES,
+        "layouts": LAYOUTS,
+        "storage": STORAGE,
+        "chips": {name: _sizes(chip) for name, chip in CHIPS.items()},
+        "starts": [parameters_of(start) for start in _STARTS],
+        "given": {"oob": dtypes.oob_text(layout.oob), "dtype": layout.dtype.name},
+    }
+
+
+def _type(name: str) -> dict[str, Any]:
+    """A type's bits, its name in MLIR, what the words for padding are in it, its whole numbers."""
+    dtype = dtypes.as_dtype(name)
+    values = {word: dtypes.oob_value(word, dtype) for word in dtypes.OOB_NAMES}
+    whole = name.startswith(("int", "uint"))
+    return {
+        "bits": dtypes.bits(dtype),
+        "mlir": dtypes.MLIR_NAMES[name],
+        "words": {word: dtypes.oob_text(value) for word, value in values.items()},
+        # As text: 64 bits are too many for a browser's numbers.
+        "low": str(values["neginf"]) if whole else None,
+        "high": str(values["inf"]) if whole else None,
+    }

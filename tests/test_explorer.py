@@ -1,0 +1,510 @@
+"""The explorer: its page's arithmetic, run by real browsers, against the library; and the page.
+
+The page says of a few hundred random layouts where every element lies and what every position
+holds. The library's index map, padding, bytes and text judge it.
+"""
+
+import html
+import itertools
+import json
+import random
+import re
+import shutil
+import subprocess
+import warnings
+from importlib.resources import files
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from random_layouts import BITS, cases
+
+import gridlayout as gl
+from gridlayout.explorer import page
+from gridlayout.explorer.parameters import MAX_TABLE, facts, parameters_of
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+NODE = shutil.which("node")
+ENGINES = [
+    pytest.param("chromium", marks=pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")),
+    pytest.param("node", marks=pytest.mark.skipif(not NODE, reason="there is no Node")),
+]
+TOY = gl.sophon.Chip(npus=4, npu_bytes=1024, alignment=128)
+DOCUMENT = gl.GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
+
+# What the harness asks of each layout: everything where it is small, else some places.
+HARNESS = """
+function all(given) {
+  const layout = layoutOf(given.parameters, { ...known, given: given.oob });
+  const count = (n) => Array.from({ length: n }, (_, k) => k);
+  const total = layout.physicalShape.reduce((a, b) => a * b, 1);
+  const indices = given.indices ?? count(layout.size).map((n) => unflat(n, layout.shape));
+  const physical = given.physical ?? count(total).map((n) => unflat(n, layout.physicalShape));
+  const cores = given.indices ? [] : count(layout.cores);
+  return {
+    physicalShape: layout.physicalShape,
+    text: layout.text,
+    python: layout.python,
+    bytesPerCore: layout.bytesPerCore,
+    nbytes: layout.nbytes,
+    padding: layout.padding,
+    clash: layout.clash,
+    paddingPerCore: cores.map((core) => layout.paddingOf(unflat(core, layout.coreShape))),
+    located: indices.map((index) => layout.locate(index)),
+    held: physical.map((position) => layout.logicalIndex(position)),
+  };
+}
+function answer(given) {
+  try {
+    return all(given);
+  } catch (error) {
+    if (!(error instanceof LayoutError)) throw error;
+    return { error: error.message, field: error.field };
+  }
+}
+const answers = JSON.stringify(asked.map(answer));
+"""
+
+
+def browse(markup, folder):
+    """The page as a headless Chromium leaves it, having logged nothing to its console."""
+    path = folder / "page.html"
+    path.write_text(markup, encoding="utf-8")
+    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += ["--enable-logging=stderr", "--v=0", f"--user-data-dir={folder / 'profile'}"]
+    done = subprocess.run(
+        [*command, path.as_uri()], capture_output=True, text=True, check=False, timeout=60
+    )
+    logged = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    assert not logged, logged
+    return done.stdout
+
+
+def output(dom):
+    """What a script left in the element `output`."""
+    (found,) = re.findall(r'<pre id="output">(.*?)</pre>', dom, re.DOTALL)
+    return json.loads(html.unescape(found))
+
+
+def ask(engine, asked, folder):
+    """What the page's arithmetic answers."""
+    data = f"const known = {json.dumps(facts(DOCUMENT))}, asked = {json.dumps(asked)};"
+    names = ("arithmetic.js", "grid_model.js", "sophon_model.js")
+    assert names == page.SCRIPTS[:3]
+    texts = [files("gridlayout.explorer").joinpath(name).read_text("utf-8") for name in names]
+    program = "\n".join([*texts, data, HARNESS])
+    if engine == "node":
+        path = folder / "harness.mjs"
+        path.write_text(f"{program}\nconsole.log(answers);", encoding="utf-8")
+        done = subprocess.run([NODE, path], capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+    show = "document.getElementById('output').textContent = answers;"
+    script = f'<script type="module">{program}\n{show}</script>'
+    return output(browse(f'<!doctype html><pre id="output"></pre>{script}', folder))
+
+
+# -- random layouts --------------------------------------------------------------------------------
+
+
+def with_padding_value(layout, rng):
+    kind = layout.dtype.kind
+    values = [None, None, "zero", "one", "inf", "neginf"]
+    values += [7, -1] if kind == "i" else [0.1, float("nan"), -0.0] if kind == "f" else []
+    return layout.with_oob(rng.choice(values))
+
+
+def grid_layouts(count):
+    """(layout, its collapse intervals or None), the map's terms in the order of the dims."""
+    found = []
+
+    @settings(
+        max_examples=count,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases())
+    def collect(case):
+        _, arguments = case
+        layout = gl.GridLayout(**arguments)
+        if layout.linear.is_linear():
+            rows = layout.linear.coefficients()
+            dims = ", ".join(f"d{d}" for d in range(layout.ndim))
+            sums = [
+                " + ".join([*(f"d{d} * {s}" for d, s in enumerate(strides)), str(offset)])
+                for strides, offset in rows
+            ]
+            layout = layout.replace(linear=f"({dims}) -> ({', '.join(sums)})")
+            found.append((layout, arguments.get("collapse")))
+
+    collect()
+    return found
+
+
+def sophon_layout(rng):
+    """A tensor over few NPUs; user strides may overlap."""
+    npus = rng.randint(1, 5)
+    chip = gl.sophon.Chip(npus, 1024, rng.choice([16, 64, 128]), rng.choice([None, 4]))
+    shape = [rng.randint(1, 6), rng.randint(1, 7), rng.randint(1, 4), rng.randint(1, 4)]
+    arguments = {"start": rng.randrange(npus) * 1024 + rng.randrange(3) * 128, "chip": chip}
+    if rng.random() < 0.5:
+        arguments["layout"] = rng.choice(["aligned", "compact", "line_aligned"])
+    else:
+        arguments["strides"] = [rng.choice(some) for some in ([0, 24, 60], [0, 12, 5], [4, 3], [1])]
+    dtype, modes = rng.choice(
+        [("int8", ["4N"]), ("int16", ["2N"]), ("float32", ["2IC"]), (rng.choice([*BITS]), [])]
+    )
+    storage = rng.choice([None, *modes])
+    lanes = rng.choice([None, None, 2]) if storage is None else None
+    return gl.sophon.local(shape, dtype, storage=storage, lanes=lanes, **arguments)
+
+
+@pytest.fixture(scope="module")
+def layouts():
+    rng = random.Random(4)
+    found = [(with_padding_value(layout, rng), c) for layout, c in grid_layouts(330)]
+    found += [(with_padding_value(sophon_layout(rng), rng), None) for _ in range(150)]
+    assert sum(isinstance(layout, gl.GridLayout) for layout, _ in found) > 200
+    assert sum(layout.is_scatter for layout, _ in found) > 40
+    return found
+
+
+def asked_of(layout, **more):
+    oob = facts(layout)["given"]
+    return {"parameters": parameters_of(layout), "oob": oob, **more}
+
+
+def check_sizes(layout, answer):
+    assert "error" not in answer, (layout, answer)
+    assert tuple(answer["physicalShape"]) == layout.physical_shape
+    assert answer["bytesPerCore"] == layout.bytes_per_core
+    assert answer["nbytes"] == layout.nbytes
+    assert answer["text"] == str(layout)
+    assert gl.parse(answer["text"]) == layout
+    assert answer["python"].startswith("gl.")
+    assert eval(answer["python"], {"gl": gl}) == layout
+
+
+def check_location(layout, index, found):
+    where = layout.locate(index)
+    assert tuple(found["core"]) == where.core
+    assert tuple(found["local"]) == where.local
+    assert (found["offset"], found["byte"]) == (where.offset, where.byte)
+    assert tuple(found["physical"]) == where.core + where.local
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_page_counts_as_the_library_does(engine, layouts, tmp_path):
+    answers = ask(engine, [asked_of(layout) for layout, _ in layouts], tmp_path)
+    clashes = 0
+    for (layout, _), answer in zip(layouts, answers, strict=True):
+        check_sizes(layout, answer)
+        assert answer["paddingPerCore"] == layout.padding_per_core().ravel().tolist()
+        assert answer["padding"] == int(layout.padding_mask().sum())
+        indices = list(itertools.product(*map(range, layout.shape)))
+        columns = np.array(indices, np.int64).reshape(len(indices), layout.ndim).T
+        mapped = np.broadcast_arrays(*layout.index_map(*columns), np.empty(len(indices)))[:-1]
+        places = [tuple(p) for p in np.array(mapped, np.int64).T.tolist()]
+        assert [tuple(found["physical"]) for found in answer["located"]] == places
+        for index, found in list(zip(indices, answer["located"], strict=True))[::17]:
+            check_location(layout, index, found)
+        holders = {}
+        for index, place in zip(indices, places, strict=True):
+            holders.setdefault(place, []).append(index)
+        positions = itertools.product(*map(range, layout.physical_shape))
+        for position, held in zip(positions, answer["held"], strict=True):
+            assert held is None if position not in holders else tuple(held) in holders[position]
+        assert (answer["clash"] is None) == (len(holders) == len(indices))
+        if answer["clash"]:
+            clashes += 1
+            one, other = map(tuple, answer["clash"])
+            assert one != other
+            assert layout.locate(one) == layout.locate(other)
+    assert clashes > 20
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_collapse_intervals_give_the_same_layout(engine, layouts, tmp_path):
+    chosen = [(layout, pairs) for layout, pairs in layouts if pairs is not None]
+    assert len(chosen) > 30
+    asked = [asked_of(layout, indices=[], physical=[]) for layout, _ in chosen]
+    for question, (_, pairs) in zip(asked, chosen, strict=True):
+        question["parameters"].update(rows=None, collapse=pairs)
+    for (layout, _), answer in zip(chosen, ask(engine, asked, tmp_path), strict=True):
+        check_sizes(layout, answer)
+
+
+LARGE = [
+    gl.GridLayout((4096, 3001), "bfloat16", grid=(7, 5), tile=(32, 32), face=(16, 16)),
+    gl.GridLayout((70000, 90001), "float32", grid=(64, 48), tile=(32, 32), tile_format="bfp_bf8"),
+    gl.GridLayout((12, 700, 900), "int4", grid=(5, 6), linear="(d0,d1,d2)->(d0*777+d1,-d2+899)"),
+    gl.GridLayout((3, 2**20, 2**25), "uint8", grid=(3, 7, 11), collapse=[], memory_space="dram"),
+    gl.sophon.local((300, 1000, 70, 90), "int8", storage="4N", start=5 * 2**19),
+    gl.sophon.local((40, 333, 56, 57), "float64", "line_aligned", chip=gl.sophon.BM1688),
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_large_layouts_are_counted_exactly(engine, tmp_path):
+    rng = random.Random(5)
+    asked = []
+    for layout in LARGE:
+        some = [[rng.randrange(n) for n in layout.shape] for _ in range(20)]
+        places = [[rng.randrange(n) for n in layout.physical_shape] for _ in range(20)]
+        last = [n - 1 for n in layout.shape]
+        asked.append(asked_of(layout, indices=[*some, last], physical=places))
+    for layout, question, answer in zip(LARGE, asked, ask(engine, asked, tmp_path), strict=True):
+        check_sizes(layout, answer)
+        assert answer["padding"] == np.prod(layout.physical_shape) - layout.size
+        for index, found in zip(question["indices"], answer["located"], strict=True):
+            check_location(layout, index, found)
+        for position, held in zip(question["physical"], answer["held"], strict=True):
+            expected = layout.logical_index(position)
+            assert held is None if expected is None else tuple(held) == expected
+
+
+GRID, LOCAL = DOCUMENT, gl.sophon.local((2, 3, 4, 5), "int8", chip=TOY)
+REFUSED = {
+    "grid 0": (GRID, {"grid": [0, 2]}, "grid"),
+    "grid rank": (
+        *(GRID, {"rows": None, "collapse": [[0, -1]], "grid": [2], "tile": None}),
+        "collapse",
+    ),
+    "rows of another rank": (GRID, {"grid": [2], "tile": None}, "strides"),
+    "tile 0": (GRID, {"tile": [0, 2]}, "tile"),
+    "tile rank": (GRID, {"tile": [2, 2, 2]}, "tile"),
+    "face": (GRID, {"face": [5, 16]}, "face"),
+    "tile format": (GRID, {"tile": [16, 16], "tile_format": "bfp_bf4"}, "tile_format"),
+    "interval": (GRID, {"rows": None, "collapse": [[0, 3]]}, "collapse"),
+    "overlap": (GRID, {"rows": None, "collapse": [[0, 2], [1, 2]]}, "collapse"),
+    "negative": (GRID, {"rows": [{"strides": [-1, 1], "offset": 3}] * 2}, "strides"),
+    "oob": (GRID, {"oob": "seven"}, "oob"),
+    "inherited name": (GRID, {"oob": "toString"}, "oob"),
+    "oob of a type": (LOCAL, {"oob": "128"}, "oob"),
+    "rank": (LOCAL, {"shape": [2, 3, 4]}, "shape"),
+    "extent": (LOCAL, {"shape": [2, 3, 4, 0]}, "shape"),
+    "start NPU": (LOCAL, {"npu": 4}, "npu"),
+    "start": (LOCAL, {"offset": 1024}, "offset"),
+    "alignment": (LOCAL, {"offset": 64}, "offset"),
+    "storage": (LOCAL, {"storage": "2N"}, "storage"),
+    "strides": (LOCAL, {"layout": None, "strides": [1, 2]}, "strides"),
+    "too large": (GRID, {"shape": [2**40, 2**30]}, None),
+    "overlap, large": (
+        *(LOCAL, {"shape": [2**10, 2**10, 1, 1], "layout": None, "strides": [0, 0, 0, 0]}),
+        "strides",
+    ),
+}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_page_says_what_is_wrong_and_where(engine, tmp_path):
+    asked = [
+        {"parameters": parameters_of(layout) | change, "oob": None, "indices": [], "physical": []}
+        for layout, change, _ in REFUSED.values()
+    ]
+    answers = ask(engine, asked, tmp_path)
+    for (name, (*_, field)), answer in zip(REFUSED.items(), answers, strict=True):
+        assert answer.get("error"), name
+        assert answer.get("field") == field, (name, answer)
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+# Uses the page by its fields, keys and pointer, and notes what it shows.
+USE = """
+const $ = (id) => document.getElementById(id);
+const seen = {};
+const note = (name) => (seen[name] = {
+  readout: $("readout").textContent, logical: $("logical").value, physical: $("physical").value,
+  text: $("text").textContent, python: $("python").textContent, error: $("error").textContent,
+  sizes: $("sizes").textContent, stale: $("results").className,
+  invalid: [...document.querySelectorAll("[aria-invalid]")].map((field) => field.id),
+  memory: $("memory-caption").textContent + " " + $("memory-note").textContent,
+  padding: $("memory").querySelectorAll("rect.pad").length,
+  cells: $("tensor").querySelectorAll(".cells rect").length,
+});
+const type = (field, value) => {
+  field.value = value;
+  field.dispatchEvent(new Event("input", { bubbles: true }));
+};
+const press = (id, ...keys) => keys.forEach((key) =>
+  $(id).dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true })));
+note("start");
+press("tensor", "ArrowDown", "ArrowRight", "ArrowRight"); note("arrows");
+press("tensor", "End"); note("end");
+press("memory", "PageDown", "Home", "ArrowDown"); note("memory");
+press("memory", "End"); note("padding");
+type($("logical"), "20, 40"); note("typed");
+type($("logical"), "20, 63"); note("outside");
+type($("physical"), "2, 1, 0, 0, 31, 31"); note("physical");
+const cell = $("tensor").querySelectorAll(".cells rect")[5].getBoundingClientRect();
+$("tensor").dispatchEvent(new PointerEvent("pointermove",
+  { clientX: cell.x + cell.width / 2, clientY: cell.y + cell.height / 2 })); note("pointed");
+type($("grid"), "3, 0"); note("refused");
+type($("grid"), "2, 2"); note("regrid");
+type($("rows").querySelector("input"), "2"); note("bumped");
+type($("collapse"), "0:-1"); note("back");
+type($("shape"), "0, 5"); press("tensor", "ArrowDown"); press("memory", "End"); note("empty");
+type($("shape"), "4096, 5000"); note("large");
+const sophon = document.querySelector('input[value="sophon"]');
+sophon.checked = true; sophon.dispatchEvent(new Event("input", { bubbles: true }));
+note("sophon");
+type($("npu"), "3"); press("tensor", "PageDown"); note("npu");
+const unnamed = [...document.querySelectorAll("input, select, svg[tabindex]")]
+  .filter((e) => !e.labels?.length && !e.ariaLabel && !e.getAttribute("aria-labelledby"));
+seen.unnamed = unnamed.map((e) => e.outerHTML);
+const pre = document.createElement("pre");
+pre.id = "output";
+pre.textContent = JSON.stringify(seen);
+document.body.append(pre);
+"""
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    if not CHROMIUM:
+        pytest.skip("there is no Chromium")
+    script = f'<script type="module">{USE}</script></body>'
+    markup = gl.explore(DOCUMENT, open_browser=False).html.replace("</body>", script)
+    return output(browse(markup, tmp_path_factory.mktemp("use")))
+
+
+def test_the_page_shows_its_layout(seen):
+    start = seen["start"]
+    assert start["text"] == str(DOCUMENT)
+    assert start["python"] == f"gl.{DOCUMENT!r}"
+    assert "2,048 B" in start["sizes"]
+    assert "2,805 elements, 45.7%" in start["sizes"]
+    assert start["cells"] == DOCUMENT.size
+    assert start["padding"] == DOCUMENT.padding_per_core()[0, 0]
+    assert (start["error"], start["invalid"], start["stale"]) == ("", [], "")
+
+
+def test_keys_and_pointer_move_the_index_in_both_directions(seen):
+    def at(name):
+        return tuple(map(int, seen[name]["logical"].split(", ")))
+
+    assert at("arrows") == (1, 2)
+    assert at("end") == (1, 62)
+    # Element (1, 62) is on core (0, 1); the next core's second row of 32 comes then.
+    assert seen["memory"]["physical"] == "1, 0, 0, 0, 1, 0"
+    assert at("memory") == DOCUMENT.logical_index((1, 0, 0, 0, 1, 0))
+    assert seen["padding"]["physical"] == "1, 0, 0, 0, 31, 31"
+    assert seen["padding"]["logical"] == "padding"
+    assert "is padding" in seen["padding"]["readout"]
+    assert "core (1, 1), offset 72, byte 144" in seen["typed"]["readout"]
+    assert seen["outside"]["readout"] == "logical index (20, 63) is outside (53, 63)"
+    assert seen["outside"]["invalid"] == ["logical"]
+    assert seen["physical"]["logical"] == "padding"
+    assert at("pointed") == (0, 5)
+
+
+def test_fields_change_the_layout_and_refusals_name_the_field(seen):
+    refused = seen["refused"]
+    assert refused["error"] == "grid: 0 must be >= 1"
+    assert (refused["invalid"], refused["stale"]) == (["grid"], "stale")
+    layout = DOCUMENT.replace(grid=(2, 2))
+    assert (seen["regrid"]["text"], seen["regrid"]["stale"]) == (str(layout), "")
+    bumped = layout.replace(linear="(d0, d1) -> (d0 * 2, d1)")
+    assert seen["bumped"]["text"] == str(bumped)
+    assert seen["back"]["text"] == str(layout)
+    assert seen["empty"]["readout"] == "The tensor is empty: every position is padding."
+    assert seen["large"]["text"] == str(layout.replace(shape=(4096, 5000), linear=layout.linear))
+    assert 0 < seen["large"]["cells"] <= 64 * 64
+    assert gl.parse(seen["sophon"]["text"]).start_npu == 1
+    moved = gl.parse(seen["npu"]["text"])
+    assert moved.start_npu == 3
+    assert tuple(map(int, seen["npu"]["physical"].split(", "))) == (
+        *moved.locate((0, 1, 0, 0)).core,
+        moved.locate((0, 1, 0, 0)).offset,
+    )
+
+
+def test_every_field_has_a_name(seen):
+    assert seen["unnamed"] == []
+
+
+def test_the_page_needs_nothing_beside_itself(tmp_path):
+    path = tmp_path / "page.html"
+    explorer = gl.explore(DOCUMENT, path, open_browser=False)
+    text = path.read_text(encoding="utf-8")
+    assert explorer.html == text
+    assert not re.findall(r"""(?:src|href)=|@import|https?://|\bimport[ (]|fetch\(""", text)
+    assert "default-src 'none'" in text
+    assert not re.findall(r"\{(?:colours|style|script|parameters)\}", text)
+
+
+def test_no_text_of_a_layout_becomes_markup():
+    name = "</script><script>alert(1)</script><!--{script}&'\""
+    layout = gl.sophon.local((2, 3, 4, 5), "int8", chip=gl.sophon.Chip(4, 1024, 128, name=name))
+    markup = gl.explore(layout, open_browser=False).html
+    assert markup.count("<script") == markup.count("</script>") == 2
+    assert "alert(1)</" not in markup
+    data = re.search(r'id="parameters">(.*?)</script>', markup, re.DOTALL)[1]
+    assert json.loads(data)["start"]["chip"]["name"] == repr(name)
+
+
+def test_a_notebook_shows_a_frame_of_the_whole_page():
+    explorer = gl.explore(DOCUMENT, open_browser=False)
+    shown = explorer._repr_html_()
+    (source,) = re.findall(r'^<iframe srcdoc="([^"]*)" [^<>]*></iframe>$', shown)
+    assert html.unescape(source) == explorer.html
+    assert len(repr(explorer)) < 200
+
+
+@pytest.mark.parametrize(
+    ("layout", "words"),
+    [
+        (gl.parse("f32[3,5]{1,0:T(2,2)}"), "layout.draw() draws every layout"),
+        (gl.sophon.matrix(2, 40, 15, "float32"), "a sophon.matrix can't be explored"),
+        (gl.GridLayout((6,), grid=(3,), linear="(d0) -> (d0 mod 3)"), "whose map divides"),
+        (gl.GridLayout((2**30, 2**26), grid=(1, 1)), "over 2**53"),
+        (gl.GridLayout((MAX_TABLE + 1,), grid=(2, 1), linear="(d0) -> (d0, d0)"), "overlap"),
+        ("f32[3]", "str can't be explored"),
+    ],
+)
+def test_what_can_not_be_explored_is_refused(layout, words):
+    with pytest.raises(gl.LayoutError, match=re.escape(words)):
+        gl.explore(layout, open_browser=False)
+
+
+@pytest.mark.parametrize(
+    ("opens", "display", "answer", "opened", "warned"),
+    [
+        (None, True, True, 1, 0),
+        (None, False, True, 0, 0),
+        (False, True, True, 0, 0),
+        (True, False, True, 0, 1),  # a browser for terminals would wait for keys
+        (True, True, False, 1, 1),
+    ],
+)
+def test_a_browser_opens_where_there_is_one(
+    monkeypatch, tmp_path, opens, display, answer, opened, warned
+):
+    calls = []
+    monkeypatch.setattr(page, "has_display", lambda: display)
+    monkeypatch.setattr(page.webbrowser, "open", lambda url: calls.append(url) or answer)
+    monkeypatch.setattr(page.tempfile, "tempdir", str(tmp_path))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        explorer = gl.explore(DOCUMENT, open_browser=opens)
+    assert (len(calls), len(caught)) == (opened, warned)
+    assert (explorer.path is not None) == bool(opened or warned)
+    if explorer.path:
+        assert explorer.path.read_text(encoding="utf-8") == explorer.html
+        assert str(explorer.path) in repr(explorer)
+
+
+def test_a_browser_that_raises_is_no_error(monkeypatch, tmp_path):
+    def fail(url):
+        raise page.webbrowser.Error("none")
+
+    monkeypatch.setattr(page, "has_display", lambda: True)
+    monkeypatch.setattr(page.webbrowser, "open", fail)
+    with pytest.warns(UserWarning, match="no browser opened"):
+        gl.explore(DOCUMENT, tmp_path / "page.html", open_browser=True)
