@@ -7,6 +7,7 @@ The derivative of a program on the grid is the derivative of the logical functio
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import jax
@@ -49,9 +50,16 @@ def evaluate(ctx: Context, closed: core.ClosedJaxpr, args: Sequence[Any]) -> lis
             continue
         values = [read(atom) for atom in eqn.invars]
         follower = jaxpr.eqns[skipped[number]] if number in skipped else None
-        outs = _equation(ctx, eqn, values, follower)
+        with _scope(eqn):
+            outs = _equation(ctx, eqn, values, follower)
         env.update(zip((follower or eqn).outvars, outs, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
+
+
+def _scope(eqn: Any) -> AbstractContextManager[Any]:
+    """The `jax.named_scope`s that the equation was traced in, for profiles and dumps."""
+    names = str(eqn.source_info.name_stack)
+    return jax.named_scope(names) if names else nullcontext()
 
 
 def _folded_transposes(jaxpr: Any) -> dict[int, int]:

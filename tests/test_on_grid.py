@@ -8,6 +8,7 @@ import functools
 import gc
 import itertools
 import operator
+import re
 import weakref
 
 import jax
@@ -954,6 +955,23 @@ def test_empty_tensors(fn, shapes):
     plain = [jnp.ones(shape) for shape in shapes]
     grid = [gl.put(np.ones(s, "f4"), gl.GridLayout(s, "float32", (2, 4)), DEVICE) for s in shapes]
     assert_same(gl.on_grid(fn)(*grid), fn(*plain))
+
+
+def test_named_scopes_are_kept():
+    def model(x):
+        with jax.named_scope("encoder"):
+            x = jnp.tanh(x)
+            with jax.named_scope("inner"):
+                x = x @ x.T
+        return jax.lax.scan(lambda c, _: (jnp.sin(c), None), x, length=2)[0]
+
+    x = gl.put(np.ones((5, 7)), gl.GridLayout((5, 7), grid=(2, 4)), DEVICE)
+    text = jax.jit(gl.on_grid(model)).lower(x).compile().as_text()
+    names = re.findall(r'op_name="(.*?)"', text)
+    assert any("encoder/tanh" in name for name in names)
+    assert any("encoder/inner" in name and "dot_general" in name for name in names)
+    grad = jax.jit(jax.grad(gl.on_grid(lambda x: jnp.sum(model(x))))).lower(x).compile().as_text()
+    assert re.search(r'op_name="[^"]*transpose[^"]*encoder', grad)
 
 
 def test_callbacks_run():
