@@ -149,6 +149,17 @@ print("3x2 ", device.core_map((3, 2)))
 print("1x64", device.core_map((1, 64)))
 
 # %% [markdown]
+# Several chips are one more grid dim. This is the document's example: the batch is not collapsed,
+# so the first dim of a 2x2x4 grid divides it between two groups of devices.
+
+# %%
+batches = gl.GridLayout(
+    (2, 3, 64, 128), "float32", grid=(2, 2, 4), tile=(32, 32), collapse=[(1, -1)]
+)
+print(batches)
+print(device.core_map(batches.grid))
+
+# %% [markdown]
 # `put` moves an array there. What comes back still has its logical shape, and each shard is on the
 # device that the map says.
 

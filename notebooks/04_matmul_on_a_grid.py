@@ -56,15 +56,18 @@ print("as NumPy:", np.allclose(np.asarray(c), np.asarray(a) @ np.asarray(b), ato
 # %%
 a = laid_out((256, 256), (2, 4), device)
 b = laid_out((256, 256), (2, 4), device)
-gl.relayout_plan(a.layout, a.layout.replace(grid=(2, 1)))
+plan = gl.relayout_plan(a, a.layout.replace(grid=(2, 1)))
+print(f"{plan.moved:,} bytes change device, {plan.stays:,} stay")
+plan
 
 # %% [markdown]
-# So each device needs half of the first matrix, a quarter of the second, and has an eighth of each.
-# A matrix is 256 KiB.
+# So each device needs half of the first matrix and has an eighth of it. Of the second it needs a
+# quarter, its columns, and has an eighth too. Both together, with 256 KiB a matrix:
 
 # %%
 matrix = 256 * 256 * 4
-print(f"{8 * ((1 / 2 - 1 / 8) + (1 / 4 - 1 / 8)) * matrix:,.0f} bytes come in on 8 devices")
+first, second = 8 * (1 / 2 - 1 / 8) * matrix, 8 * (1 / 4 - 1 / 8) * matrix
+print(f"{first:,.0f} + {second:,.0f} = {first + second:,.0f} bytes")
 
 # %% [markdown]
 # ## Algorithms
