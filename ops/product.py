@@ -93,6 +93,7 @@ def multiplied(ctx: Context, eqn: Any, product: Product, x: GridArray, y: GridAr
     def kernel(a: jax.Array, b: jax.Array) -> jax.Array:
         left, left_shape = _matrix(ctx, a, entries[0], product.contract[0])
         right, right_shape = _matrix(ctx, b, entries[1], product.contract[1])
+        ctx.held += left.array.nbytes + right.array.nbytes
         out = _times(left, right, params)
         if product.natural is None:
             return out.reshape(())

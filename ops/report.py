@@ -29,8 +29,8 @@ class Row:
 
     `bytes_moved` is received bytes, added up over all devices; `masks` counts selects that set
     padding; `flops` counts operations on logical elements; `peak_bytes` are a core's operands,
-    results and what else the rule holds there. A layout is None for a value that no core holds: a
-    scalar, a constant. `note` names the algorithm, where a rule has several.
+    results and what else the rule holds on its device. A layout is None for a value that no core
+    holds: a scalar, a constant. `note` names the algorithm, where a rule has several.
     """
 
     primitive: str

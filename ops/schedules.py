@@ -43,7 +43,9 @@ def multiplied(ctx: Context, eqn: Any, plan: Plan, x: GridArray, y: GridArray) -
         b = b.reshape(b.shape[0] * b.shape[1], *b.shape[2:4], b.shape[4] * b.shape[5])
         a = _without_tail(ctx, plan, a, plan.left_k, 2)
         b = _without_tail(ctx, plan, b, plan.right_k, 1)
+        ctx.held += a.nbytes + b.nbytes
         out = _SCHEDULES[plan.name](plan, wires, dot, a, b)
+        ctx.held += out.nbytes
         if plan.layers and plan.scattered:
             out = wires.scatter(out, plan.layers, 2)
         elif plan.layers:

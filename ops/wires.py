@@ -34,6 +34,7 @@ class Wires:
         if self.count(axes) == 1:
             return x
         self.ctx.moved += self.devices * (self.count(axes) - 1) * x.nbytes
+        self.ctx.held += self.count(axes) * x.nbytes
         return lax.all_gather(x, axes, axis=dim, tiled=True)
 
     def send(self, x: jax.Array, axes: Axes, pairs: list[tuple[int, int]]) -> jax.Array:

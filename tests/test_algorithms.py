@@ -177,6 +177,18 @@ def test_the_compiled_program_receives_the_formula_s_bytes(algorithm, mesh):
         assert "reduce-scatter" in kinds or "all-reduce" in kinds
 
 
+def test_what_goes_by_in_panels_is_not_held_whole():
+    device = device_of((2, 4))
+    x = gl.put(np.ones((64, 64), np.float32), gl.GridLayout((64, 64), grid=(2, 4)), device)
+    peak = {
+        name: gl.on_grid(jnp.matmul, algorithm=name).report(x, x).peak_bytes
+        for name in ("gathered", "ring", "summa")
+    }
+    assert peak["gathered"] > peak["ring"] > peak["summa"]
+    # The rows of the left operand and the columns of the right one, and both blocks and the result.
+    assert peak["gathered"] == 4 * (32 * 64 + 64 * 16 + 3 * 32 * 16)
+
+
 def test_the_rule_splits_k_where_that_moves_less_than_half():
     device = device_of((2, 4))
     notes = {}
