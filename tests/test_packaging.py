@@ -37,6 +37,7 @@ x = gl.put(a, layout, device)
 assert len(x.sharding.device_set) == 2
 product = gl.on_grid(lambda x: x @ x.T)(x)
 np.testing.assert_allclose(np.asarray(product), a @ a.T)
+assert "<script" in gl.explore(layout, open_browser=False).html
 assert gl.__version__
 """
 
@@ -67,13 +68,13 @@ def run(*command, cwd):
 
 
 def tree():
-    """Every Python file and py.typed of the three folders: where it installs, where it lies."""
+    """Every file of the library in the three folders: where it installs, where it lies."""
     return {
         f"{package}/{path.relative_to(ROOT / folder).as_posix()}": path.relative_to(ROOT).as_posix()
         for folder, package in FOLDERS.items()
         for parent, folders, names in os.walk(ROOT / folder)  # does not follow the symlinks
         for path in (Path(parent) / name for name in names)
-        if path.suffix == ".py" or path.name == "py.typed"
+        if path.suffix in {".py", ".css", ".html", ".js"} or path.name == "py.typed"
     }
 
 

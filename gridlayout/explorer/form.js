@@ -119,12 +119,12 @@ function showForm() {
 
 // -- results -----------------------------------------------------------------------------------
 
-function refuse(error) {
-  if (!(error instanceof LayoutError)) throw error;
-  field("error").textContent = error.message;
+// Says what is wrong and marks the field; an empty message takes both back.
+function showError(message, id) {
+  field("error").textContent = message;
+  field("results").className = message ? "stale" : "";
   for (const input of field("form").elements) input.removeAttribute("aria-invalid");
-  const id = model === "sophon" && error.field === "strides" ? "sophon-strides" : error.field;
-  const bad = id && field(id);
+  const bad = field(model === "sophon" && id === "strides" ? "sophon-strides" : id);
   if (bad) bad.setAttribute("aria-invalid", "true");
 }
 
@@ -134,12 +134,11 @@ function update() {
   try {
     layout = layoutOf(readForm(), facts);
   } catch (error) {
-    refuse(error);
-    field("results").className = "stale";
+    if (!(error instanceof LayoutError)) throw error;
+    showError(error.message, error.field);
     return;
   }
-  refuse(new LayoutError("", null));
-  field("results").className = "";
+  showError("", null);
   if (model === "grid") showRows(layout.rows);
   else showSophon();
   field("sizes").innerHTML = sizesOf(layout)

@@ -34,8 +34,9 @@ function planOf(rows, columns) {
   return { down, across, width: side(across.count, 44), height: side(down.count, 24) };
 }
 
-// Draws what `cellAt(row, column)` gives of each position, {fill, label}, or null past the end, and
-// lines above some rows. Gives a note on what the cells are told from.
+// Draws what `cellAt(row, column)` gives of each position, {key, fill, label} or null past the end,
+// and lines above some rows. A key tells apart what has one fill. Gives a note on cells of several
+// positions.
 function draw(svg, rows, columns, cellAt, lines) {
   const plan = planOf(rows, columns);
   const { down, across, width, height } = plan;
@@ -46,7 +47,7 @@ function draw(svg, rows, columns, cellAt, lines) {
       const found = sampled(down, r).flatMap((i) => sampled(across, c).map((j) => cellAt(i, j)));
       const there = found.filter((cell) => cell !== null);
       if (!there.length) continue;
-      const fill = there.every((cell) => cell.fill === there[0].fill) ? there[0].fill : "mix";
+      const fill = there.every(({ key }) => key === there[0].key) ? there[0].fill : "mix";
       const [x, y] = [MARGIN.left + c * width, MARGIN.top + r * height];
       cells.push(`<rect class="${fill}" x="${x}" y="${y}" width="${width}" height="${height}"/>`);
       const label = whole ? there[0].label : "";
@@ -66,7 +67,8 @@ function draw(svg, rows, columns, cellAt, lines) {
     `<g class="cells">${cells.join("")}</g>${labels.join("")}${ruled.join("")}${ticks(plan)}` +
     `<rect class="cursor" width="${width + 2}" height="${height + 2}" visibility="hidden"/>`;
   svg.plan = plan;
-  return whole ? "" : `A cell is ${down.size} x ${across.size} positions, told from samples.`;
+  const told = Math.max(down.size, across.size) > SAMPLES ? ", told from samples" : "";
+  return whole ? "" : `A cell is ${down.size} x ${across.size} positions${told}.`;
 }
 
 function ticks({ down, across, width, height }) {
@@ -119,7 +121,7 @@ function drawTensor(svg, layout, leading) {
   const rank = shape.length;
   return draw(svg, ...(layout.size ? tableOf(shape) : [0, 0]), (row, column) => {
     const { core, offset } = layout.locate(indexAt(leading, row, column, rank));
-    return { fill: `c${hue(core, coreShape)}`, label: String(offset) };
+    return { key: String(core), fill: `c${hue(core, coreShape)}`, label: String(offset) };
   }, []);
 }
 
@@ -142,7 +144,8 @@ function drawMemory(svg, layout, core) {
     const offset = row * width + column;
     if (offset >= local) return null;
     const index = layout.logicalIndex([...core, ...unflat(offset, layout.localShape)]);
-    return index === null ? { fill: "pad", label: "" } : { fill, label: index.join(",") };
+    if (index === null) return { key: "pad", fill: "pad", label: "" };
+    return { key: "data", fill, label: index.join(",") };
   }, lines);
 }
 
