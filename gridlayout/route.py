@@ -2,9 +2,9 @@
 
 Both layouts are lists of steps from the same logical dims. Steps that do the same to the same axis
 cancel: what they make is *shared*, the same index in both. Of what is left, the first list is
-undone and the second done; an axis that both split, differently, is regrouped digit by digit. So a
-change of tiles stays inside each core, and the logical tensor appears only as far as the two
-layouts disagree about it.
+undone and the second done; an axis that both split, differently, is regrouped digit by digit, and
+so are axes that one of them joins before it splits. So a change of tiles stays inside each core,
+and the logical tensor appears only as far as the two layouts disagree about it.
 
 Padding at the high end tells no axes apart: the index is the same, only the extents differ.
 """
@@ -81,19 +81,44 @@ class _Side:
         for done in self.left:
             self.extent.update(zip(done.makes, done.sizes, strict=True))
 
-    def splits(self, axis: int) -> list[Numbered]:
-        """The splits left of an axis: its own, then those of what it makes."""
-        done = self.reader.get(axis)
-        if done is None or done not in self.left or not isinstance(done.step, Split):
-            return []
-        return [done, *(split for made in done.makes for split in self.splits(made))]
+    def index(self, axes: Sequence[int]) -> tuple[Shape, list[Numbered]]:
+        """The digits of the number that axes make, the major first, and the steps that make them.
 
-    def digits(self, axis: int) -> Shape:
-        """What the splits left make of an axis, the major first."""
+        Steps left that join the axes, or the first few of them, are followed: the number stays the
+        same, and so it does when the joined axis is resized.
+        """
+        digits: list[int] = []
+        steps: list[Numbered] = []
+        while axes:
+            axis, taken, done = axes[0], 1, self._next(axes[0])
+            if (
+                done
+                and isinstance(done.step, Join)
+                and done.reads == tuple(axes[: len(done.reads)])
+            ):
+                steps.append(done)
+                axis, taken, done = done.makes[0], len(done.reads), self._next(done.makes[0])
+                while not digits and done and isinstance(done.step, Pad) and done.step.low == 0:
+                    steps.append(done)
+                    axis, done = done.makes[0], self._next(done.makes[0])
+            found = self._split(axis)
+            digits += found[0]
+            steps += found[1]
+            axes = axes[taken:]
+        return tuple(digits), steps
+
+    def _next(self, axis: int) -> Numbered | None:
         done = self.reader.get(axis)
-        if done is None or done not in self.left or not isinstance(done.step, Split):
-            return (axis,)
-        return tuple(leaf for made in done.makes for leaf in self.digits(made))
+        return done if done in self.left else None
+
+    def _split(self, axis: int) -> tuple[Shape, list[Numbered]]:
+        """What the splits left make of an axis, the major first, and these splits."""
+        done = self._next(axis)
+        if done is None or not isinstance(done.step, Split):
+            return (axis,), []
+        inner = [self._split(made) for made in done.makes]
+        digits = tuple(digit for found, _ in inner for digit in found)
+        return digits, [done, *(step for _, steps in inner for step in steps)]
 
 
 class _Finder:
@@ -106,15 +131,12 @@ class _Finder:
     def route(self) -> Route | None:
         while any(self._cancel(x, y) for x, y in list(self.shared.items())) or self._cancel_unit():
             pass
-        regroupings = [
-            (x, y, found) for x, y in self.shared.items() if (found := self._group(x, y))
-        ]
+        regroupings = [found for xs in self._numbers() if (found := self._group(xs))]
         walk = Walk(self.before)
         at = {axis: k for k, axis in enumerate(self.a.order)}  # an axis of `a`: its axis here
         to: dict[int, int] = {}  # an axis of `b`: its axis here
         units = _undo(walk, self.a, at)
-        for x, _, found in regroupings:
-            del self.shared[x]
+        for found in regroupings:
             own = [at.pop(axis) for axis in found.before]
             to.update(zip(found.after, found.run(walk, own), strict=True))
         for x, y in self.shared.items():
@@ -172,19 +194,42 @@ class _Finder:
                 side.left.remove(done)
         return True
 
-    def _group(self, x: int, y: int) -> Regrouping | None:
-        """The digits of an axis that both layouts still split; its splits are then dealt with."""
-        own, theirs = self.a.digits(x), self.b.digits(y)
-        if len(own) == 1 or len(theirs) == 1:
+    def _numbers(self) -> list[Shape]:
+        """Shared axes of `a` that may be split differently: those that a join reads, and each."""
+        joins = [
+            tuple(names.get(axis, -1) for axis in done.reads)
+            for side, names in (
+                (self.a, {x: x for x in self.shared}),
+                (self.b, {y: x for x, y in self.shared.items()}),
+            )
+            for done in side.left
+            if isinstance(done.step, Join)
+        ]
+        joins = sorted((xs for xs in joins if -1 not in xs), key=len, reverse=True)
+        return [*joins, *((x,) for x in self.shared)]
+
+    def _group(self, xs: Shape) -> Regrouping | None:
+        """The digits of a number that both split; its axes and steps are then dealt with."""
+        if any(x not in self.shared for x in xs):
+            return None
+        ys = [self.shared[x] for x in xs]
+        (own, gone), (theirs, made) = self.a.index(xs), self.b.index(ys)
+        inner = zip(xs[1:], ys[1:], strict=True)
+        if (
+            len(own) == 1
+            or len(theirs) == 1
+            or any(self.a.extent[x] != self.b.extent[y] for x, y in inner)
+        ):
             return None
         sizes = tuple(self.a.extent[axis] for axis in own)
         others = tuple(self.b.extent[axis] for axis in theirs)
         chain = digit_bounds(sizes, others)
         if chain is None:
             return None
-        for side, axis in ((self.a, x), (self.b, y)):
-            gone = side.splits(axis)
-            side.left = [done for done in side.left if done not in gone]
+        for side, steps in ((self.a, gone), (self.b, made)):
+            side.left = [done for done in side.left if done not in steps]
+        for x in xs:
+            del self.shared[x]
         return Regrouping(own, theirs, sizes, others, chain)
 
 

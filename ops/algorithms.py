@@ -275,12 +275,17 @@ def choose(
         after = exchange_bytes(plan.result(), wanted, device) if matrices.shape else 0
         return plan.received() + after
 
+    grids = dict.fromkeys([matrices.grid, _grid_of(wanted, matrices)])
+    found = [
+        plan
+        for each in ((name,) if name else ("k_split", "3d"))
+        for grid in grids
+        for plan in plans(each, replace(matrices, grid=grid), device)
+    ]
     if name is None:
-        layered = [*plans("k_split", matrices, device), *plans("3d", matrices, device)]
-        cheap = [plan for plan in layered if plan.summed() < gathered / 2]
+        cheap = [plan for plan in found if plan.summed() < gathered / 2]
         best = min(cheap, key=cost, default=None)
         return best if best is not None and cost(best) < gathered / 2 else None
-    found = plans(name, matrices, device)
     if not found:
         _, rows, columns = device.placement(matrices.grid).axes
         raise LayoutError(
@@ -290,6 +295,24 @@ def choose(
         )
     # Where it costs the same, the factor that is larger when gathered is the left one.
     return min(found, key=lambda plan: (cost(plan), -plan.matrices.left.layout.size))
+
+
+def _grid_of(layout: Layout, matrices: Matrices) -> tuple[int, int, int]:
+    """The cores of batch, rows and columns in a layout of the result, if it keeps these apart."""
+    if not isinstance(layout, GridLayout) or layout.groups is None:
+        return matrices.grid
+    cores = [1, 1, 1]
+    for group, count in zip(layout.groups, layout.grid, strict=True):
+        roles = [
+            i
+            for i, dims in enumerate((matrices.batch, matrices.rows, matrices.columns))
+            if set(group) & set(dims)
+        ]
+        if len(roles) > 1:
+            return matrices.grid
+        if roles:
+            cores[roles[0]] *= count
+    return cores[0], cores[1], cores[2]
 
 
 def _devices(device: DeviceGrid, axes: Axes) -> str:

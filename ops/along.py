@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import prod
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,9 +24,11 @@ from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops import values as v
 from gridlayout.ops.elementwise import elementwise
+from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.report import RULE, VIEW
 from gridlayout.ops.values import Context
+from gridlayout.sharding.device_grid import DeviceGrid
 
 Shape = tuple[int, ...]
 
@@ -80,9 +83,34 @@ def rest_layout(ctx: Context, value: Any, axes: Shape) -> GridLayout | None:
     if not shape or 0 in value.shape:
         return None
     if isinstance(value, GridArray) and (own := without(value.layout, axes)) is not None:
-        return own
+        extents = tuple(value.shape[a] for a in axes)
+        return _spread_out(value.layout, own, axes, extents, ctx.device)
     found = ctx.choose(shape, value.dtype, value)
-    return found if isinstance(found, GridLayout) else None
+    if not isinstance(found, GridLayout):
+        return None
+    if (extra := len(found.grid) - len(shape)) > 0:  # fewer dims divide them among as many cores
+        grid = (prod(found.grid[: extra + 1]), *found.grid[extra + 1 :])
+        tile = found.tile and found.tile[-len(grid) :]
+        found = GridLayout(shape, value.dtype, grid, tile, memory_space=found.memory_space)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _spread_out(
+    layout: GridLayout, own: GridLayout, axes: Shape, extents: Shape, device: DeviceGrid
+) -> GridLayout:
+    """The layout of the other dims, the cores along `axes` given to the longest of them.
+
+    As it was where that does not save half of the bytes, since the way back costs as many.
+    """
+    k = max(range(len(own.grid)), key=lambda k: own.shard_shape[k])
+    cores = prod(layout.grid) // prod(own.grid)
+    grid = tuple(g * cores if i == k else g for i, g in enumerate(own.grid))
+    wide = own.replace(grid=grid)
+    few, many = (
+        exchange_bytes(layout, stacked(rest, axes, extents), device) for rest in (wide, own)
+    )
+    return wide if 2 * few < many else own
 
 
 def unstack(ctx: Context, value: Any, axes: Shape, rest: GridLayout) -> jax.Array:

@@ -18,12 +18,18 @@ from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops import values as v
 from gridlayout.ops.algorithms import Matrices, Operand, choose
+from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.product import Dims, Product, Row, Side, gathered_bytes, multiplied
 from gridlayout.ops.report import RULE
 from gridlayout.ops.schedules import multiplied as by_plan
 from gridlayout.ops.shapes import transpose
 from gridlayout.ops.values import Context
+from gridlayout.sharding.device_grid import DeviceGrid
+
+Pair = tuple[Dims, Dims]
+# Batch dims, by number, that are joined, and the cores that each run of them is divided over.
+Runs = tuple[tuple[Dims, int], ...]
 
 
 def dot_general(
@@ -35,17 +41,15 @@ def dot_general(
         return RULE, _scaled(ctx, eqn, lhs, rhs, follower)
     like = v.layout_of(lhs) or v.layout_of(rhs)
     x, y = (v.on_cores(ctx, value, like=like) for value in (lhs, rhs))
-    left, right, x, y = _arranged(ctx, x, y, (tuple(lc), tuple(rc)), (tuple(lb), tuple(rb)))
+    contract, batch = (tuple(lc), tuple(rc)), (tuple(lb), tuple(rb))
+    left, right, x, y = _arranged(ctx, x, y, contract, batch)
     aval = eqn.outvars[0].aval
     order = tuple(range(aval.ndim)) if follower is None else follower.params["permutation"]
     shape = tuple(aval.shape[d] for d in order)
-    rows = _rows(left, right, (tuple(lb), tuple(rb)), tuple(order))
-    product = Product(
-        left, right, (tuple(lc), tuple(rc)), rows, _natural(left, rows, aval.dtype, shape)
-    )
-    matrices = _matrices(product, (tuple(lb), tuple(rb)), tuple(order), shape, aval.dtype)
+    product = _product(left, right, contract, batch, tuple(order), shape, aval.dtype)
+    matrices = _matrices(product, batch, tuple(order), shape, aval.dtype)
     wanted = ctx.choose(shape, aval.dtype, x.layout)
-    plan = choose(ctx.algorithm, matrices, ctx.device, wanted, gathered_bytes(ctx, product))
+    plan = choose(ctx.algorithm, matrices, ctx.device, wanted, gathered_bytes(ctx.device, product))
     ctx.note = "gathered" if plan is None else plan.name
     if plan is not None:
         made = by_plan(ctx, eqn, plan, x, y)
@@ -54,9 +58,19 @@ def dot_general(
     if product.natural is None:
         return RULE, storage
     out = GridArray(storage, product.natural, ctx.device)
-    if isinstance(wanted, GridLayout) and _blocks(wanted) == _blocks(product.natural):
-        return RULE, out
+    if isinstance(wanted, GridLayout):
+        have, want = _blocks(product.natural), _blocks(wanted)
+        # Batch, rows and columns stay apart; which of the grid's dims each takes is left open.
+        if have == want or (batch[0] and sorted(have) == sorted(want)):
+            return RULE, out
     return RULE, ctx.relayout(out, wanted)
+
+
+def _product(
+    left: Side, right: Side, contract: Pair, batch: Pair, order: Dims, shape: Dims, dtype: Any
+) -> Product:
+    rows = _rows(left, right, batch, order)
+    return Product(left, right, contract, rows, _natural(left, rows, dtype, shape))
 
 
 def _matrices(
@@ -89,8 +103,9 @@ def _scaled(ctx: Context, eqn: Any, lhs: Any, rhs: Any, follower: Any) -> Any:
     return out if follower is None else transpose(ctx, follower, out)[1]
 
 
-def _blocks(layout: GridLayout) -> Any:
-    return layout.grid, layout.padded_tile, layout.face
+def _blocks(layout: GridLayout) -> list[tuple[int, int]]:
+    """Cores and tile of each collapsed dim."""
+    return list(zip(layout.grid, layout.padded_tile, strict=True))
 
 
 # -- which collapsed dims take part how ----------------------------------------------------------
@@ -119,7 +134,7 @@ def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
 
 
 def _arranged(
-    ctx: Context, x: GridArray, y: GridArray, contract: tuple[Dims, Dims], batch: tuple[Dims, Dims]
+    ctx: Context, x: GridArray, y: GridArray, contract: Pair, batch: Pair
 ) -> tuple[Side, Side, GridArray, GridArray]:
     """Both operands with one role for each collapsed dim, and batch dims alike in both."""
     left = _side(x.layout, batch[0], contract[0])
@@ -128,12 +143,15 @@ def _arranged(
         return left, right, x, y
     like = x.layout if isinstance(x.layout, GridLayout) else ctx.choose(x.shape, x.dtype, x.layout)
     assert isinstance(like, GridLayout)
-    if left is None or batch[0]:
-        x = ctx.relayout(x, _canonical(like, x.shape, x.dtype, batch[0], contract[0], False))
-        left = _side(x.layout, batch[0], contract[0])
-    if right is None or batch[0]:
-        y = ctx.relayout(y, _canonical(like, y.shape, y.dtype, batch[1], contract[1], True))
-        right = _side(y.layout, batch[1], contract[1])
+    if batch[0]:
+        to = _batched(ctx.device, (x.layout, y.layout), like, contract, batch)
+    else:
+        to = (
+            x.layout if left else _arrangement(like, x.layout, (), (), contract[0], False),
+            y.layout if right else _arrangement(like, y.layout, (), (), contract[1], True),
+        )
+    x, y = ctx.relayout(x, to[0]), ctx.relayout(y, to[1])
+    left, right = _side(x.layout, batch[0], contract[0]), _side(y.layout, batch[1], contract[1])
     assert left is not None
     assert right is not None
     return left, right, x, y
@@ -158,26 +176,77 @@ def _same_batch(left: Side, right: Side, batch: tuple[Dims, Dims]) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _canonical(
-    like: GridLayout, shape: Dims, dtype: Any, batch: Dims, contract: Dims, is_right: bool
-) -> GridLayout:
-    """Batch, free and contracted dims each joined into one collapsed dim.
+def _batched(
+    device: DeviceGrid,
+    layouts: tuple[Layout, Layout],
+    like: GridLayout,
+    contract: Pair,
+    batch: Pair,
+) -> tuple[Layout, Layout]:
+    """Layouts of both operands, batch dims alike in both, for which the fewest bytes move.
 
-    Batch and left rows go down the grid's first dim (batch dims first), right columns along its
-    last one.
+    Batch dims may lie as either operand holds them, or joined, over all cores or over all but those
+    of the last grid dim. What leaves a device a quarter more to multiply than need be is no choice.
     """
+    joint = tuple(range(len(batch[0])))
+    found = []
+    for runs in (
+        *(_held(layout, dims) for layout, dims in zip(layouts, batch, strict=True)),
+        ((joint, prod(like.grid)),),
+        ((joint, prod(like.grid[:-1])),),
+    ):
+        x = _arrangement(like, layouts[0], runs, batch[0], contract[0], False)
+        y = _arrangement(like, layouts[1], runs, batch[1], contract[1], True)
+        left, right = _side(x, batch[0], contract[0]), _side(y, batch[1], contract[1])
+        assert left is not None
+        assert right is not None
+        shape = [x.shape[d] for d in batch[0]]
+        shape += [x.shape[d] for d in range(x.ndim) if d not in (*batch[0], *contract[0])]
+        shape += [y.shape[d] for d in range(y.ndim) if d not in (*batch[1], *contract[1])]
+        order = tuple(range(len(shape)))
+        product = _product(left, right, contract, batch, order, tuple(shape), x.dtype)
+        assert product.natural is not None
+        cores = prod(device.placement(product.natural.grid).per_device)
+        moved = gathered_bytes(device, product)
+        moved += sum(exchange_bytes(*pair, device) for pair in zip(layouts, (x, y), strict=True))
+        found.append((cores * prod(product.natural.local_shape), moved, (x, y)))
+    least = min(work for work, _, _ in found)
+    return min((each for each in found if 4 * each[0] <= 5 * least), key=lambda each: each[1])[2]
+
+
+def _held(layout: Layout, batch: Dims) -> Runs:
+    """Each batch dim by itself, over the cores of the grid dims where it is the outermost."""
+    cores = dict.fromkeys(batch, 1)
+    if isinstance(layout, GridLayout) and layout.groups is not None:
+        for k, group in enumerate(layout.groups):
+            strides = layout.linear.coefficients()[k][0]
+            first = max(group, key=lambda d: (layout.shape[d] > 1, abs(strides[d])), default=None)
+            if first in cores:
+                cores[first] *= layout.grid[k]
+    return tuple(((i,), cores[d]) for i, d in enumerate(batch))
+
+
+@lru_cache(maxsize=4096)
+def _arrangement(
+    like: GridLayout, layout: Layout, runs: Runs, batch: Dims, contract: Dims, is_right: bool
+) -> GridLayout:
+    """The batch dims in `runs`, then free and contracted dims each joined into one collapsed dim.
+
+    Without batch dims, left rows go down the grid's first dims and right columns along its last
+    one. Cores that the batch dims leave go along the last dim of either operand.
+    """
+    shape = layout.shape
     free = tuple(d for d in range(len(shape)) if d not in batch and d not in contract)
     rows, columns = prod(like.grid[:-1]), like.grid[-1]
-    tall, wide = like.padded_tile[-2:] if len(like.grid) > 1 else (1, like.padded_tile[-1])
-    if is_right:
-        roles = [(contract, 1 if batch else rows, tall), (free, columns, wide)]
-    else:
-        roles = [(free, 1 if batch else rows, tall), (contract, columns, wide)]
     if batch:
-        roles.insert(0, (batch, rows, 1))
+        rows, columns = 1, max(prod(like.grid) // prod(cores for _, cores in runs), 1)
+    tall, wide = like.padded_tile[-2:] if len(like.grid) > 1 else (1, like.padded_tile[-1])
+    roles = [(tuple(batch[i] for i in run), cores, 1) for run, cores in runs]
+    pair = (contract, free) if is_right else (free, contract)
+    roles += [(pair[0], rows, tall), (pair[1], columns, wide)]
     return GridLayout(
         shape,
-        dtype,
+        layout.dtype,
         tuple(g for _, g, _ in roles),
         tuple(t for _, _, t in roles) if like.tile else None,
         linear=AffineMap(len(shape), tuple(joined(shape, dims) for dims, _, _ in roles)),

@@ -25,9 +25,9 @@ def same_grid_and_tile(
 ) -> Layout:
     """The default policy: the operand's grid and tile on the new shape, its padding undef.
 
-    The last dims stay apart, one to a grid dim; all dims before them are joined. Without an
-    operand, or with one of another system, the grid is the operand's core grid or the device grid,
-    untiled.
+    The last dims stay apart, one to a grid dim; all dims before them are joined. Of a grid of more
+    dims than the shape (and than two), those of one core go. Without an operand, or with one of
+    another system, the grid is the operand's core grid or the device grid, untiled.
 
     >>> from gridlayout import DeviceGrid
     >>> like = GridLayout((53, 63), "float32", grid=(3, 2), tile=(32, 32))
@@ -39,5 +39,9 @@ def same_grid_and_tile(
     else:
         grid = (like.core_shape if like is not None else ()) or device.shape
         tile, face, space = None, None, "l1"
+    for k in reversed(range(len(grid))):
+        if len(grid) > max(len(shape), 2) and grid[k] == 1:
+            grid = (*grid[:k], *grid[k + 1 :])
+    tile = tile if tile is None else tile[-len(grid) :]
     joined = max(len(shape) - len(grid) + 1, 0)
     return GridLayout(shape, dtype, grid, tile, [(0, joined)], memory_space=space, face=face)

@@ -25,7 +25,7 @@ from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.relayout import exchanged
 from gridlayout.ops.values import Context
-from gridlayout.sharding.device_grid import Placement
+from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
 Dims = tuple[int, ...]
 
@@ -86,7 +86,7 @@ class Entry:
 def multiplied(ctx: Context, eqn: Any, product: Product, x: GridArray, y: GridArray) -> jax.Array:
     """The storage of the product in its natural layout, or the scalar that it is."""
     mesh = ctx.device.fine
-    entries = _entries(ctx, product)
+    entries = _entries(ctx.device, product)
     storages = [_entered(ctx, array, entry) for array, entry in zip((x, y), entries, strict=True)]
     params = {k: eqn.params[k] for k in ("precision", "preferred_element_type")}
 
@@ -109,32 +109,32 @@ def multiplied(ctx: Context, eqn: Any, product: Product, x: GridArray, y: GridAr
     )(*storages)
 
 
-def gathered_bytes(ctx: Context, product: Product) -> int:
+def gathered_bytes(device: DeviceGrid, product: Product) -> int:
     """Bytes that all devices receive, if each gathers K whole and at once."""
     total = 0
-    for entry in _entries(ctx, product):
+    for entry in _entries(device, product):
         layout = entry.side.layout
-        over = prod(ctx.device.fine.shape[axis] for axes in entry.spec for axis in axes)
+        over = prod(device.fine.shape[axis] for axes in entry.spec for axis in axes)
         local = prod(entry.slots) * prod(layout.local_shape) // over * layout.dtype.itemsize
-        n = prod(ctx.device.fine.shape[axis] for _, axes in entry.gather for axis in axes)
-        total += ctx.device.size * (n - 1) * local
+        n = prod(device.fine.shape[axis] for _, axes in entry.gather for axis in axes)
+        total += device.size * (n - 1) * local
     return total
 
 
-def _entries(ctx: Context, product: Product) -> tuple[Entry, Entry]:
+def _entries(device: DeviceGrid, product: Product) -> tuple[Entry, Entry]:
     """Rows enter as the result wants them; contracted dims keep the mesh axes left over."""
     where: dict[tuple[bool, int], tuple[tuple[str, ...], int]] = {}
     if product.natural is not None:
-        placement = ctx.device.placement(product.natural.grid)
+        placement = device.placement(product.natural.grid)
         for i, row in enumerate(product.rows, product.first):
             where[row.is_right, row.k] = (placement.axes[i], placement.slots[i])
         for a, b in zip(product.left.batch, product.right.batch, strict=True):
             where[True, b] = where[False, a]
-    return _entry(ctx, product.left, False, where), _entry(ctx, product.right, True, where)
+    return _entry(device, product.left, False, where), _entry(device, product.right, True, where)
 
 
-def _entry(ctx: Context, side: Side, is_right: bool, where: dict[Any, Any]) -> Entry:
-    own = ctx.device.placement(side.layout.grid)
+def _entry(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]) -> Entry:
+    own = device.placement(side.layout.grid)
     taken = {a for (right, _), (axes, _) in where.items() if right == is_right for a in axes}
     spec: list[tuple[str, ...]] = []
     slots: list[int] = []

@@ -13,6 +13,7 @@ from gridlayout.ops import values as v
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.report import RULE, VIEW
 from gridlayout.ops.values import Context, Spread
+from gridlayout.route import find_route
 
 
 def broadcast_in_dim(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
@@ -51,9 +52,14 @@ def reshape(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
     if (order := eqn.params["dimensions"]) is not None:
         value = transposed(ctx, value, tuple(order))[1]
     x = v.on_cores(ctx, value)
-    return _viewed(
-        ctx, x, shape, _reshape_map(shape, x.shape), lambda logical: logical.reshape(shape)
-    )
+    old = _reshape_map(shape, x.shape)
+    if old is not None and v.relabelled(x.layout, shape, old) is None:
+        # Where the new shape's layout can be said of the old shape, the data goes there first.
+        wanted = ctx.choose(shape, x.dtype, x)
+        before = v.relabelled(wanted, x.shape, _reshape_map(x.shape, shape))
+        if before is not None and find_route(x.layout, before) is not None:
+            return RULE, GridArray(ctx.relayout(x, before).storage, wanted, ctx.device)
+    return _viewed(ctx, x, shape, old, lambda logical: logical.reshape(shape))
 
 
 def _viewed(

@@ -288,7 +288,9 @@ def _thin_storage(
             source.physical, NamedSharding(ctx.device.fine, gathered)
         )[tuple(slice(n) for n in thin.physical_shape)]
         oob = source.layout.oob
-        ctx.moved += thin.size * thin.dtype.itemsize
+        own = ctx.device.placement(source.layout.core_shape)
+        if any(axes and n == 1 for axes, n in zip(own.axes, slots, strict=True)):
+            ctx.moved += thin.size * thin.dtype.itemsize
     else:
         logical = plain(ctx, source)
         shape = tuple(value.shape[d] for d in dims)
