@@ -85,25 +85,36 @@ def _full(array: Any, shape: tuple[int, ...], eqn: Any) -> Any:
 
 def _over_sources(ctx: Context, eqn: Any, values: Sequence[Any]) -> Any:
     """A spread result, when all operands are scalars or spread alike: work on the small sources."""
-    spread = [value for value in values if isinstance(value, Spread)]
-    others = [value for value in values if not isinstance(value, Spread) and np.ndim(value) > 0]
-    if not spread or others or eqn.primitive.name in ("select_n", "clamp"):
+    wide = [x for x in values if np.ndim(x) > 0]
+    spread = [x for x in wide if isinstance(x, Spread) and x.source.ndim > 0]
+    if not spread or any(not isinstance(x, Spread) for x in wide):
         return None
     first = spread[0]
     if any((s.dims, s.shape) != (first.dims, first.shape) for s in spread):
         return None
-    sources = [value.source if isinstance(value, Spread) else value for value in values]
-    if first.shape != eqn.outvars[0].aval.shape or all(v.layout_of(s) is None for s in sources):
-        return None
     small = _Small(eqn, tuple(first.source.shape))
-    return Spread(elementwise(ctx, small, *sources)[1], first.dims, first.shape)
+    shape = tuple(eqn.outvars[0].aval.shape)
+    sources = [_source(x, small.shape) for x in values]
+    if first.shape != shape or all(v.layout_of(s) is None for s in sources):
+        return None
+    home = next((s.home for s in spread if s.home is not None), None)
+    if home is not None:
+        home = home.with_dtype(eqn.outvars[0].aval.dtype)
+    return Spread(elementwise(ctx, small, *sources)[1], first.dims, first.shape, home)
+
+
+def _source(value: Any, shape: tuple[int, ...]) -> Any:
+    """What a value spreads; a number is spread to `shape`."""
+    if not isinstance(value, Spread):
+        return value
+    return value.source if value.source.ndim else Spread(value.source, (), shape)
 
 
 class _Small:
     """An elementwise equation seen with another shape."""
 
     def __init__(self, eqn: Any, shape: tuple[int, ...]) -> None:
-        self.primitive, self.params = eqn.primitive, eqn.params
+        self.primitive, self.params, self.shape = eqn.primitive, eqn.params, shape
         aval = jax.ShapeDtypeStruct(shape, eqn.outvars[0].aval.dtype)
         self.outvars = [_Var(aval)]
 

@@ -55,22 +55,25 @@ NEUTRAL: dict[str, Callable[[Any], Any]] = {
 def reduction(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
     """Reduce whole collapsed dims on storage; the others keep their place on the grid.
 
-    The result has the operand's grid and tile, a collapsed dim that is reduced away holding one
-    element at index 0. Dims that share a collapsed dim with kept ones are moved apart first.
+    The result belongs in the operand's grid and tile, a collapsed dim that is reduced away holding
+    one element at index 0; until it is wanted there, every device along that dim has a copy. Dims
+    that share a collapsed dim with kept ones are moved apart first.
     """
     axes = tuple(sorted(eqn.params["axes"]))
     out_dtype = eqn.outvars[0].aval.dtype
-    x = v.on_cores(ctx, value)
     if eqn.primitive.name not in ("argmax", "argmin"):
         # A dim of extent 1 is its own sum, product or extreme.
-        x = v.squeezed(ctx, x, [d for d in range(x.ndim) if d not in axes or x.shape[d] != 1])
-        axes = tuple(
-            d - sum(value.shape[a] == 1 for a in axes if a < d) for d in axes if value.shape[d] != 1
-        )
+        kept = [d for d in range(value.ndim) if d not in axes or value.shape[d] != 1]
+        axes = tuple(kept.index(d) for d in axes if d in kept)
+        value = v.squeezed(ctx, value, kept)
+    home = value.home if isinstance(value, v.Spread) and value.is_whole else None
+    x = v.on_cores(ctx, value) if home is None else value.source
     if not axes:
-        return VIEW, x if x.ndim else v.plain(ctx, x)
+        return VIEW, value if x.ndim and home is not None else x if x.ndim else v.plain(ctx, x)
+    own = x.layout
     x, added = _apart(ctx, x, axes)
     layout = x.layout
+    home = home if layout == own else None
     assert isinstance(layout, GridLayout)
     assert layout.groups is not None
     reduced = [k for k, group in enumerate(layout.groups) if set(group) & set(axes)]
@@ -91,7 +94,11 @@ def reduction(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
     ctx.moved += _reduced_bytes(ctx, layout, reduced, out)
     if len(axes) == x.ndim:
         return RULE, out
-    return RULE, _thin_result(ctx, layout, axes, reduced, out, out_dtype, neutral, added)
+    made = _thin_result(ctx, layout, axes, reduced, out, out_dtype, neutral, added)
+    home = _without(home or layout, axes, out_dtype, added)
+    if made.layout.physical_shape == home.physical_shape:
+        return RULE, GridArray(made.storage, home.with_oob(made.layout.oob), ctx.device)
+    return RULE, v.Spread(made, tuple(range(made.ndim)), made.shape, home)
 
 
 def _bind_axes(eqn: Any, storage: jax.Array, along: Sequence[int]) -> jax.Array:
@@ -135,27 +142,20 @@ def _thin_result(
     neutral: Any,
     added: int,
 ) -> GridArray:
-    """The reduced storage, without the reduced dims, as an array in the operand's grid and tile."""
-    new = _without(layout, axes, dtype, added)
+    """The reduced storage, without the reduced dims, on one core along these."""
     was_neutral = repr(layout.oob) == repr(neutral) and dtype == layout.dtype
     fill = neutral if was_neutral else 0
     kept = [k for k in range(len(layout.grid)) if k not in reduced]
     others = [d for k in kept for d in layout.axis_dims(k)]
     sure = was_neutral or not has_padding(layout, ctx.device, others)
-    gone = [d for k in reduced for d in layout.axis_dims(k)]
-    thin = jnp.expand_dims(out, gone)
+    home = _without(layout, axes, dtype, added)
+    thin = v.thinned(home, tuple(range(home.ndim)), tuple(k - added for k in kept))
+    storage = jnp.expand_dims(out, [d for k in reduced for d in layout.axis_dims(k)])
     dropped = [d for k in range(added) for d in layout.axis_dims(k)]
-    stay = [d for d in range(thin.ndim) if d not in dropped]
-    thin = thin.reshape([thin.shape[d] for d in stay])
-    grow = [
-        (0, n - thin.shape[i] if d in gone else 0, 0)
-        for i, (d, n) in enumerate(zip(stay, new.physical_shape, strict=True))
-    ]
-    physical = lax.pad(
-        thin[tuple(slice(n) for n in new.physical_shape)], jnp.asarray(fill, dtype), grow
-    )
-    new = new.with_oob(fill if sure else None)
-    return GridArray(place(physical, new, ctx.device, fill), new, ctx.device)
+    storage = storage.reshape([n for d, n in enumerate(storage.shape) if d not in dropped])
+    physical = storage[tuple(slice(n) for n in thin.physical_shape)]
+    thin = thin.with_oob(fill if sure else None)
+    return GridArray(place(physical, thin, ctx.device, fill), thin, ctx.device)
 
 
 @lru_cache(maxsize=4096)

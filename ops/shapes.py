@@ -30,9 +30,12 @@ def transpose(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
 def transposed(ctx: Context, value: Any, order: tuple[int, ...]) -> tuple[str, Any]:
     """The value with its dims in another order."""
     shape = tuple(value.shape[d] for d in order)
-    if isinstance(value, Spread):
-        return VIEW, Spread(value.source, tuple(order.index(d) for d in value.dims), shape)
     old = AffineMap(len(order), tuple(dim(order.index(d)) for d in range(len(order))))
+    if isinstance(value, Spread):
+        if (same := v.seen(ctx, value, shape, old)) is not None:
+            return VIEW, same
+        dims = tuple(order.index(d) for d in value.dims)
+        return VIEW, Spread(value.source, dims, shape, value.home)
     return _viewed(ctx, value, shape, old, lambda logical: logical.transpose(order))
 
 
@@ -51,8 +54,10 @@ def reshape(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
         return RULE, v.plain(ctx, value).reshape(())
     if (order := eqn.params["dimensions"]) is not None:
         value = transposed(ctx, value, tuple(order))[1]
+    old = _reshape_map(shape, tuple(value.shape))
+    if isinstance(value, Spread) and (same := v.seen(ctx, value, shape, old)) is not None:
+        return VIEW, same
     x = v.on_cores(ctx, value)
-    old = _reshape_map(shape, x.shape)
     if old is not None and v.relabelled(x.layout, shape, old) is None:
         # Where the new shape's layout can be said of the old shape, the data goes there first.
         wanted = ctx.choose(shape, x.dtype, x)

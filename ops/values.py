@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding
 
 from gridlayout.affine import AffineMap, constant, dim
 from gridlayout.collapse import embedding
@@ -28,20 +28,31 @@ from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.masking import has_padding
 from gridlayout.ops.policy import Policy
-from gridlayout.ops.relayout import lay_out, move, nothing_moves, relayout
+from gridlayout.ops.relayout import exchanged, lay_out, move, nothing_moves, relayout
 from gridlayout.ops.report import Cost, Row
-from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.route import find_route
+from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
 Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Spread:
-    """`source` broadcast to `shape`, its dim `i` being dim `dims[i]`: not made until needed."""
+    """`source` broadcast to `shape`, its dim `i` being dim `dims[i]`: not made until needed.
+
+    home: the layout that the source belongs in, where it lies on fewer cores as yet: one along the
+    grid dims that it does not vary along, so that the devices there hold copies.
+    """
 
     source: Any
     dims: Shape
     shape: Shape
+    home: GridLayout | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the source has the shape already, and only belongs elsewhere."""
+        return self.home is not None and self.home.shape == self.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -97,6 +108,8 @@ class Context:
 def layout_of(value: Any) -> Layout | None:
     """The layout a value brings along: its own, or that of what it spreads."""
     if isinstance(value, Spread):
+        if value.home is not None:
+            return value.home.with_oob(value.source.layout.oob)
         value = value.source
     return value.layout if isinstance(value, GridArray) else None
 
@@ -106,7 +119,7 @@ def fact(value: Any) -> Scalar | None:
     if isinstance(value, GridArray):
         return value.layout.oob
     if isinstance(value, Spread):
-        return fact(value.source) if value.source.ndim == 0 else None
+        return fact(value.source) if value.source.ndim == 0 or value.is_whole else None
     if isinstance(value, jax.core.Tracer) or np.ndim(value) != 0:
         return None
     return np.asarray(value).item()
@@ -124,6 +137,8 @@ def plain(ctx: Context, value: Any) -> Any:
 
 def on_cores(ctx: Context, value: Any, layout: Layout | None = None, like: Any = None) -> GridArray:
     """The value as a `GridArray`: in `layout`, or as it lies, or where the policy puts it."""
+    if isinstance(value, Spread) and value.is_whole:
+        layout, value = layout or layout_of(value), value.source
     if isinstance(value, GridArray):
         return value if layout is None else ctx.relayout(value, layout)
     if layout is None:
@@ -154,6 +169,20 @@ def operand(ctx: Context, value: Any, layout: Layout) -> tuple[Any, Scalar | Non
     return there.storage, there.layout.oob
 
 
+def seen(ctx: Context, value: Spread, shape: Shape, old: AffineMap | None) -> Spread | None:
+    """A value with a home under another logical shape, if both its layouts can be said of it.
+
+    old: new logical index -> old logical index.
+    """
+    if not value.is_whole or old is None:
+        return None
+    source, home = (relabelled(each, shape, old) for each in (value.source.layout, value.home))
+    if source is None or home is None:
+        return None
+    array = GridArray(value.source.storage, source, ctx.device)
+    return Spread(array, tuple(range(len(shape))), shape, home)
+
+
 def squeezed(ctx: Context, value: Any, keep: Sequence[int]) -> Any:
     """The value without the dims of extent 1 that are not in `keep`."""
     shape = tuple(value.shape[d] for d in keep)
@@ -162,10 +191,14 @@ def squeezed(ctx: Context, value: Any, keep: Sequence[int]) -> Any:
     if isinstance(value, GridArray):
         return relabel(ctx, value, shape, embedding(value.ndim, keep))
     if isinstance(value, Spread):
+        if (same := seen(ctx, value, shape, embedding(len(value.shape), keep))) is not None:
+            return same
         at = {d: k for k, d in enumerate(keep)}
         inner = [i for i, d in enumerate(value.dims) if d in at]
-        source = squeezed(ctx, value.source, inner)
-        return Spread(source, tuple(at[value.dims[i]] for i in inner), shape)
+        source, home = squeezed(ctx, value.source, inner), value.home
+        if home is not None:
+            home = relabelled(home, tuple(source.shape), embedding(home.ndim, inner))
+        return Spread(source, tuple(at[value.dims[i]] for i in inner), shape, home)
     return jnp.reshape(value, shape)
 
 
@@ -174,11 +207,14 @@ def broadcast(ctx: Context, value: Any, shape: Shape, dims: Sequence[int]) -> An
     keep = [i for i, d in enumerate(dims) if value.shape[i] == shape[d]]
     value = squeezed(ctx, value, keep)
     dims = tuple(int(dims[i]) for i in keep)
+    is_view = all(shape[d] == 1 for d in range(len(shape)) if d not in dims)
+    old = AffineMap(len(shape), tuple(dim(d) for d in dims))
     if isinstance(value, Spread):
-        return Spread(value.source, tuple(dims[d] for d in value.dims), shape)
-    missing = [d for d in range(len(shape)) if d not in dims]
-    if isinstance(value, GridArray) and all(shape[d] == 1 for d in missing):
-        return relabel(ctx, value, shape, AffineMap(len(shape), tuple(dim(d) for d in dims)))
+        if is_view and (same := seen(ctx, value, shape, old)) is not None:
+            return same
+        return Spread(value.source, tuple(dims[d] for d in value.dims), shape, value.home)
+    if isinstance(value, GridArray) and is_view:
+        return relabel(ctx, value, shape, old)
     if dims == tuple(range(len(shape))):
         return value
     return Spread(value, dims, shape)
@@ -236,7 +272,7 @@ def _spread(ctx: Context, value: Spread, layout: Layout) -> tuple[jax.Array, Sca
         return there.storage, there.layout.oob
     touched = [k for k, group in enumerate(layout.groups) if set(group) & set(value.dims)]
     dims = tuple(sorted({d for k in touched for d in layout.groups[k]} | set(value.dims)))
-    thin = _thin(layout, dims, tuple(touched), value.shape)
+    thin = thinned(layout, dims, tuple(touched))
     storage, oob = _thin_storage(ctx, value, dims, thin, layout)
     whole = ctx.device.storage_shape(layout)
     rest = [d for k in range(len(layout.grid)) if k not in touched for d in layout.axis_dims(k)]
@@ -247,26 +283,26 @@ def _spread(ctx: Context, value: Spread, layout: Layout) -> tuple[jax.Array, Sca
 
 
 @lru_cache(maxsize=4096)
-def _thin(layout: GridLayout, dims: Shape, touched: Shape, shape: Shape) -> GridLayout:
-    """`layout` for a tensor of dims `dims` only: grid and tile 1 in the other collapsed dims."""
+def thinned(layout: GridLayout, dims: Shape, kept: Shape) -> GridLayout:
+    """`layout` for a tensor of dims `dims` only: grid and tile 1 but in collapsed dims `kept`."""
     rows = layout.linear.compose(embedding(layout.ndim, dims)).results
     rank = len(layout.grid)
-    tile = layout.padded_tile
-    return GridLayout(
-        tuple(shape[d] for d in dims),
-        layout.dtype,
-        tuple(g if k in touched else 1 for k, g in enumerate(layout.grid)),
-        tuple(t if k in touched else 1 for k, t in enumerate(tile))[rank - len(layout.tile or ()) :]
-        if layout.tile
-        else None,
+
+    def sizes(block: Shape | None) -> Shape | None:
+        if block is None:
+            return None
+        return tuple(n if k + rank - len(block) in kept else 1 for k, n in enumerate(block))
+
+    return layout.replace(
+        shape=tuple(layout.shape[d] for d in dims),
+        grid=sizes(layout.grid),
+        tile=sizes(layout.tile),
+        face=sizes(layout.face),
         linear=AffineMap(
-            len(dims), tuple(rows[k] if k in touched else constant(0) for k in range(rank))
+            len(dims), tuple(row if k in kept else constant(0) for k, row in enumerate(rows))
         ),
-        face=tuple(
-            f if k + rank - len(layout.face) in touched else 1 for k, f in enumerate(layout.face)
-        )
-        if layout.face
-        else None,
+        oob=None,
+        tile_format=None,
     )
 
 
@@ -274,48 +310,27 @@ def _thin_storage(
     ctx: Context, value: Spread, dims: Shape, thin: GridLayout, layout: GridLayout
 ) -> tuple[jax.Array, Scalar | None]:
     """The source in the thin layout, with slots and sharding as in `layout` where it varies."""
-    source = value.source
-    placement = ctx.device.placement(layout.grid)
-    slots = tuple(1 if _constant(thin, k) else s for k, s in enumerate(placement.slots))
-    spec = PartitionSpec(
-        *(a or None if s > 1 else None for a, s in zip(placement.axes, slots, strict=True))
+    source, old = value.source, layout_of(value.source)
+    at = ctx.device.placement(layout.grid)
+    varies = [bool(used) for used in thin.linear.used_dims()]
+    after = Placement(
+        thin.grid,
+        tuple(axes if yes else () for axes, yes in zip(at.axes, varies, strict=True)),
+        tuple(n if yes else 1 for n, yes in zip(at.slots, varies, strict=True)),
+        tuple(n if yes else 1 for n, yes in zip(at.per_device, varies, strict=True)),
     )
-    if isinstance(source, GridArray) and value.dims == dims and _is_slice(source.layout, thin):
-        # XLA fails to cut a dim that is sharded here and gathered elsewhere: gather it here too.
-        free = PartitionSpec.UNCONSTRAINED
-        gathered = PartitionSpec(*(None if s == 1 else free for s in slots))
-        physical = lax.with_sharding_constraint(
-            source.physical, NamedSharding(ctx.device.fine, gathered)
-        )[tuple(slice(n) for n in thin.physical_shape)]
-        oob = source.layout.oob
-        own = ctx.device.placement(source.layout.core_shape)
-        if any(axes and n == 1 for axes, n in zip(own.axes, slots, strict=True)):
-            ctx.moved += thin.size * thin.dtype.itemsize
-    else:
-        logical = plain(ctx, source)
-        shape = tuple(value.shape[d] for d in dims)
-        logical = lax.broadcast_in_dim(logical, shape, tuple(dims.index(d) for d in value.dims))
-        physical, oob = packing.pack(logical, thin.with_oob(0)), thin.with_oob(0).oob
-    grow = [(0, s - g, 0) for s, g in zip(slots, thin.grid, strict=True)]
-    rest = [(0, 0, 0)] * (physical.ndim - len(grow))
-    fill = jnp.asarray(0 if oob is None else oob, physical.dtype)
-    storage = lax.pad(physical, fill, grow + rest)
-    return lax.with_sharding_constraint(storage, NamedSharding(ctx.device.fine, spec)), oob
-
-
-def _constant(layout: GridLayout, k: int) -> bool:
-    return not layout.linear.used_dims()[k]
-
-
-def _is_slice(layout: Layout, thin: GridLayout) -> bool:
-    """Whether position 0 of `layout` in the dims where `thin` is thin is `thin` itself."""
-    return (
-        isinstance(layout, GridLayout)
-        and layout.linear == thin.linear
-        and len(layout.physical_shape) == len(thin.physical_shape)
-        and all(
-            _constant(thin, k)
-            or all(layout.physical_shape[d] == thin.physical_shape[d] for d in thin.axis_dims(k))
-            for k in range(len(thin.grid))
-        )
-    )
+    if old is not None and value.dims == dims and find_route(old, thin) is not None:
+        storage = source.storage
+        if not nothing_moves(old, thin) or ctx.device.placement(old.core_shape) != after:
+            ctx.moved += exchange_bytes(old, thin, ctx.device, after)
+            fill = packing.fill_value(old)
+            storage = exchanged(old.with_oob(None), thin, ctx.device, after, storage, fill)
+        return storage, old.oob
+    logical = plain(ctx, source)
+    shape = tuple(value.shape[d] for d in dims)
+    logical = lax.broadcast_in_dim(logical, shape, tuple(dims.index(d) for d in value.dims))
+    physical, oob = packing.pack(logical, thin.with_oob(0)), thin.with_oob(0).oob
+    grow = [(0, s - g, 0) for s, g in zip(after.slots, thin.grid, strict=True)]
+    grow += [(0, 0, 0)] * (physical.ndim - len(grow))
+    storage = lax.pad(physical, jnp.zeros((), physical.dtype), grow)
+    return lax.with_sharding_constraint(storage, NamedSharding(ctx.device.fine, after.spec)), oob

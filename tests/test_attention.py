@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hlo import collectives
 from laid_out import poisoned
 
 import gridlayout as gl
@@ -95,3 +96,45 @@ def test_ring_attention_takes_one_floating_type():
         gl.ring_attention(q, np.ones((4, 2, 2), np.int32), np.ones((4, 2, 2), np.int32))
     with pytest.raises(gl.LayoutError, match="must be a GridArray"):
         gl.ring_attention(np.ones((4, 2, 2)), q, q)
+
+
+def test_attention_by_its_rules_stays_where_batch_and_heads_are():
+    """No core waits for another between the projections, forward and backward."""
+    batch, length, heads, width = 4, 6, 8, 4
+    device = gl.DeviceGrid((2, 4))
+    shape = (batch * length, heads * width)
+    arrays = [np.random.default_rng(i).normal(size=shape).astype(np.float32) for i in range(4)]
+    laid = [gl.put(a, gl.GridLayout(shape, grid=(2, 4)), device) for a in arrays]
+
+    def attend(q, k, v):
+        parts = [x.reshape(batch, length, heads, width) for x in (q, k, v)]
+        return jax.nn.dot_product_attention(*parts).reshape(shape)
+
+    def pulled(q, k, v, g):
+        out, pull = jax.vjp(attend, q, k, v)
+        return out, *pull(g)
+
+    on_grid = gl.on_grid(pulled)
+    for found, wanted in zip(on_grid(*laid), pulled(*arrays), strict=True):
+        assert found.layout.grid == (2, 4)
+        np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-5)
+    rows = on_grid.report(*laid).rows
+    products = [row for row in rows if row.primitive == "dot_general"]
+    assert len(products) == 6
+    assert {row.bytes_moved for row in rows if row.primitive in ("dot_general", "reshape")} == {0}
+    compiled = jax.jit(on_grid).lower(*laid).compile().as_text()
+    assert collectives(compiled, device.size) == []
+
+
+def test_few_batches_do_not_leave_devices_idle():
+    """3 batches: over 2 x 4 cores rather than 3, and then the products are gathered."""
+    device = gl.DeviceGrid((2, 4))
+    a, b = np.ones((3, 64, 16), np.float32), np.ones((3, 16, 64), np.float32)
+    layout = gl.GridLayout(a.shape, grid=(2, 4))
+    x, y = gl.put(a, layout, device), gl.put(b, gl.GridLayout(b.shape, grid=(2, 4)), device)
+    found = gl.on_grid(jnp.matmul)(x, y)
+    np.testing.assert_array_equal(np.asarray(found), a @ b)
+    (row,) = gl.on_grid(jnp.matmul).report(x, y).rows
+    local = device.placement(found.layout.grid).per_device
+    assert np.prod(local) * np.prod(found.layout.local_shape) <= found.size / 8 * 4 / 3
+    assert row.bytes_moved > 0

@@ -11,6 +11,7 @@ from laid_out import indices, layouts, packed
 from random_layouts import lifted, nested_sums
 
 import gridlayout as gl
+from gridlayout.ops.exchange import exchange_bytes, find_exchange
 from gridlayout.program import PadMove, ReshapeMove, ReverseMove, TransposeMove
 from gridlayout.route import find_route
 
@@ -142,3 +143,26 @@ def test_no_route_without_elements_or_through_a_scatter():
     assert find_route(empty, empty.replace(grid=(1, 1))) is None
     scattered = gl.GridLayout((4, 4), grid=(1, 1), linear="(d0, d1) -> (d0 + d1, d1)")
     assert find_route(scattered, gl.GridLayout((4, 4))) is None
+
+
+@pytest.mark.parametrize("tile", [None, (4, 4)])
+@pytest.mark.parametrize("is_joined_first", [True, False])
+def test_a_dim_lies_alike_joined_or_by_itself(tile, is_joined_first):
+    """Rows of a batch over 2 cores and columns of heads over 4, as matrices and as batches."""
+    shape = (8, 12, 8, 4)
+    joined = gl.GridLayout(
+        shape, grid=(2, 4), linear="(d0, d1, d2, d3) -> (d0 * 12 + d1, d2 * 4 + d3)", tile=tile
+    )
+    apart = gl.GridLayout(shape, grid=(2, 4, 1, 1), linear="(d0, d1, d2, d3) -> (d0, d2, d1, d3)")
+    pair = (joined, apart) if is_joined_first else (apart, joined)
+    check(*pair)
+    device = gl.DeviceGrid((2, 4))
+    assert find_exchange(*pair, device).transfers == ()
+    assert exchange_bytes(*pair, device) == 0
+
+
+def test_joined_dims_that_are_padded_inside_are_no_digits_of_one_number():
+    # 5 rows of 6, in rows of 8: the joined index skips, so batch 1 begins at 8 and not at 6.
+    a = gl.GridLayout((5, 6), grid=(5,), linear="(d0, d1) -> (d0 * 8 + d1)")
+    check(a, gl.GridLayout((5, 6), grid=(5, 2)))
+    check(gl.GridLayout((5, 6), grid=(5, 2)), a)
