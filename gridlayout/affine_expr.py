@@ -199,6 +199,8 @@ def int64(value: object, what: str) -> int:
     Traceback (most recent call last):
     gridlayout.errors.LayoutError: stride 9223372036854775808 is outside int64
     """
+    if type(value) is int and INT64_MIN <= value <= INT64_MAX:
+        return value
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise LayoutError(f"{what} {value!r} is not an integer")
     try:
@@ -235,6 +237,8 @@ def walk(*roots: AffineExpr) -> Iterator[AffineExpr]:
 def _operand(value: object) -> AffineExpr | None:
     if isinstance(value, AffineExpr):
         return value
+    if type(value) is int:  # asking for a protocol is slow
+        return constant(value)
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None
     return constant(operator.index(value))
