@@ -19,8 +19,8 @@ from gridlayout.grid_layout import GridLayout
 from gridlayout.ops import values as v
 from gridlayout.ops.algorithms import sum_dtype
 from gridlayout.ops.grid_array import GridArray
+from gridlayout.ops.ports import entering
 from gridlayout.ops.report import RULE
-from gridlayout.ops.schedules import brought
 from gridlayout.ops.values import Context
 from gridlayout.ops.windows import (
     Window,
@@ -99,12 +99,13 @@ def _run(ctx: Context, eqn: Any, x: GridArray, y: GridArray, dims: list[_Dim]) -
     axes = tuple(placed.axes[made[k]] if k in made else () for k in range(aval.ndim))
     slots = tuple(placed.slots[made[k]] if k in made else 1 for k in range(aval.ndim))
     summed = tuple(a for k in along.values() for a in placed.axes[k])
+    kernel_array, port = entering(ctx, y, kernel, at)
     wires, wide = Wires(ctx), sum_dtype(aval.dtype) if summed else aval.dtype
     own = ctx.device.placement(result.grid)
     stays = (own.axes, own.slots) == (axes, slots)
 
     def convolve(a: jax.Array, b: jax.Array) -> jax.Array:
-        a, b = local_blocks(a), local_blocks(b)
+        a, b = local_blocks(a), local_blocks(port.step(b))
         for dim, k in along.items():
             if grid[k] > 1:
                 b = without_tail(b, dim, placed.axes[k], y.shape[dim], 0)
@@ -123,10 +124,10 @@ def _run(ctx: Context, eqn: Any, x: GridArray, y: GridArray, dims: list[_Dim]) -
     storage = jax.shard_map(
         convolve,
         mesh=ctx.device.fine,
-        in_specs=(placed.spec, at.spec),
+        in_specs=(placed.spec, port.spec),
         out_specs=own.spec if stays else Placement((), ((),) * aval.ndim, (), ()).spec,
         check_vma=False,
-    )(x.storage, brought(ctx, y, kernel, at))
+    )(x.storage, kernel_array)
     layout = result if stays else result.replace(grid=(1,) * aval.ndim)
     return GridArray(storage, layout, ctx.device)
 

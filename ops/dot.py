@@ -18,7 +18,6 @@ from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops import values as v
 from gridlayout.ops.algorithms import Matrices, Operand, choose
-from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.product import Dims, Product, Row, Side, gathered_bytes, multiplied
 from gridlayout.ops.report import RULE
@@ -42,28 +41,25 @@ def dot_general(
     like = v.layout_of(lhs) or v.layout_of(rhs)
     x, y = (v.on_cores(ctx, value, like=like) for value in (lhs, rhs))
     contract, batch = (tuple(lc), tuple(rc)), (tuple(lb), tuple(rb))
-    left, right, x, y = _arranged(ctx, x, y, contract, batch)
+    left, right = _sides(ctx, x, y, contract, batch)
     aval = eqn.outvars[0].aval
     order = tuple(range(aval.ndim)) if follower is None else follower.params["permutation"]
     shape = tuple(aval.shape[d] for d in order)
     product = _product(left, right, contract, batch, tuple(order), shape, aval.dtype)
-    matrices = _matrices(product, batch, tuple(order), shape, aval.dtype)
-    wanted = ctx.choose(shape, aval.dtype, x.layout)
-    plan = choose(ctx.algorithm, matrices, ctx.device, wanted, gathered_bytes(ctx.device, product))
-    ctx.note = "gathered" if plan is None else plan.name
-    if plan is not None:
-        made = by_plan(ctx, eqn, plan, x, y)
-        return RULE, ctx.relayout(made, wanted) if shape else made
-    storage = multiplied(ctx, eqn, product, x, y)
-    if product.natural is None:
-        return RULE, storage
-    out = GridArray(storage, product.natural, ctx.device)
-    if isinstance(wanted, GridLayout):
+    layouts = (x.layout, y.layout)
+    matrices = _matrices(product, layouts, batch, tuple(order), shape, aval.dtype)
+    wanted = ctx.choose(shape, aval.dtype, left.layout)
+    if product.natural is not None and isinstance(wanted, GridLayout):
         have, want = _blocks(product.natural), _blocks(wanted)
         # Batch, rows and columns stay apart; which of the grid's dims each takes is left open.
         if have == want or (batch[0] and sorted(have) == sorted(want)):
-            return RULE, out
-    return RULE, ctx.relayout(out, wanted)
+            wanted = product.natural
+    received = gathered_bytes(ctx.device, product, layouts)
+    plan = choose(ctx.algorithm, matrices, ctx.device, wanted, received)
+    ctx.note = "gathered" if plan is None else plan.name
+    if plan is None:
+        return RULE, multiplied(ctx, eqn, product, x, y, wanted)
+    return RULE, by_plan(ctx, eqn, plan, x, y, wanted)
 
 
 def _product(
@@ -74,16 +70,21 @@ def _product(
 
 
 def _matrices(
-    product: Product, batch: tuple[Dims, Dims], order: Dims, shape: Dims, dtype: Any
+    product: Product,
+    layouts: tuple[Layout, Layout],
+    batch: Pair,
+    order: Dims,
+    shape: Dims,
+    dtype: Any,
 ) -> Matrices:
     """The product as `algorithms.py` takes it, rows from the left operand."""
     at, found = len(batch[0]), []
     sides = (product.left, product.right)
-    for side, own, contract in zip(sides, batch, product.contract, strict=True):
+    for side, layout, own, contract in zip(sides, layouts, batch, product.contract, strict=True):
         free = tuple(d for d in range(side.layout.ndim) if d not in own and d not in contract)
         names = tuple(order.index(at + i) for i in range(len(free)))
         cores = prod(side.layout.grid[k] for k in side.free)
-        found.append((Operand(side.layout, own, free, contract), names, cores))
+        found.append((Operand(layout, own, free, contract), names, cores))
         at += len(free)
     (left, rows, down), (right, columns, across) = found
     names = tuple(order.index(i) for i in range(len(batch[0])))
@@ -133,28 +134,25 @@ def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
     return Side(layout, *(tuple(ks) for ks in roles.values()))
 
 
-def _arranged(
+def _sides(
     ctx: Context, x: GridArray, y: GridArray, contract: Pair, batch: Pair
-) -> tuple[Side, Side, GridArray, GridArray]:
-    """Both operands with one role for each collapsed dim, and batch dims alike in both."""
+) -> tuple[Side, Side]:
+    """Layouts for both operands: one role for each collapsed dim, and batch dims alike in both.
+
+    Their own, where these are so.
+    """
     left = _side(x.layout, batch[0], contract[0])
     right = _side(y.layout, batch[1], contract[1])
     if left is not None and right is not None and _same_batch(left, right, batch):
-        return left, right, x, y
+        return left, right
     like = x.layout if isinstance(x.layout, GridLayout) else ctx.choose(x.shape, x.dtype, x.layout)
     assert isinstance(like, GridLayout)
     if batch[0]:
-        to = _batched(ctx.device, (x.layout, y.layout), like, contract, batch)
-    else:
-        to = (
-            x.layout if left else _arrangement(like, x.layout, (), (), contract[0], False),
-            y.layout if right else _arrangement(like, y.layout, (), (), contract[1], True),
-        )
-    x, y = ctx.relayout(x, to[0]), ctx.relayout(y, to[1])
-    left, right = _side(x.layout, batch[0], contract[0]), _side(y.layout, batch[1], contract[1])
-    assert left is not None
-    assert right is not None
-    return left, right, x, y
+        return _batched(ctx.device, (x.layout, y.layout), like, contract, batch)
+    return (
+        left or _arrangement(like, x.layout, (), (), contract[0], False),
+        right or _arrangement(like, y.layout, (), (), contract[1], True),
+    )
 
 
 def _same_batch(left: Side, right: Side, batch: tuple[Dims, Dims]) -> bool:
@@ -182,8 +180,8 @@ def _batched(
     like: GridLayout,
     contract: Pair,
     batch: Pair,
-) -> tuple[Layout, Layout]:
-    """Layouts of both operands, batch dims alike in both, for which the fewest bytes move.
+) -> tuple[Side, Side]:
+    """Layouts for both operands, batch dims alike in both, for which the fewest bytes move.
 
     Batch dims may lie as either operand holds them, or joined, over all cores or over all but those
     of the last grid dim. What leaves a device a quarter more to multiply than need be is no choice.
@@ -195,11 +193,9 @@ def _batched(
         ((joint, prod(like.grid)),),
         ((joint, prod(like.grid[:-1])),),
     ):
-        x = _arrangement(like, layouts[0], runs, batch[0], contract[0], False)
-        y = _arrangement(like, layouts[1], runs, batch[1], contract[1], True)
-        left, right = _side(x, batch[0], contract[0]), _side(y, batch[1], contract[1])
-        assert left is not None
-        assert right is not None
+        left = _arrangement(like, layouts[0], runs, batch[0], contract[0], False)
+        right = _arrangement(like, layouts[1], runs, batch[1], contract[1], True)
+        x, y = left.layout, right.layout
         shape = [x.shape[d] for d in batch[0]]
         shape += [x.shape[d] for d in range(x.ndim) if d not in (*batch[0], *contract[0])]
         shape += [y.shape[d] for d in range(y.ndim) if d not in (*batch[1], *contract[1])]
@@ -207,9 +203,8 @@ def _batched(
         product = _product(left, right, contract, batch, order, tuple(shape), x.dtype)
         assert product.natural is not None
         cores = prod(device.placement(product.natural.grid).per_device)
-        moved = gathered_bytes(device, product)
-        moved += sum(exchange_bytes(*pair, device) for pair in zip(layouts, (x, y), strict=True))
-        found.append((cores * prod(product.natural.local_shape), moved, (x, y)))
+        moved = gathered_bytes(device, product, layouts)
+        found.append((cores * prod(product.natural.local_shape), moved, (left, right)))
     least = min(work for work, _, _ in found)
     return min((each for each in found if 4 * each[0] <= 5 * least), key=lambda each: each[1])[2]
 
@@ -229,7 +224,7 @@ def _held(layout: Layout, batch: Dims) -> Runs:
 @lru_cache(maxsize=4096)
 def _arrangement(
     like: GridLayout, layout: Layout, runs: Runs, batch: Dims, contract: Dims, is_right: bool
-) -> GridLayout:
+) -> Side:
     """The batch dims in `runs`, then free and contracted dims each joined into one collapsed dim.
 
     Without batch dims, left rows go down the grid's first dims and right columns along its last
@@ -244,7 +239,7 @@ def _arrangement(
     roles = [(tuple(batch[i] for i in run), cores, 1) for run, cores in runs]
     pair = (contract, free) if is_right else (free, contract)
     roles += [(pair[0], rows, tall), (pair[1], columns, wide)]
-    return GridLayout(
+    found = GridLayout(
         shape,
         layout.dtype,
         tuple(g for _, g, _ in roles),
@@ -252,6 +247,9 @@ def _arrangement(
         linear=AffineMap(len(shape), tuple(joined(shape, dims) for dims, _, _ in roles)),
         memory_space=like.memory_space,
     )
+    side = _side(found, batch, contract)
+    assert side is not None
+    return side
 
 
 def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tuple[Row, ...]:

@@ -78,11 +78,15 @@ class Exchange:
 
 @lru_cache(maxsize=4096)
 def find_exchange(
-    old: Layout, new: Layout, device: DeviceGrid, after: Placement | None = None
+    old: Layout,
+    new: Layout,
+    device: DeviceGrid,
+    after: Placement | None = None,
+    before: Placement | None = None,
 ) -> Exchange | None:
     """The exchange along the route between two layouts on a device grid; None without a route.
 
-    after: how the new grid lies on the devices, where it is not where the device grid places it.
+    before, after: how each grid lies on the devices, if not where the device grid places it.
 
     >>> from gridlayout import GridLayout
     >>> a, b = (GridLayout((8, 8), grid=(2, 1), tile=(t, t)) for t in (4, 2))
@@ -92,27 +96,32 @@ def find_exchange(
     route = find_route(old, new)
     if route is None:
         return None
-    before = device.placement(old.core_shape)
+    before = before or device.placement(old.core_shape)
     after = after or device.placement(new.core_shape)
     sizes = device.fine.shape
     local = prod(before.per_device) * prod(old.local_shape)
     # Mesh axes that go the same way go together, unless the digits stand apart.
-    found = [
-        _Finder(route, before, after, sizes, together).exchange() for together in (True, False)
-    ]
-    return min(found, key=lambda exchange: exchange.received(local, before, sizes))
+    best = _Finder(route, before, after, sizes, True).exchange()
+    if best.received(local, before, sizes):
+        apart = _Finder(route, before, after, sizes, False).exchange()
+        best = min(best, apart, key=lambda exchange: exchange.received(local, before, sizes))
+    return best
 
 
 def exchange_bytes(
-    old: Layout, new: Layout, device: DeviceGrid, after: Placement | None = None
+    old: Layout,
+    new: Layout,
+    device: DeviceGrid,
+    after: Placement | None = None,
+    before: Placement | None = None,
 ) -> int:
     """Bytes that all devices receive, padding included; without a route, each the whole array."""
     if device.size == 1:
         return 0
-    exchange = find_exchange(old, new, device, after)
+    exchange = find_exchange(old, new, device, after, before)
     if exchange is None:
         return (device.size - 1) * old.nbytes
-    before = device.placement(old.core_shape)
+    before = before or device.placement(old.core_shape)
     local = prod(before.per_device) * prod(old.local_shape)
     received = exchange.received(local, before, device.fine.shape)
     return device.size * received * dtypes.bits(old.dtype) // 8

@@ -20,10 +20,11 @@ from jax.sharding import PartitionSpec
 from gridlayout.affine import AffineMap, dim
 from gridlayout.collapse import embedding
 from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
 from gridlayout.ops import packing
 from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
-from gridlayout.ops.relayout import exchanged
+from gridlayout.ops.ports import Port, entering, leaving
 from gridlayout.ops.values import Context
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
@@ -82,38 +83,59 @@ class Entry:
     slots: Dims
     gather: tuple[tuple[int, tuple[str, ...]], ...]
 
+    def placement(self, device: DeviceGrid) -> Placement:
+        """Where the operand lies as it enters."""
+        counts = [prod(device.fine.shape[a] for a in axes) for axes in self.spec]
+        per_device = tuple(s // n for s, n in zip(self.slots, counts, strict=True))
+        return Placement(self.side.layout.grid, self.spec, self.slots, per_device)
 
-def multiplied(ctx: Context, eqn: Any, product: Product, x: GridArray, y: GridArray) -> jax.Array:
-    """The storage of the product in its natural layout, or the scalar that it is."""
-    mesh = ctx.device.fine
-    entries = _entries(ctx.device, product)
-    storages = [_entered(ctx, array, entry) for array, entry in zip((x, y), entries, strict=True)]
+
+def multiplied(
+    ctx: Context, eqn: Any, product: Product, x: GridArray, y: GridArray, wanted: Layout
+) -> Any:
+    """The product in the layout that is wanted, or the scalar that it is."""
+    entries, natural = _entries(ctx.device, product), product.natural
+    entered = [_entered(ctx, *pair) for pair in zip((x, y), entries, strict=True)]
+    placed, out_port = ctx.device.placement(()), None
+    if natural is not None:
+        placed = ctx.device.placement(natural.grid)
+        out_port = leaving(ctx, natural, placed, wanted)
     params = {k: eqn.params[k] for k in ("precision", "preferred_element_type")}
 
     def kernel(a: jax.Array, b: jax.Array) -> jax.Array:
+        a, b = (port.step(part) for (_, port), part in zip(entered, (a, b), strict=True))
         left, left_shape = _matrix(ctx, a, entries[0], product.contract[0])
         right, right_shape = _matrix(ctx, b, entries[1], product.contract[1])
         ctx.held += left.array.nbytes + right.array.nbytes
         out = _times(left, right, params)
-        if product.natural is None:
+        if natural is None:
             return out.reshape(())
-        return _in_tiles(out, left_shape, right_shape, product)
+        out = _in_tiles(out, left_shape, right_shape, product)
+        return out if out_port is None else out_port.step(out)
 
-    spec = () if product.natural is None else ctx.device.placement(product.natural.grid).spec
-    return jax.shard_map(
+    storage = jax.shard_map(
         kernel,
-        mesh=mesh,
-        in_specs=tuple(PartitionSpec(*(axes or None for axes in e.spec)) for e in entries),
-        out_specs=PartitionSpec(*spec),
+        mesh=ctx.device.fine,
+        in_specs=tuple(port.spec for _, port in entered),
+        out_specs=(out_port or placed).spec,
         check_vma=False,
-    )(*storages)
+    )(*(array for array, _ in entered))
+    if natural is None:
+        return storage
+    if out_port is None:
+        return ctx.relayout(GridArray(storage, natural, ctx.device), wanted)
+    return GridArray(storage, wanted.with_dtype(natural.dtype), ctx.device)
 
 
-def gathered_bytes(device: DeviceGrid, product: Product) -> int:
-    """Bytes that all devices receive, if each gathers K whole and at once."""
+def gathered_bytes(device: DeviceGrid, product: Product, layouts: tuple[Layout, Layout]) -> int:
+    """Bytes that all devices receive, if each gathers K whole and at once.
+
+    layouts: those that the operands come in.
+    """
     total = 0
-    for entry in _entries(device, product):
+    for old, entry in zip(layouts, _entries(device, product), strict=True):
         layout = entry.side.layout
+        total += exchange_bytes(old, layout, device, entry.placement(device))
         over = prod(device.fine.shape[axis] for axes in entry.spec for axis in axes)
         local = prod(entry.slots) * prod(layout.local_shape) // over * layout.dtype.itemsize
         n = prod(device.fine.shape[axis] for _, axes in entry.gather for axis in axes)
@@ -153,23 +175,20 @@ def _entry(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]
     return Entry(side, tuple(spec), tuple(slots), tuple(gather))
 
 
-def _entered(ctx: Context, x: GridArray, entry: Entry) -> jax.Array:
-    """The storage on the mesh axes and with the slots that the kernel's spec divides."""
-    storage, layout, own = x.storage, entry.side.layout, ctx.device.placement(x.layout.core_shape)
-    if not entry.side.empty and entry.spec != own.axes:
-        counts = [prod(ctx.device.fine.shape[a] for a in axes) for axes in entry.spec]
-        per_device = tuple(s // n for s, n in zip(entry.slots, counts, strict=True))
-        after = Placement(layout.grid, entry.spec, entry.slots, per_device)
-        ctx.moved += exchange_bytes(layout, layout, ctx.device, after)
-        fill = packing.fill_value(layout)
-        storage = exchanged(layout, layout, ctx.device, after, storage, fill)
+def _entered(ctx: Context, x: GridArray, entry: Entry) -> tuple[jax.Array, Port]:
+    """The storage and its port: on the mesh axes and with the slots that the kernel wants."""
+    layout = entry.side.layout
+    if not entry.side.empty:
+        return entering(ctx, x, layout, entry.placement(ctx.device))
+    storage = ctx.relayout(x, layout).storage
     grid = tuple(1 if k in entry.side.empty else g for k, g in enumerate(layout.grid))
-    if storage.shape[: len(grid)] == entry.slots:
-        return storage
-    storage = storage[tuple(slice(g) for g in grid)]
-    grow = [(0, s - g, 0) for s, g in zip(entry.slots, grid, strict=True)]
-    rest = [(0, 0, 0)] * (storage.ndim - len(grid))
-    return lax.pad(storage, jnp.zeros((), storage.dtype), grow + rest)
+    spec = PartitionSpec(*(axes or None for axes in entry.spec))
+    if storage.shape[: len(grid)] != entry.slots:
+        storage = storage[tuple(slice(g) for g in grid)]
+        grow = [(0, s - g, 0) for s, g in zip(entry.slots, grid, strict=True)]
+        grow += [(0, 0, 0)] * (storage.ndim - len(grid))
+        storage = lax.pad(storage, jnp.zeros((), storage.dtype), grow)
+    return storage, Port(spec, lambda part: part)
 
 
 @dataclass(frozen=True)

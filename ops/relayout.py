@@ -109,11 +109,28 @@ def exchanged(
     fill: jax.Array,
 ) -> jax.Array:
     """The storage of `new`, placed as `after` says, from that of `old`; they have a route."""
-    exchange = find_exchange(old, new, device, after)
-    assert exchange is not None
     before = device.placement(old.core_shape)
+    moved = jax.shard_map(
+        exchanger(old, new, device, before, after),
+        mesh=device.fine,
+        in_specs=(before.spec, PartitionSpec()),
+        out_specs=after.spec,
+        check_vma=False,
+    )
+    return packing.bitwise(moved, storage, fill)
 
-    def kernel(x: jax.Array, fill: jax.Array) -> jax.Array:
+
+def exchanger(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> Callable[[jax.Array, Any], jax.Array]:
+    """What each device does to go from its part of `old` to that of `new`, inside `shard_map`.
+
+    A function of the part and of what goes where the way pads. The layouts have a route.
+    """
+    exchange = find_exchange(old, new, device, after, before)
+    assert exchange is not None
+
+    def kernel(x: jax.Array, fill: Any) -> jax.Array:
         for k in exchange.gathers:
             x = lax.all_gather(x, before.axes[k], axis=k, tiled=True)
             x = lax.slice_in_dim(x, 0, before.grid[k], axis=k)  # without the idle slots
@@ -127,14 +144,7 @@ def exchanged(
             x = lax.dynamic_slice_in_dim(x, start, after.per_device[k], axis=k)
         return x
 
-    moved = jax.shard_map(
-        kernel,
-        mesh=device.fine,
-        in_specs=(before.spec, PartitionSpec()),
-        out_specs=after.spec,
-        check_vma=False,
-    )
-    return packing.bitwise(moved, storage, fill)
+    return kernel
 
 
 def _transferred(x: jax.Array, transfer: Transfer) -> jax.Array:

@@ -11,29 +11,30 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from gridlayout.grid_layout import GridLayout
-from gridlayout.ops import packing
+from gridlayout.layout import Layout
 from gridlayout.ops.algorithms import Axes, Plan, sum_dtype
-from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
-from gridlayout.ops.relayout import exchanged
+from gridlayout.ops.ports import entering, leaving
 from gridlayout.ops.values import Context
 from gridlayout.ops.wires import Wires, index_of
-from gridlayout.route import find_route
-from gridlayout.sharding.device_grid import Placement
 
 
-def multiplied(ctx: Context, eqn: Any, plan: Plan, x: GridArray, y: GridArray) -> Any:
-    """The product in the plan's layout of the result, or the scalar that it is."""
+def multiplied(
+    ctx: Context, eqn: Any, plan: Plan, x: GridArray, y: GridArray, wanted: Layout
+) -> Any:
+    """The product in the layout that is wanted, or the scalar that it is."""
     if plan.matrices.is_swapped:
         x, y = y, x
     (left, left_at), (right, right_at) = plan.left(), plan.right()
     placed = ctx.device.placement(plan.result().grid) if plan.matrices.shape else plan.placed()
+    entered = [entering(ctx, x, left, left_at), entering(ctx, y, right, right_at)]
+    out_port = leaving(ctx, plan.result(), placed, wanted) if plan.matrices.shape else None
     wires = Wires(ctx)
     dtype = sum_dtype(plan.matrices.dtype)
     dot = partial(_dot, dtype=dtype, precision=eqn.params["precision"])
 
     def kernel(a: jax.Array, b: jax.Array) -> jax.Array:
+        a, b = (port.step(part) for (_, port), part in zip(entered, (a, b), strict=True))
         # An exchange adds idle slots only where it divides; scattering needs them all.
         idle = right_at.per_device[2] - b.shape[2]
         b = lax.pad(b, jnp.zeros((), b.dtype), [(0, idle if d == 2 else 0, 0) for d in range(6)])
@@ -54,27 +55,21 @@ def multiplied(ctx: Context, eqn: Any, plan: Plan, x: GridArray, y: GridArray) -
         out = out.transpose(0, 2, 1) if plan.mirrored else out
         pairs = zip(placed.per_device, out.shape, strict=True)
         out = out.reshape([n for cores, size in pairs for n in (cores, size // cores)])
-        return out.transpose(0, 2, 4, 1, 3, 5)
+        out = out.transpose(0, 2, 4, 1, 3, 5)
+        return out if out_port is None else out_port.step(out)
 
     storage = jax.shard_map(
         kernel,
         mesh=ctx.device.fine,
-        in_specs=(left_at.spec, right_at.spec),
-        out_specs=placed.spec,
+        in_specs=tuple(port.spec for _, port in entered),
+        out_specs=(out_port or placed).spec,
         check_vma=False,
-    )(brought(ctx, x, left, left_at), brought(ctx, y, right, right_at))
+    )(*(array for array, _ in entered))
     if not plan.matrices.shape:
         return storage.reshape(())
-    return GridArray(storage, plan.result(), ctx.device)
-
-
-def brought(ctx: Context, x: GridArray, layout: GridLayout, after: Placement) -> jax.Array:
-    """The storage of `x` in a layout, at a place that need not be the device grid's choice."""
-    if find_route(x.layout, layout) is None:
-        x = ctx.relayout(x, layout)
-    ctx.moved += exchange_bytes(x.layout, layout, ctx.device, after)
-    fill = packing.fill_value(layout)
-    return exchanged(x.layout.with_oob(None), layout, ctx.device, after, x.storage, fill)
+    if out_port is None:
+        return ctx.relayout(GridArray(storage, plan.result(), ctx.device), wanted)
+    return GridArray(storage, wanted.with_dtype(plan.matrices.dtype), ctx.device)
 
 
 def _without_tail(ctx: Context, plan: Plan, a: jax.Array, axes: Axes, at: int) -> jax.Array:
