@@ -26,6 +26,7 @@ from gridlayout.ops import values as v
 from gridlayout.ops.elementwise import elementwise
 from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
+from gridlayout.ops.ports import Port, entering, leaving
 from gridlayout.ops.report import RULE, VIEW
 from gridlayout.ops.values import Context
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -151,37 +152,69 @@ def run(
     rest = rest_layout(ctx, first, axes)
     if rest is None or (not axes and out_axes is None):
         return None
-    arrays = [unstack(ctx, value, own, rest) for value, own in operands]
+    entered = [_entered(ctx, value, own, rest) for value, own in operands]
+    made = axes if out_axes is None else out_axes
+    left = [_left(ctx, var.aval, made, rest, first, axes) for var in eqn.outvars]
     for _ in rest.physical_shape:
-        fn = jax.vmap(fn, in_axes=(-1,) * len(arrays) + (None,) * len(others), out_axes=-1)
-    spec = ctx.device.placement(rest.grid).spec
+        fn = jax.vmap(fn, in_axes=(-1,) * len(entered) + (None,) * len(others), out_axes=-1)
+    cores = len(rest.grid)
+
+    def kernel(*parts: jax.Array) -> list[jax.Array]:
+        arrays = []
+        for (_, port), part, (_, own) in zip(entered, parts, operands, strict=False):
+            lead = range(len(own))
+            inner = port.step(part)[(0,) * len(own)]
+            arrays.append(jnp.moveaxis(inner, [cores + d for d in lead], lead))
+        found = []
+        for (_, _, port), out in zip(left, fn(*arrays, *parts[len(entered) :]), strict=True):
+            lead = range(len(made))
+            inner = jnp.moveaxis(out, lead, [cores + d for d in lead])
+            found.append(port.step(inner[(None,) * len(made)]))
+        return found
+
     outs = jax.shard_map(
-        fn,
+        kernel,
         mesh=ctx.device.fine,
-        in_specs=(
-            *(PartitionSpec(*(None,) * len(own), *spec) for _, own in operands),
-            *(PartitionSpec() for _ in others),
-        ),
-        out_specs=PartitionSpec(*(None,) * len(axes if out_axes is None else out_axes), *spec),
+        in_specs=(*(port.spec for _, port in entered), *(PartitionSpec() for _ in others)),
+        out_specs=[port.spec for _, _, port in left],
         check_vma=False,
-    )(*arrays, *others)
+    )(*(array for array, _ in entered), *others)
     found = [
-        _home(ctx, restack(ctx, out, axes if out_axes is None else out_axes, rest), first, axes)
-        for out in outs
+        ctx.relayout(GridArray(out, at, ctx.device), home)
+        for out, (at, home, _) in zip(outs, left, strict=True)
     ]
     return RULE, found if eqn.primitive.multiple_results else found[0]
 
 
-def _home(ctx: Context, found: GridArray, first: Any, axes: Shape) -> GridArray:
-    """A result laid out as the first operand, if its layout can be said of the result's shape."""
+def _entered(ctx: Context, value: Any, axes: Shape, rest: GridLayout) -> tuple[jax.Array, Port]:
+    """The storage of a value, and how it enters with dims `axes` whole."""
+    layout = stacked(rest.with_dtype(value.dtype), axes, tuple(value.shape[a] for a in axes))
+    x = value if isinstance(value, GridArray) else v.on_cores(ctx, value, layout)
+    return entering(ctx, x, layout, ctx.device.placement(layout.grid))
+
+
+def _left(
+    ctx: Context, aval: Any, made: Shape, rest: GridLayout, first: Any, axes: Shape
+) -> tuple[Layout, Layout, Port]:
+    """How a result leaves, whose dims `made` are whole in the kernel; where to, and its home."""
+    layout = stacked(rest.with_dtype(aval.dtype), made, tuple(aval.shape[a] for a in made))
+    home = _home(ctx, layout, first, axes).with_dtype(aval.dtype)
+    placed = ctx.device.placement(layout.grid)
+    port = leaving(ctx, layout, placed, home)
+    return (home, home, port) if port else (layout, home, Port(placed.spec, lambda x: x))
+
+
+def _home(ctx: Context, found: Layout, first: Any, axes: Shape) -> Layout:
+    """Where a result belongs: as the first operand, if its layout can be said of the shape."""
     layout = v.layout_of(first)
-    if isinstance(first, GridArray) and first.ndim == found.ndim and without(first.layout, axes):
-        layout = _resized(first.layout, found.shape)
-    elif axes and isinstance(first, GridArray) and without(first.layout, axes):
-        return found
-    elif layout is None or layout.shape != found.shape or layout.is_scatter:
-        layout = ctx.choose(found.shape, found.dtype, layout)
-    return ctx.relayout(found, layout.with_dtype(found.dtype))
+    if isinstance(first, GridArray) and without(first.layout, axes):
+        if first.ndim == found.ndim:
+            return _resized(first.layout, found.shape)
+        if axes:
+            return found
+    if layout is None or layout.shape != found.shape or layout.is_scatter:
+        return ctx.choose(found.shape, found.dtype, layout)
+    return layout
 
 
 @lru_cache(maxsize=4096)
