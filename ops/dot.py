@@ -6,10 +6,12 @@ for the result (the left operand's grid and tile), the result moves there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Any
 
+import jax
 import numpy as np
 
 from gridlayout.affine import AffineExpr, AffineMap, constant, dim
@@ -17,9 +19,18 @@ from gridlayout.collapse import joined
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops import values as v
-from gridlayout.ops.algorithms import Matrices, Operand, choose
+from gridlayout.ops.algorithms import Matrices, Operand, Plan, choose
 from gridlayout.ops.grid_array import GridArray
-from gridlayout.ops.product import Dims, Product, Row, Side, gathered_bytes, multiplied
+from gridlayout.ops.policy import same_grid_and_tile
+from gridlayout.ops.product import (
+    Dims,
+    Params,
+    Product,
+    Row,
+    Side,
+    gathered_bytes,
+    multiplied,
+)
 from gridlayout.ops.report import RULE
 from gridlayout.ops.schedules import multiplied as by_plan
 from gridlayout.ops.shapes import transpose
@@ -57,9 +68,41 @@ def dot_general(
     received = gathered_bytes(ctx.device, product, layouts)
     plan = choose(ctx.algorithm, matrices, ctx.device, wanted, received)
     ctx.note = "gathered" if plan is None else plan.name
-    if plan is None:
-        return RULE, multiplied(ctx, eqn, product, x, y, wanted)
-    return RULE, by_plan(ctx, eqn, plan, x, y, wanted)
+    params = tuple((name, eqn.params[name]) for name in ("precision", "preferred_element_type"))
+    run, done = _program(ctx.device, plan or product, layouts, wanted, params)
+    storage = run(x.storage, y.storage)
+    ctx.moved, ctx.masks, ctx.held = (
+        ctx.moved + done.moved,
+        ctx.masks + done.masks,
+        ctx.held + done.held,
+    )
+    if not shape:
+        return RULE, storage
+    return RULE, GridArray(storage, wanted.with_dtype(aval.dtype), ctx.device)
+
+
+@lru_cache(maxsize=4096)
+def _program(
+    device: DeviceGrid,
+    job: Product | Plan,
+    layouts: tuple[Layout, Layout],
+    wanted: Layout,
+    params: Params,
+) -> tuple[Callable[[jax.Array, jax.Array], jax.Array], Context]:
+    """A product on storages as a function that is traced once, and what it counted then."""
+    done = Context(device, same_grid_and_tile, None)
+
+    @jax.jit
+    def product(*storages: jax.Array) -> jax.Array:
+        done.moved = done.masks = done.held = 0
+        x, y = (GridArray(a, layout, device) for a, layout in zip(storages, layouts, strict=True))
+        if isinstance(job, Product):
+            out = multiplied(done, params, job, x, y, wanted)
+        else:
+            out = by_plan(done, params, job, x, y, wanted)
+        return out.storage if isinstance(out, GridArray) else out
+
+    return product, done
 
 
 def _product(

@@ -7,6 +7,7 @@ masks are combined late, so an elementwise select broadcasts them and nothing bi
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -21,11 +22,20 @@ from gridlayout.padding import Part, parts
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
-def padded_parts(layout: Layout, device: DeviceGrid, along: Collection[int] | None) -> list[Part]:
+def padded_parts(
+    layout: Layout, device: DeviceGrid, along: Collection[int] | None
+) -> tuple[Part, ...]:
     """The parts of a layout that have padding or idle slots.
 
     along: only parts that touch one of these physical dims; None is all of them.
     """
+    return _padded_parts(layout.with_oob(None), device, None if along is None else tuple(along))
+
+
+@lru_cache(maxsize=4096)
+def _padded_parts(
+    layout: Layout, device: DeviceGrid, along: tuple[int, ...] | None
+) -> tuple[Part, ...]:
     storage = device.storage_shape(layout)
     found = []
     for part in parts(layout):
@@ -34,7 +44,7 @@ def padded_parts(layout: Layout, device: DeviceGrid, along: Collection[int] | No
         logical = prod(layout.shape[d] for d in part.logical)
         if logical != prod(storage[k] for k in part.physical):
             found.append(part)
-    return found
+    return tuple(found)
 
 
 def has_padding(layout: Layout, device: DeviceGrid, along: Collection[int] | None = None) -> bool:

@@ -29,6 +29,7 @@ from gridlayout.ops.values import Context
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
 Dims = tuple[int, ...]
+Params = tuple[tuple[str, Any], ...]  # of `dot_general`: precision and preferred_element_type
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Entry:
 
 
 def multiplied(
-    ctx: Context, eqn: Any, product: Product, x: GridArray, y: GridArray, wanted: Layout
+    ctx: Context, params: Params, product: Product, x: GridArray, y: GridArray, wanted: Layout
 ) -> Any:
     """The product in the layout that is wanted, or the scalar that it is."""
     entries, natural = _entries(ctx.device, product), product.natural
@@ -100,14 +101,13 @@ def multiplied(
     if natural is not None:
         placed = ctx.device.placement(natural.grid)
         out_port = leaving(ctx, natural, placed, wanted)
-    params = {k: eqn.params[k] for k in ("precision", "preferred_element_type")}
 
     def kernel(a: jax.Array, b: jax.Array) -> jax.Array:
         a, b = (port.step(part) for (_, port), part in zip(entered, (a, b), strict=True))
         left, left_shape = _matrix(ctx, a, entries[0], product.contract[0])
         right, right_shape = _matrix(ctx, b, entries[1], product.contract[1])
         ctx.held += left.array.nbytes + right.array.nbytes
-        out = _times(left, right, params)
+        out = _times(left, right, dict(params))
         if natural is None:
             return out.reshape(())
         out = _in_tiles(out, left_shape, right_shape, product)
@@ -193,7 +193,7 @@ def _entered(ctx: Context, x: GridArray, entry: Entry) -> tuple[jax.Array, Port]
 
 @dataclass(frozen=True)
 class _Matrix:
-    """(batch, free, contracted), or with the last two exchanged."""
+    """(batch, free, contracted), or with the last two exchanged; no batch dim for one batch."""
 
     array: jax.Array
     contract_first: bool
@@ -218,11 +218,12 @@ def _matrix(
     )
     order = [*empty, *dims[0], *(dims[1] + dims[2] if first else dims[2] + dims[1])]
     local = [n for k in side.contract for n in _local(a, layout, k)]
-    a = a.transpose(order)[(0,) * len(empty)]
+    a = a.transpose(order)
+    a = a[(0,) * len(empty)] if empty else a
     a = a.reshape((batch, *local, free) if first else (batch, free, *local))
     start = 1 if first else 2
     for i, k in enumerate(side.contract):
-        a = lax.slice_in_dim(a, 0, layout.shard_shape[k], axis=start + 2 * i + 1)
+        a = _first(a, layout.shard_shape[k], start + 2 * i + 1)
     chunks = [
         a.shape[start + 2 * i] * a.shape[start + 2 * i + 1] for i in range(len(side.contract))
     ]
@@ -230,9 +231,15 @@ def _matrix(
     for k, axes in entry.gather:
         a = _gathered(ctx, a, axes, start + side.contract.index(k))
     for i, k in enumerate(side.contract):
-        a = lax.slice_in_dim(a, 0, layout.collapsed_shape[k], axis=start + i)
+        a = _first(a, layout.collapsed_shape[k], start + i)
     a = _in_logical_order(a, side, contract, start)
-    return _Matrix(a.reshape((batch, -1, free) if first else (batch, free, -1)), first), shapes
+    lead = () if batch == 1 else (batch,)  # one batch is no batch: XLA's fast product
+    return _Matrix(a.reshape((*lead, -1, free) if first else (*lead, free, -1)), first), shapes
+
+
+def _first(a: jax.Array, count: int, at: int) -> jax.Array:
+    """The first positions along a dim."""
+    return a if a.shape[at] == count else lax.slice_in_dim(a, 0, count, axis=at)
 
 
 def _local(a: jax.Array, layout: GridLayout, k: int) -> tuple[int, int]:
@@ -295,11 +302,9 @@ def _restricted(layout: GridLayout, ks: Dims) -> tuple[GridLayout, Dims]:
 
 def _times(a: _Matrix, b: _Matrix, params: dict[str, Any]) -> jax.Array:
     """(batch, left rows, right rows); no batch dim in the product where there is one batch."""
-    left, right = (1 if m.contract_first else 2 for m in (a, b))
-    if a.array.shape[0] == 1:
-        dims = (((left - 1,), (right - 1,)), ((), ()))
-        return lax.dot_general(a.array[0], b.array[0], dims, **params)[None]
-    return lax.dot_general(a.array, b.array, (((left,), (right,)), ((0,), (0,))), **params)
+    batch = tuple(range(a.array.ndim - 2))
+    left, right = (len(batch) + (0 if m.contract_first else 1) for m in (a, b))
+    return lax.dot_general(a.array, b.array, (((left,), (right,)), (batch, batch)), **params)
 
 
 def _in_tiles(

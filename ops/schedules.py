@@ -15,12 +15,13 @@ from gridlayout.layout import Layout
 from gridlayout.ops.algorithms import Axes, Plan, sum_dtype
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.ports import entering, leaving
+from gridlayout.ops.product import Params
 from gridlayout.ops.values import Context
 from gridlayout.ops.wires import Wires, index_of
 
 
 def multiplied(
-    ctx: Context, eqn: Any, plan: Plan, x: GridArray, y: GridArray, wanted: Layout
+    ctx: Context, params: Params, plan: Plan, x: GridArray, y: GridArray, wanted: Layout
 ) -> Any:
     """The product in the layout that is wanted, or the scalar that it is."""
     if plan.matrices.is_swapped:
@@ -31,7 +32,7 @@ def multiplied(
     out_port = leaving(ctx, plan.result(), placed, wanted) if plan.matrices.shape else None
     wires = Wires(ctx)
     dtype = sum_dtype(plan.matrices.dtype)
-    dot = partial(_dot, dtype=dtype, precision=eqn.params["precision"])
+    dot = partial(_dot, dtype=dtype, precision=dict(params)["precision"])
 
     def kernel(a: jax.Array, b: jax.Array) -> jax.Array:
         a, b = (port.step(part) for (_, port), part in zip(entered, (a, b), strict=True))
@@ -88,10 +89,13 @@ def _without_tail(ctx: Context, plan: Plan, a: jax.Array, axes: Axes, at: int) -
 
 def _dot(a: jax.Array, b: jax.Array, dtype: Any, precision: Any) -> jax.Array:
     """(batch, rows, K) times (batch, K, columns), K being one dim or (panels, width)."""
-    a, b = a.reshape(*a.shape[:2], -1), b.reshape(b.shape[0], -1, b.shape[-1])
     options = {"precision": precision, "preferred_element_type": dtype}
-    if a.shape[0] == 1:  # one batch is no batch: XLA's fast product
-        return lax.dot_general(a[0], b[0], (((1,), (0,)), ((), ())), **options)[None]
+    batch, rows, columns = *a.shape[:2], b.shape[-1]
+    if batch == 1:  # one batch is no batch: XLA's fast product
+        a, b = a.reshape(rows, -1), b.reshape(-1, columns)
+        out = lax.dot_general(a, b, (((1,), (0,)), ((), ())), **options)
+        return out.reshape(1, rows, columns)
+    a, b = a.reshape(batch, rows, -1), b.reshape(batch, -1, columns)
     return lax.dot_general(a, b, (((2,), (1,)), ((0,), (0,))), **options)
 
 

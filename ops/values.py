@@ -278,7 +278,7 @@ def _spread(ctx: Context, value: Spread, layout: Layout) -> tuple[jax.Array, Sca
     rest = [d for k in range(len(layout.grid)) if k not in touched for d in layout.axis_dims(k)]
     known = None if has_padding(layout, ctx.device, rest) else oob
     return lax.with_sharding_constraint(
-        jnp.broadcast_to(storage, whole), ctx.device.sharding(layout)
+        lax.broadcast_in_dim(storage, whole, range(len(whole))), ctx.device.sharding(layout)
     ), known
 
 
