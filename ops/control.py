@@ -78,18 +78,35 @@ def while_(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) ->
     def dressed(carried: Any) -> list[Any]:
         return [_dressed(a, like) for a, like in zip(carried, carry, strict=True)]
 
+    def going(own: Context, carried: Any) -> Any:
+        return evaluate(own, p["cond_jaxpr"], [*values[:first], *dressed(carried)])[0]
+
     def test(carried: Any) -> Any:
-        (out,) = evaluate(ctx.fresh(), p["cond_jaxpr"], [*values[:first], *dressed(carried)])
-        return plain(ctx, out)
+        return jnp.any(plain(ctx, going(ctx.fresh(), carried)))
 
     def body(carried: Any) -> Any:
         own.rows, own.moved, own.masks = [], 0, 0
-        outs = evaluate(own, p["body_jaxpr"], [*values[first:second], *dressed(carried)])
+        before = dressed(carried)
+        outs = evaluate(own, p["body_jaxpr"], [*values[first:second], *before])
+        if p["cond_jaxpr"].out_avals[0].shape:
+            # `jax.vmap` of a test: each row goes round while its own says so.
+            outs = evaluate(own, _kept_rows(p), [going(own, carried), *outs, *before])
         return [_bare(_as(own, out, like)) for out, like in zip(outs, carry, strict=True)]
 
     final = lax.while_loop(test, body, [_bare(value) for value in carry])
     _add(ctx, own, 1)
     return dressed(final)
+
+
+def _kept_rows(p: Any) -> core.ClosedJaxpr:
+    """What goes round a batched loop: a new row where its test says so, else the old one."""
+    (going,), carry = p["cond_jaxpr"].out_avals, p["body_jaxpr"].out_avals
+
+    def kept(going: Any, new: Any, old: Any) -> list[Any]:
+        rows = [going.reshape(going.shape + (1,) * (x.ndim - going.ndim)) for x in new]
+        return [jnp.where(*row) for row in zip(rows, new, old, strict=True)]
+
+    return jax.make_jaxpr(kept)(going, carry, carry)
 
 
 def cond(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) -> list[Any]:

@@ -44,6 +44,18 @@ def while_small(x, w):
     return lax.while_loop(test, lambda carry: (jnp.sin(carry[0] @ w), carry[1] + 1), (x, 0))
 
 
+def while_each(x):
+    def double(carry):
+        return carry[0] * 2, carry[1] + 1, carry[2]
+
+    def row(r, key):
+        start = (jnp.abs(r) + 0.1, 0, key)
+        total, count, key = lax.while_loop(lambda carry: carry[0].sum() < 9, double, start)
+        return total, count, jax.random.uniform(key)
+
+    return jax.vmap(row)(x, jax.random.split(jax.random.key(1), len(x)))
+
+
 def fori(x, w):
     return lax.fori_loop(0, 4, lambda k, h: h @ w * 0.1 + k, x)
 
@@ -67,6 +79,7 @@ CASES = {
     "scan of a tree": (counted, [(5, 7)]),
     "map": (no_carry, [(6, 5, 7)]),
     "while": (while_small, [(5, 7), (7, 7)]),
+    "while under vmap": (while_each, [(5, 7)]),
     "fori": (fori, [(5, 7), (7, 7)]),
     "cond and switch": (branches, [(5, 7), (7, 7)]),
     "nested": (nested, [(5, 7), (3, 5, 7)]),
