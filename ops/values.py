@@ -217,7 +217,8 @@ def broadcast(ctx: Context, value: Any, shape: Shape, dims: Sequence[int]) -> An
         return relabel(ctx, value, shape, old)
     if dims == tuple(range(len(shape))):
         return value
-    return Spread(value, dims, shape)
+    # One element is a number: what was known of the padding around it says nothing of it.
+    return Spread(value if value.ndim else plain(ctx, value), dims, shape)
 
 
 def relabel(

@@ -925,6 +925,28 @@ def test_keys_and_scalars_stay_as_they_are():
     assert_same(jax.grad(gl.on_grid(loss))(x, key), jax.grad(loss)(plain, key))
 
 
+def test_one_element_broadcasts_as_a_number():
+    x = gl.put(np.arange(3, 8.0), gl.GridLayout((5,), "float32", (2,), (4,), oob=0), DEVICE)
+
+    def fn(x):
+        first = jnp.broadcast_to(x[:1], (5,))
+        return x * first, first.sum(), jnp.exp(first).sum()
+
+    wanted = fn(jnp.arange(3, 8.0))
+    assert_same(gl.on_grid(fn)(x), wanted)
+
+
+def test_a_product_along_a_grid_dim_that_holds_nothing():
+    # XLA cut the dim of four cores in two ways, where a loop gathers the same array.
+    x = gl.put(example((13,)), gl.GridLayout((13,), grid=(4, 1)), DEVICE)
+    y = gl.put(example((5, 7)), gl.GridLayout((5, 7), grid=(5, 2)), DEVICE)
+
+    def fn(x, y):
+        return jnp.searchsorted(jnp.sort(x), y), jnp.vdot(x, x)
+
+    assert_same(gl.on_grid(fn)(x, y), fn(*map(jnp.asarray, (example((13,)), example((5, 7))))))
+
+
 def test_scalar_grid_arrays_take_part():
     scalar = gl.put(np.float32(3), gl.GridLayout((), "float32", (1, 1)), DEVICE)
     x = poisoned(example(A), layouts(A)["gap"], DEVICE)
