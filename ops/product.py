@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.sharding import PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
 from gridlayout.affine import AffineMap, dim
 from gridlayout.collapse import embedding
@@ -184,6 +184,10 @@ def _entered(ctx: Context, x: GridArray, entry: Entry) -> tuple[jax.Array, Port]
     grid = tuple(1 if k in entry.side.empty else g for k, g in enumerate(layout.grid))
     spec = PartitionSpec(*(axes or None for axes in entry.spec))
     if storage.shape[: len(grid)] != entry.slots:
+        # XLA fails to cut a dim that is sharded here and gathered elsewhere: gather it here too.
+        free = PartitionSpec.UNCONSTRAINED
+        cut = PartitionSpec(*(None if k in entry.side.empty else free for k in range(len(grid))))
+        storage = lax.with_sharding_constraint(storage, NamedSharding(ctx.device.fine, cut))
         storage = storage[tuple(slice(g) for g in grid)]
         grow = [(0, s - g, 0) for s, g in zip(entry.slots, grid, strict=True)]
         grow += [(0, 0, 0)] * (storage.ndim - len(grid))
