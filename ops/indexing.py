@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from jax import lax
 
 from gridlayout.ops import values as v
@@ -26,7 +27,9 @@ def gather(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
     rank, batch = eqn.outvars[0].aval.ndim, numbers.operand_batching_dims
     dropped, places = numbers.collapsed_slice_dims, numbers.start_indices_batching_dims
     place = _places(value.ndim, dropped, batch, numbers.offset_dims, rank, places)
-    axes = _indexed(value.shape, sizes, batch, numbers.start_index_map, dropped)
+    columns = _columns(eqn, numbers.start_index_map, value.shape, sizes)
+    indexed = tuple(numbers.start_index_map[k] for k in columns)
+    axes = _indexed(value.shape, sizes, batch, indexed, dropped)
     gone = [place[d] for d in range(value.ndim) if d not in axes]
     if gone != sorted(gone) or v.layout_of(value) is None:
         return None
@@ -34,9 +37,13 @@ def gather(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
     changed = lax.GatherDimensionNumbers(
         offset_dims=tuple(out_axes.index(place[d]) for d in axes if d in place),
         collapsed_slice_dims=tuple(map(axes.index, dropped)),
-        start_index_map=tuple(map(axes.index, numbers.start_index_map)),
+        start_index_map=tuple(map(axes.index, indexed)),
     )
-    fn = bound(eqn, dimension_numbers=changed, slice_sizes=tuple(sizes[a] for a in axes))
+    bind = bound(eqn, dimension_numbers=changed, slice_sizes=tuple(sizes[a] for a in axes))
+
+    def fn(x: Any, i: Any) -> Any:
+        return bind(x, _at(i, columns))
+
     operands, others = _with_indices(ctx, value, axes, indices, batch, places)
     return run(ctx, eqn, [(value, axes), *operands], fn, *others, out_axes=out_axes)
 
@@ -48,7 +55,8 @@ def scatter(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> A
     dropped, places = numbers.inserted_window_dims, numbers.scatter_indices_batching_dims
     place = _places(value.ndim, dropped, batch, numbers.update_window_dims, rank, places)
     sizes = [updates.shape[place[d]] if d in place else 1 for d in range(value.ndim)]
-    indexed = numbers.scatter_dims_to_operand_dims
+    columns = _columns(eqn, numbers.scatter_dims_to_operand_dims, value.shape, sizes)
+    indexed = tuple(numbers.scatter_dims_to_operand_dims[k] for k in columns)
     axes = _indexed(value.shape, sizes, batch, indexed, dropped)
     gone = [place[d] for d in range(value.ndim) if d not in axes]
     if gone != sorted(gone):
@@ -62,7 +70,7 @@ def scatter(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> A
     bind = bound(eqn, dimension_numbers=changed)
 
     def fn(x: Any, u: Any, i: Any) -> Any:
-        return bind(x, i, u)
+        return bind(x, _at(i, columns), u)
 
     more, others = _with_indices(ctx, value, axes, indices, batch, places)
     operands = [(value, axes), (updates, own), *more]
@@ -101,6 +109,22 @@ def _with_indices(
     shape = (*(value.shape[d] for d in rest), *(indices.shape[k] for k in own))
     behind = tuple(range(len(rest), len(shape)))
     return [(v.broadcast(ctx, front, shape, (*sorted(along), *behind)), behind)], []
+
+
+def _columns(eqn: Any, named: Shape, shape: Shape, sizes: Sequence[int]) -> list[int]:
+    """Which columns of the indices say something, of those for dims `named`.
+
+    A slice as long as its dim starts at 0, unless it is dropped where its index says another place.
+    `jax.vmap` of a dynamic slice makes such columns.
+    """
+    mode = lax.GatherScatterMode
+    stays = eqn.params["mode"] in (mode.CLIP, mode.PROMISE_IN_BOUNDS)
+    return [k for k, d in enumerate(named) if not stays or sizes[d] != shape[d]]
+
+
+def _at(indices: Any, columns: list[int]) -> Any:
+    whole = len(columns) == indices.shape[-1]
+    return indices if whole else indices[..., np.array(columns, int)]
 
 
 def _indexed(shape: Shape, sizes: Sequence[int], batch: Shape, *named: Sequence[int]) -> Shape:

@@ -69,6 +69,14 @@ CASES = {
     "largest of rows": (lambda x, y: x.at[jnp.array([1, 1])].max(y[:2]), [A, A]),
     "along an axis": (lambda x, y: jnp.take_along_axis(x, jnp.argsort(y, 1), 1), [A, A]),
     "rows of each": (lambda x: jax.vmap(lambda a, k: a[k])(x, np.array([[1], [0], [3]])), [C]),
+    "rows of a table, one by one": (
+        lambda x: jax.vmap(jax.vmap(lambda k: lax.dynamic_index_in_dim(x, k, 0, False)))(ROWS % 5),
+        [A],
+    ),
+    "write rows, one by one": (
+        lambda x, y: jax.vmap(lambda k: lax.dynamic_update_index_in_dim(x, y[k], k, 0))(ROWS[1]),
+        [A, A],
+    ),
     "slice all": (lambda x: x[1:4, 2:], [A]),
     "pad all": (lambda x: jnp.pad(x, 1), [A]),
     "tile": (lambda x: lax.tile(x, (1, 3)), [A]),
@@ -95,7 +103,15 @@ def test_they_run_by_rules(name):
 
 
 SMOOTH = ("cumsum", "sort", "concatenate", "pad", "slice", "rows of a table", "add to rows", "roll")
-SMOOTH += ("along an axis", "rows of each", "slice all", "pad all", "tile", "fft")
+SMOOTH += (
+    "rows of a table, one by one",
+    "along an axis",
+    "rows of each",
+    "slice all",
+    "pad all",
+    "tile",
+    "fft",
+)
 
 
 @pytest.mark.parametrize("name", SMOOTH)
