@@ -8,13 +8,14 @@ over the rest like over a batch. Where no dim is left over, the primitive falls 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from types import SimpleNamespace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
@@ -270,7 +271,7 @@ def pad(ctx: Context, eqn: Any, value: Any, fill: Any) -> Any:
     none, config = (0, 0, 0), eqn.params["padding_config"]
     axes = tuple(d for d, sizes in enumerate(config) if tuple(sizes) != none)
     if len(axes) == value.ndim > 1:
-        halves = [*config[:1], *(none,) * (value.ndim - 1)], [none, *config[1:]]
+        halves = (*config[:1], *(none,) * (value.ndim - 1)), (none, *config[1:])
         return _in_turn(pad, ctx, eqn, [{"padding_config": half} for half in halves], value, fill)
     fn = bound(eqn, padding_config=tuple(config[a] for a in axes))
     return run(ctx, eqn, [(value, axes)], fn, v.plain(ctx, fill))
@@ -306,7 +307,11 @@ def _in_turn(
     """
     value, *others = values
     for change in changes:
-        part = SimpleNamespace(primitive=eqn.primitive, params={**eqn.params, **change})
+        params = {**eqn.params, **change}
+        dtype = eqn.outvars[0].aval.dtype
+        avals = [jax.ShapeDtypeStruct(np.shape(x), dtype) for x in (value, *others)]
+        out = SimpleNamespace(aval=jax.eval_shape(partial(eqn.primitive.bind, **params), *avals))
+        part = SimpleNamespace(primitive=eqn.primitive, params=params, outvars=[out])
         if (made := rule(ctx, part, value, *others)) is None:
             return None
         value = made[1]
