@@ -2,7 +2,8 @@
 
 An array of which dims `axes` lie whole is, on each device, a plain array of those dims in front of
 the storage of a smaller layout, of the other dims: a primitive then runs along the front ones, and
-over the rest like over a batch. Where no dim is left over, the primitive falls back.
+over the rest like over a batch. Where no dim is left over, the primitive falls back, but for those
+in `scanning.py`.
 """
 
 from __future__ import annotations
@@ -199,13 +200,13 @@ def _left(
 ) -> tuple[Layout, Layout, Port]:
     """How a result leaves, whose dims `made` are whole in the kernel; where to, and its home."""
     layout = stacked(rest.with_dtype(aval.dtype), made, tuple(aval.shape[a] for a in made))
-    home = _home(ctx, layout, first, axes).with_dtype(aval.dtype)
+    home = home_layout(ctx, layout, first, axes).with_dtype(aval.dtype)
     placed = ctx.device.placement(layout.grid)
     port = leaving(ctx, layout, placed, home)
     return (home, home, port) if port else (layout, home, Port(placed.spec, lambda x: x))
 
 
-def _home(ctx: Context, found: Layout, first: Any, axes: Shape) -> Layout:
+def home_layout(ctx: Context, found: Layout, first: Any, axes: Shape) -> Layout:
     """Where a result belongs: as the first operand, if its layout can be said of the shape."""
     layout = v.layout_of(first)
     if isinstance(first, GridArray) and without(first.layout, axes):

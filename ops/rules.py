@@ -23,6 +23,7 @@ from gridlayout.ops.indexing import INDEXING
 from gridlayout.ops.pooling import POOLING
 from gridlayout.ops.reductions import NEUTRAL, reduction
 from gridlayout.ops.report import RULE, Cost
+from gridlayout.ops.scanning import SCANNING
 from gridlayout.ops.shapes import (
     broadcast_in_dim,
     identity,
@@ -37,6 +38,7 @@ RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(ELEMENTWISE, elementwise),
     **dict.fromkeys(NEUTRAL, reduction),
     **ALONG,
+    **SCANNING,
     **INDEXING,
     **POOLING,
     "conv_general_dilated": conv_general_dilated,

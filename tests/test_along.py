@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hlo import collectives
 from jax import lax
 from laid_out import assert_same, choices, poisoned
 
@@ -144,8 +145,38 @@ def test_what_lies_whole_stays(name):
     assert any(free) or name in moves
 
 
-def test_without_a_dim_to_spare_they_fall_back():
+VECTORS = {
+    "cumsum": jnp.cumsum,
+    "cumprod backward": lambda x: lax.cumprod(x, reverse=True),
+    "cummax": lax.cummax,
+    "cummin backward": lambda x: lax.cummin(x, reverse=True),
+    "cumlogsumexp": lax.cumlogsumexp,
+    "top_k": lambda x: lax.top_k(x, 3),
+    "all of top_k": lambda x: lax.top_k(jnp.round(x), 9),
+}
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_along_the_only_dim(name):
+    fn = VECTORS[name]
+    for (layout,) in choices([(9,)], 3, list(VECTORS).index(name)):
+        x = poisoned(example((9,)), layout, DEVICE)
+        assert_same(gl.on_grid(fn)(x), fn(jnp.asarray(example((9,)))), rtol=2e-5)
+        assert gl.on_grid(fn).report(x).fallbacks == ()
+
+
+def test_along_the_only_dim_devices_share_totals_and_candidates():
+    n = 16 * COUNT
+    x = gl.put(example((n,)), gl.GridLayout((n,), grid=(COUNT,)), DEVICE)
+    for fn, sent in [(jnp.cumsum, 4), (lambda x: lax.top_k(x, 3), 3 * (4 + 4))]:
+        report = gl.on_grid(fn).report(x)
+        assert report.bytes_moved == COUNT * (COUNT - 1) * sent
+        text = jax.jit(gl.on_grid(fn)).lower(x).compile().as_text()
+        assert sum(moved for _, moved in collectives(text, COUNT)) == report.bytes_moved
+
+
+def test_without_a_dim_to_spare_a_sort_falls_back():
     x = gl.put(example((9,)), gl.GridLayout((9,), grid=(4,)), DEVICE)
-    fn = gl.on_grid(jnp.cumsum)
+    fn = gl.on_grid(jnp.sort)
     assert [row.how for row in fn.report(x).rows] == ["fallback"]
-    np.testing.assert_allclose(np.asarray(fn(x)), example((9,)).cumsum(), rtol=1e-5)
+    np.testing.assert_array_equal(np.asarray(fn(x)), np.sort(example((9,))))
