@@ -21,6 +21,7 @@ from jax.sharding import NamedSharding
 from gridlayout.affine import AffineMap, constant, dim
 from gridlayout.collapse import embedding
 from gridlayout.dtypes import Scalar
+from gridlayout.errors import LayoutError
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops import packing
@@ -89,7 +90,13 @@ class Context:
         """The policy's layout for a new value that comes from the value or layout `like`."""
         if not isinstance(like, Layout):
             like = layout_of(like)
-        return self.policy(shape, np.dtype(dtype), like or self.template, self.device)
+        chosen = self.policy(shape, np.dtype(dtype), like or self.template, self.device)
+        if not isinstance(chosen, Layout) or chosen.shape != tuple(shape):
+            raise LayoutError(
+                f"the policy gives {chosen!r} for {np.dtype(dtype).name}{list(shape)}: it must "
+                "return a gl.Layout of that shape"
+            )
+        return chosen
 
     def fresh(self) -> Context:
         """The same device, policy and template, with nothing recorded yet."""

@@ -650,6 +650,14 @@ def test_a_policy_chooses():
     np.testing.assert_array_equal(np.asarray(found), example(A).reshape(7, 5))
 
 
+@pytest.mark.parametrize("chosen", [5, gl.GridLayout((2, 3))])
+def test_a_policy_that_gives_no_layout_of_the_shape_is_named(chosen):
+    x = gl.put(example(A), layouts(A)["transposed"], DEVICE)
+    fn = gl.on_grid(lambda x: x.reshape(7, 5), policy=lambda *_: chosen)
+    with pytest.raises(gl.LayoutError, match=r"the policy gives .* for float32\[7, 5\]: it must"):
+        fn(x)
+
+
 def test_plain_arguments_are_laid_out():
     fn = lambda x, y: x @ y  # noqa: E731
     found = gl.on_grid(fn, device=DEVICE)(example(A), jnp.asarray(example(C)))
