@@ -27,7 +27,7 @@ highlight_language = "none"
 
 default_role = "literal"  # docstrings write code in single backticks
 smartquotes = False
-maximum_signature_line_length = 88
+maximum_signature_line_length = 130
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 myst_heading_anchors = 3
