@@ -11,8 +11,8 @@ author = "The gridlayout authors"
 release = importlib.metadata.version("gridlayout")
 extensions = ["sphinx.ext.autodoc", "myst_parser", "extension"]
 nitpicky = True
-# Only what this site itself should have is looked for: it is built without a network.
 nitpick_ignore = [("py:class", "gridlayout.ops.exchange.Exchange")]  # only ever printed
+# Other projects' names link nowhere: the site is built without a network.
 nitpick_ignore_regex = [("py:.*", r"(?!gridlayout).*")]
 
 html_theme = "furo"

@@ -8,6 +8,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from itertools import groupby
 from typing import Any
@@ -36,13 +37,12 @@ class Show(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """The lines and what they show; an error of theirs is one of the page."""
-        text = "\n".join(self.content)
-        scope = {"gl": gl}
+        text, scope = "\n".join(self.content), {"gl": gl}
         try:
             *before, last = ast.parse(text).body
             exec(compile(ast.Module(before, []), "<show>", "exec"), scope)
-            value = eval(compile(ast.Expression(last.value), "<show>", "eval"), scope)  # type: ignore[attr-defined]
-            shown = nodes.raw("", f'<div class="show">{value._repr_html_()}</div>', format="html")
+            value = eval(compile(ast.Expression(last.value), "<show>", "eval"), scope)
+            shown = nodes.raw("", _framed(value._repr_html_()), format="html")
         except Exception as error:
             raise self.error(f"{type(error).__name__}: {error}") from error
         code = nodes.literal_block(text, text, language="python")
@@ -61,8 +61,7 @@ class Gallery(SphinxDirective):
             for figure in figures:
                 head = nodes.strong("", f"{figure.section}: {figure.name}.")
                 section += nodes.paragraph("", "", head, nodes.Text(f" {figure.caption}"))
-                svg = f'<div class="show">{figure.drawing.svg}</div>'
-                section += nodes.raw("", svg, format="html")
+                section += nodes.raw("", _framed(figure.drawing.svg), format="html")
             found.append(section)
         return found
 
@@ -88,13 +87,16 @@ def _parts(cell: dict[str, Any]) -> Iterator[str]:
     for output in cell["outputs"]:
         data = output.get("data", {"text/plain": output.get("text", "")})
         if "text/html" in data:
-            shown = f'<div class="show">{"".join(data["text/html"])}</div>'
-            yield f"{_FENCE}{{raw}} html\n{shown}\n{_FENCE}"
+            yield f"{_FENCE}{{raw}} html\n{_framed(''.join(data['text/html']))}\n{_FENCE}"
         else:
             yield f"{_FENCE}text\n{''.join(data['text/plain'])}\n{_FENCE}"
 
 
 _FENCE = "`" * 12
+
+
+def _framed(html: str) -> str:
+    return f'<div class="show">{html}</div>'
 
 
 class Links(SphinxTransform):
@@ -115,6 +117,7 @@ class Links(SphinxTransform):
                 link += literal
 
 
+@cache
 def public_names() -> dict[str, Any]:
     """What the package and its systems offer, by the name that users write after `gl.`."""
     found = {name: getattr(gl, name) for name in gl.__all__}
@@ -132,15 +135,14 @@ def check_api(_: Sphinx, env: BuildEnvironment) -> None:
             getLogger(__name__).warning("docs/api: gl.%s is public, but on no page", name)
 
 
-def public_reference(_: Sphinx, env: BuildEnvironment, node: Any, content: Any) -> Any:
+def public_reference(app: Sphinx, env: BuildEnvironment, node: Any, content: Any) -> Any:
     """A type that a signature names by its module, as a link to its public name."""
     target = node.get("reftarget", "")
     for name, value in public_names().items():
         module, own = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
         if isinstance(value, type) and target == f"{module}.{own}":
-            domain, builder = env.get_domain("py"), env.app.builder
-            where = (env, node["refdoc"], builder, "class", f"gridlayout.{name}", node, content)
-            return domain.resolve_xref(*where)
+            where = (env, node["refdoc"], app.builder, "class", f"gridlayout.{name}", node, content)
+            return env.get_domain("py").resolve_xref(*where)
     return None
 
 
