@@ -3,6 +3,7 @@
 #   make test    the whole test suite, doctests too     PYTEST_ARGS="-k affine -n0" narrows it
 #   make lint    ruff check, ruff format --check, mypy
 #   make bench   the benchmarks
+#   make docs    the site, in build/docs; a warning is an error
 #   make notebooks   runs notebooks/*.py, writes the .ipynb beside each
 #   make clean   removes .venv, builds and caches
 
@@ -15,7 +16,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench notebooks clean
+.PHONY: demo test lint bench docs notebooks clean
 .DEFAULT_GOAL := test
 
 demo: $(INSTALLED)
@@ -31,6 +32,9 @@ lint: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(RUN) -m benchmarks
+
+docs: $(INSTALLED)
+	$(RUN) -m sphinx --fail-on-warning --keep-going --quiet --fresh-env docs build/docs
 
 notebooks: $(INSTALLED)
 	$(RUN) notebooks/execute.py

@@ -16,12 +16,10 @@ def emulate_devices(count: int) -> list[jax.Device]:
     same count does nothing, so a notebook cell can be run twice. `LayoutError` when JAX has already
     started with another count, since JAX can't change it then.
 
-    ```python
-    import gridlayout as gl
+        import gridlayout as gl
 
-    gl.emulate_devices(8)
-    device = gl.DeviceGrid((2, 4))
-    ```
+        gl.emulate_devices(8)
+        device = gl.DeviceGrid((2, 4))
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise LayoutError(f"emulate_devices({count!r}): the count must be a whole number >= 1")

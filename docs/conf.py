@@ -1,0 +1,33 @@
+"""Sphinx's settings for the site; `make docs` builds it."""
+
+import importlib.metadata
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+project = "gridlayout"
+author = "The gridlayout authors"
+release = importlib.metadata.version("gridlayout")
+extensions = ["sphinx.ext.autodoc", "myst_parser", "extension"]
+nitpicky = True
+nitpick_ignore = [("py:class", "gridlayout.ops.exchange.Exchange")]  # only ever printed
+# Other projects' names link nowhere: the site is built without a network.
+nitpick_ignore_regex = [("py:.*", r"(?!gridlayout).*")]
+
+html_theme = "furo"
+html_title = "gridlayout"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False
+pygments_style = "friendly"
+highlight_language = "none"
+
+default_role = "literal"  # docstrings write code in single backticks
+smartquotes = False
+maximum_signature_line_length = 130
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+myst_heading_anchors = 3

@@ -1,0 +1,174 @@
+"""What the site needs beyond Sphinx: pictures that are drawn when it is built, the notebooks as
+pages, links from names to the API, and a check that no public name is missing there.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from itertools import groupby
+from typing import Any
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from myst_parser.parsers.sphinx_ import MystParser
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.transforms import SphinxTransform
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.logging import getLogger
+
+import gridlayout as gl
+from gridlayout.draw.gallery import entries
+
+SYSTEMS = ("megengine", "mli", "sophon", "tenstorrent", "xla")
+
+
+class Show(SphinxDirective):
+    """Runs a page's lines and shows their last value as a notebook does; `hide` hides the lines."""
+
+    has_content = True
+    option_spec = {"hide": directives.flag}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        """The lines and what they show; an error of theirs is one of the page."""
+        text, scope = "\n".join(self.content), {"gl": gl}
+        try:
+            *before, last = ast.parse(text).body
+            exec(compile(ast.Module(before, []), "<show>", "exec"), scope)
+            value = eval(compile(ast.Expression(last.value), "<show>", "eval"), scope)
+            shown = nodes.raw("", _framed(value._repr_html_()), format="html")
+        except Exception as error:
+            raise self.error(f"{type(error).__name__}: {error}") from error
+        code = nodes.literal_block(text, text, language="python")
+        return [shown] if "hide" in self.options else [code, shown]
+
+
+class Gallery(SphinxDirective):
+    """The figures of `python -m gridlayout gallery`, a section a document."""
+
+    def run(self) -> list[nodes.Node]:
+        """The sections, drawn now."""
+        found: list[nodes.Node] = []
+        for document, figures in groupby(entries(), key=lambda entry: entry.document):
+            section = nodes.section("", nodes.title("", document), ids=[nodes.make_id(document)])
+            self.state.document.note_implicit_target(section)
+            for figure in figures:
+                head = nodes.strong("", f"{figure.section}: {figure.name}.")
+                section += nodes.paragraph("", "", head, nodes.Text(f" {figure.caption}"))
+                section += nodes.raw("", _framed(figure.drawing.svg), format="html")
+            found.append(section)
+        return found
+
+
+class Notebook(MystParser):
+    """Reads a notebook as the Markdown of its cells and of the outputs it was saved with."""
+
+    supported = ("ipynb",)
+
+    def parse(self, inputstring: str, document: nodes.document) -> None:
+        """The notebook's page."""
+        cells = json.loads(inputstring)["cells"]
+        super().parse("\n\n".join(part for cell in cells for part in _parts(cell)), document)
+
+
+def _parts(cell: dict[str, Any]) -> Iterator[str]:
+    source = "".join(cell["source"])
+    if cell["cell_type"] == "markdown":
+        # Links among notebooks: MyST would follow the symlink, and so leave the site.
+        yield re.sub(r"\[([^]]+)\]\((\w+)\.ipynb\)", r"{doc}`\1 <\2>`", source)
+        return
+    yield f"{_FENCE}python\n{source}\n{_FENCE}"
+    for output in cell["outputs"]:
+        data = output.get("data", {"text/plain": output.get("text", "")})
+        if "text/html" in data:
+            yield f"{_FENCE}{{raw}} html\n{_framed(''.join(data['text/html']))}\n{_FENCE}"
+        else:
+            yield f"{_FENCE}text\n{''.join(data['text/plain'])}\n{_FENCE}"
+
+
+_FENCE = "`" * 12
+
+
+def _framed(html: str) -> str:
+    return f'<div class="show">{html}</div>'
+
+
+class Links(SphinxTransform):
+    """Makes every `gl.name` in a text a link to the API, which is an error where it has none."""
+
+    default_priority = 800
+
+    def apply(self, **_: Any) -> None:
+        """Wrap the names' nodes in references."""
+        for literal in list(self.document.findall(nodes.literal)):
+            name = re.fullmatch(r"gl((?!\.(nn|numpy)\.)(\.[A-Za-z]\w*)+)", literal.astext())
+            if name and not isinstance(literal.parent, (nodes.title, nodes.reference)):
+                target = {"reftype": "obj", "reftarget": f"gridlayout{name[1]}"}
+                link = addnodes.pending_xref(
+                    "", refdomain="py", refdoc=self.env.docname, refexplicit=True, **target
+                )
+                literal.replace_self(link)
+                link += literal
+
+
+@cache
+def public_names() -> dict[str, Any]:
+    """What the package and its systems offer, by the name that users write after `gl.`."""
+    found = {name: getattr(gl, name) for name in gl.__all__}
+    for system in SYSTEMS:
+        module = import_module(f"gridlayout.{system}")
+        found |= {f"{system}.{name}": getattr(module, name) for name in module.__all__}
+    return found
+
+
+def check_api(_: Sphinx, env: BuildEnvironment) -> None:
+    """Warn of every public name that no page of the API describes."""
+    described = env.get_domain("py").objects
+    for name in sorted(public_names()):
+        if f"gridlayout.{name}" not in described:
+            getLogger(__name__).warning("docs/api: gl.%s is public, but on no page", name)
+
+
+def public_reference(app: Sphinx, env: BuildEnvironment, node: Any, content: Any) -> Any:
+    """A type that a signature names by its module, as a link to its public name."""
+    target = node.get("reftarget", "")
+    for name, value in public_names().items():
+        module, own = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+        if isinstance(value, type) and target == f"{module}.{own}":
+            where = (env, node["refdoc"], app.builder, "class", f"gridlayout.{name}", node, content)
+            return env.get_domain("py").resolve_xref(*where)
+    return None
+
+
+def docstring(_: Sphinx, what: str, name: str, obj: Any, options: Any, lines: Any) -> None:
+    """Make rST of a docstring: what it indents is literal, and `x`s are several."""
+    text = re.sub(r"`[^`]+`\w?", _apart, "\n".join(lines))
+    lines[:] = text.split("\n")
+    for i in reversed(range(2, len(lines))):
+        indented = lines[i].startswith("    ") and not lines[i - 1]
+        if indented and lines[i - 2].strip() and not lines[i - 2].startswith("    "):
+            lines[i:i] = ["::", ""]
+
+
+def _apart(code: re.Match[str]) -> str:
+    return code[0] if code[0][-1] == "`" else f"{code[0][:-1]}\\ {code[0][-1]}"
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Sphinx's way in."""
+    gl.emulate_devices(8)  # for what pages show of them
+    app.add_directive("show", Show)
+    app.add_directive("gallery", Gallery)
+    app.add_source_suffix(".ipynb", "ipynb")
+    app.add_source_parser(Notebook)
+    app.add_transform(Links)
+    app.connect("autodoc-process-docstring", docstring)
+    app.connect("env-check-consistency", check_api)
+    app.connect("missing-reference", public_reference)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
