@@ -7,7 +7,7 @@ for the result (the left operand's grid and tile), the result moves there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -92,7 +92,7 @@ def _program(
     """A product on storages as a function that is traced once, and what it counted then."""
     done = Context(device, same_grid_and_tile, None)
 
-    @jax.jit
+    @partial(jax.jit, inline=True)
     def product(*storages: jax.Array) -> jax.Array:
         done.moved = done.masks = done.held = 0
         x, y = (GridArray(a, layout, device) for a, layout in zip(storages, layouts, strict=True))
