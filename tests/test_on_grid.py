@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from hlo import collectives
 from jax import lax
 from laid_out import (
     assert_claim_holds,
@@ -29,6 +30,7 @@ from laid_out import (
 )
 
 import gridlayout as gl
+from gridlayout.ops.policy import same_grid_and_tile
 
 DEVICE = gl.DeviceGrid((2, 4))
 TESTS_RUN = itertools.count(1)
@@ -1165,3 +1167,53 @@ def test_jax_errors_are_jax_s_and_name_the_layouts(fn, kind, words):
     notes = "\n".join(caught.value.__notes__)
     assert f"float32[5,7] in {x.layout!r}" in notes
     assert f"float32[3] in {y.layout!r}" in notes
+
+
+def test_what_was_summed_is_not_gathered_again():
+    """Every device along the summed dim has the sums: layer norm sends them once, and no more."""
+    device = gl.DeviceGrid((2, 4))
+    array = np.random.default_rng(5).normal(size=(48, 40)).astype(np.float32)
+
+    def layer_norm(x):
+        mean = x.mean(-1, keepdims=True)
+        return (x - mean) * jax.lax.rsqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-5)
+
+    for tile in (None, (8, 8)):
+        x = poisoned(array, gl.GridLayout(array.shape, grid=(2, 4), tile=tile), device)
+        on_grid = gl.on_grid(layer_norm)
+        np.testing.assert_allclose(np.asarray(on_grid(x)), layer_norm(array), rtol=1e-4, atol=1e-5)
+        sent = collectives(jax.jit(on_grid).lower(x).compile().as_text(), device.size)
+        assert {kind for kind, _ in sent} == {"all-reduce"}
+        assert sum(size for _, size in sent) == on_grid.report(x).bytes_moved
+
+
+def test_a_reduced_value_may_go_anywhere():
+    """Out of the function, transposed, reshaped, reduced again, broadcast along another dim."""
+    array = np.random.default_rng(6).normal(size=(9, 7)).astype(np.float32)
+
+    def fn(x):
+        rows = x.sum(1, keepdims=True)
+        return (
+            rows,
+            rows.T,
+            rows.reshape(3, 3),
+            jnp.where(rows > 0, rows, -1.0).max(),
+            rows + x.sum(0),
+            rows.ravel() * x.max(1),
+            (rows - rows.T) @ x,
+            jnp.concatenate([rows, x], axis=1),
+            jax.lax.fori_loop(0, 3, lambda i, r: r * 0.5 + rows, rows),
+            rows.astype(jnp.int32).argmin(),
+        )
+
+    for grid, tile in [((2, 4), None), ((3, 2), (4, 4)), ((1, 8), None), ((8, 1), (1, 2))]:
+        x = poisoned(array, gl.GridLayout(array.shape, grid=grid, tile=tile), DEVICE)
+        for found, wanted in zip(gl.on_grid(fn)(x), fn(array), strict=True):
+            np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-4)
+
+
+def test_the_policy_drops_grid_dims_of_one_core_that_a_shape_has_no_use_for():
+    device = gl.DeviceGrid((2, 4))
+    like = gl.GridLayout((8, 8, 6, 5), grid=(2, 4, 1, 1), collapse=[])
+    for shape, grid in [((48, 40), (2, 4)), ((9,), (2, 4)), ((4, 5, 6), (2, 4, 1))]:
+        assert same_grid_and_tile(shape, np.dtype("float32"), like, device).grid == grid
