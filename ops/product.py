@@ -224,26 +224,40 @@ def _matrix(
     local = [n for k in side.contract for n in _local(a, layout, k)]
     a = a.transpose(order)
     a = a[(0,) * len(empty)] if empty else a
-    a = a.reshape((batch, *local, free) if first else (batch, free, *local))
+    seen = _Seen(a, (batch, *local, free) if first else (batch, free, *local))
     start = 1 if first else 2
     for i, k in enumerate(side.contract):
-        a = _first(a, layout.shard_shape[k], start + 2 * i + 1)
-    chunks = [
-        a.shape[start + 2 * i] * a.shape[start + 2 * i + 1] for i in range(len(side.contract))
-    ]
-    a = a.reshape((batch, *chunks, free) if first else (batch, free, *chunks))
+        seen = seen.first(layout.shard_shape[k], start + 2 * i + 1)
+    inner = seen.shape[start : start + len(local)]
+    chunks = [cores * positions for cores, positions in zip(inner[::2], inner[1::2], strict=True)]
+    seen = _Seen(seen.array, (batch, *chunks, free) if first else (batch, free, *chunks))
     for k, axes in entry.gather:
-        a = _gathered(ctx, a, axes, start + side.contract.index(k))
+        seen = _gathered(ctx, seen, axes, start + side.contract.index(k))
     for i, k in enumerate(side.contract):
-        a = _first(a, layout.collapsed_shape[k], start + i)
-    a = _in_logical_order(a, side, contract, start)
+        seen = seen.first(layout.collapsed_shape[k], start + i)
+    seen = _in_logical_order(seen, side, contract, start)
     lead = () if batch == 1 else (batch,)  # one batch is no batch: XLA's fast product
-    return _Matrix(a.reshape((*lead, -1, free) if first else (*lead, free, -1)), first), shapes
+    shape = (*lead, -1, free) if first else (*lead, free, -1)
+    return _Matrix(seen.array.reshape(shape), first), shapes
 
 
-def _first(a: jax.Array, count: int, at: int) -> jax.Array:
-    """The first positions along a dim."""
-    return a if a.shape[at] == count else lax.slice_in_dim(a, 0, count, axis=at)
+@dataclass(frozen=True)
+class _Seen:
+    """An array and the shape that it is seen with: of reshapes in a row, one is made."""
+
+    array: jax.Array
+    shape: Dims
+
+    def now(self) -> jax.Array:
+        """The array in that shape."""
+        return self.array.reshape(self.shape)
+
+    def first(self, count: int, at: int) -> _Seen:
+        """The first positions along a dim."""
+        if self.shape[at] == count:
+            return self
+        part = lax.slice_in_dim(self.now(), 0, count, axis=at)
+        return _Seen(part, part.shape)
 
 
 def _local(a: jax.Array, layout: GridLayout, k: int) -> tuple[int, int]:
@@ -252,7 +266,7 @@ def _local(a: jax.Array, layout: GridLayout, k: int) -> tuple[int, int]:
     return core, prod(inside)
 
 
-def _gathered(ctx: Context, a: jax.Array, axes: tuple[str, ...], at: int) -> jax.Array:
+def _gathered(ctx: Context, seen: _Seen, axes: tuple[str, ...], at: int) -> _Seen:
     """All devices' parts along dim `at`, in one dim; adds the bytes received to `ctx.moved`.
 
     XLA on CPUs copies blocks whole along the first dim; along a later one it transposes before
@@ -260,28 +274,29 @@ def _gathered(ctx: Context, a: jax.Array, axes: tuple[str, ...], at: int) -> jax
     share of them, an all_to_all) and then all rows, so that only its share is put in order here.
     """
     n = prod(ctx.device.fine.shape[axis] for axis in axes)
-    rows, inner = a.shape[:at], a.shape[at + 1 :]
-    size = a.size * a.dtype.itemsize
+    rows, here, inner = seen.shape[:at], seen.shape[at], seen.shape[at + 1 :]
+    a, size = seen.array, seen.array.nbytes
     received = (n - 1) * size
     if prod(rows) == 1:
-        blocks = lax.all_gather(a.reshape(a.shape[at:]), axes, axis=0, tiled=True)
+        blocks = lax.all_gather(a.reshape(here, *inner), axes, axis=0, tiled=True)
     elif ctx.device.mesh.devices.flat[0].platform == "cpu" and prod(rows) % n == 0:
         received += (n - 1) * size // n
-        blocks = a.reshape(n, -1, *a.shape[at:])
+        blocks = a.reshape(n, -1, here, *inner)
         blocks = jnp.moveaxis(lax.all_to_all(blocks, axes, 0, 0, tiled=True), 0, 1)
         blocks = lax.all_gather(blocks, axes, axis=0, tiled=True)
     else:
-        blocks = jnp.moveaxis(lax.all_gather(a, axes, axis=0, tiled=False), 0, at)
+        blocks = jnp.moveaxis(lax.all_gather(seen.now(), axes, axis=0, tiled=False), 0, at)
     ctx.moved += received * ctx.device.fine.size
-    return blocks.reshape(*rows, -1, *inner)
+    return _Seen(blocks, (*rows, n * here, *inner))
 
 
-def _in_logical_order(a: jax.Array, side: Side, contract: Dims, start: int) -> jax.Array:
+def _in_logical_order(seen: _Seen, side: Side, contract: Dims, start: int) -> _Seen:
     """Collapsed contracted dims, at `start`, as the logical ones in the order of `contract`."""
     layout = side.layout
     rows = tuple(layout.linear.results[k] for k in side.contract)
     if rows == tuple(dim(d) for d in contract) or not rows:
-        return a
+        return seen
+    a = seen.now()
     part, kept = _restricted(layout, side.contract)
     order = tuple(kept.index(d) for d in contract)
     axes = tuple(range(start, start + len(rows)))
@@ -291,7 +306,8 @@ def _in_logical_order(a: jax.Array, side: Side, contract: Dims, start: int) -> j
     logical = jax.vmap(partial(packing.unpack, layout=part))(blocks)
     logical = logical.transpose(0, *(d + 1 for d in order))
     logical = logical.reshape(*(a.shape[d] for d in lead), -1)
-    return jnp.moveaxis(logical, -1, start)
+    logical = jnp.moveaxis(logical, -1, start)
+    return _Seen(logical, logical.shape)
 
 
 @lru_cache(maxsize=4096)
