@@ -144,12 +144,15 @@ class Layout:
 
     def with_oob(self, oob: Any) -> Self:
         """The same layout with another fact about its padding: a number, a name, or None."""
-        return self._changed(oob=dtypes.oob_value(oob, self.dtype))
+        new = dtypes.oob_value(oob, self.dtype)
+        return self if new is self.oob else self._changed(oob=new)
 
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
         """The same layout of another element type; nothing is known of its padding but `oob`."""
-        new = dtypes.as_dtype(dtype)
-        return self._changed(dtype=new, oob=dtypes.oob_value(oob, new), tile_format=None)
+        new, oob = dtypes.as_dtype(dtype), dtypes.oob_value(oob, dtypes.as_dtype(dtype))
+        if new == self.dtype and oob is self.oob and self.tile_format is None:
+            return self
+        return self._changed(dtype=new, oob=oob, tile_format=None)
 
     def same_physical(self, other: Layout) -> bool:
         """Whether every element has the same physical index in both; dtype and oob may differ."""

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from gridlayout import dtypes
 from gridlayout.ops import values as v
@@ -78,9 +79,9 @@ def _grown(ctx: Context, value: Any, shape: tuple[int, ...]) -> Any:
 def _full(array: Any, shape: tuple[int, ...], eqn: Any) -> Any:
     """Scalars stay scalars only where the primitive takes them beside arrays."""
     array = jnp.asarray(array) if not hasattr(array, "dtype") else array
-    if jnp.ndim(array) == 0 and eqn.primitive.name in ("select_n", "clamp"):
+    if array.shape == shape or (not array.shape and eqn.primitive.name in ("select_n", "clamp")):
         return array
-    return jnp.broadcast_to(array, shape)
+    return lax.broadcast(array, shape) if not array.shape else jnp.broadcast_to(array, shape)
 
 
 def _over_sources(ctx: Context, eqn: Any, values: Sequence[Any]) -> Any:

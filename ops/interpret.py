@@ -113,7 +113,9 @@ def _equation(ctx: Context, eqn: Any, values: list[Any], follower: Any) -> list[
     else:
         how, out = made
         outs = list(out) if eqn.primitive.multiple_results else [out]
-    ctx.rows.append(_row(ctx, eqn, how, values, outs, Cost(ctx.moved - moved), ctx.masks - masks))
+    if ctx.reports:
+        done = Cost(ctx.moved - moved)
+        ctx.rows.append(_row(ctx, eqn, how, values, outs, done, ctx.masks - masks))
     return outs
 
 

@@ -156,7 +156,8 @@ class _Program:
         dynamic = _given(kept)
         fn = self.fn()
         template = next((x.layout for x in dynamic if _is_grid(x)), None)
-        ctx = Context(static.device, self.policy, template, static.algorithm)
+        reports = rows is not None
+        ctx = Context(static.device, self.policy, template, static.algorithm, reports)
 
         def logical(*arrays: Any) -> Any:
             leaves = list(arrays)

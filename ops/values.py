@@ -70,15 +70,16 @@ class Spread:
 class Context:
     """What the rules of one program share: the device grid, its choices, the rows of the report.
 
-    algorithm: of matrix products, by name; None where the cost rule chooses. A rule adds to `moved`
-    and `masks`, and says of its one equation what else it holds on a core (`held`, bytes), which
-    algorithm it took (`note`), or all it costs (`stated`).
+    algorithm: of matrix products, by name; None where the cost rule chooses. reports: whether rows
+    are wanted. A rule adds to `moved` and `masks`, and says of its one equation what else it holds
+    on a core (`held`, bytes), which algorithm it took (`note`), or all it costs (`stated`).
     """
 
     device: DeviceGrid
     policy: Policy
     template: Layout | None
     algorithm: str | None = None
+    reports: bool = False
     rows: list[Row] = field(default_factory=list)
     moved: int = 0
     masks: int = 0
@@ -100,7 +101,7 @@ class Context:
 
     def fresh(self) -> Context:
         """The same device, policy and template, with nothing recorded yet."""
-        return Context(self.device, self.policy, self.template, self.algorithm)
+        return Context(self.device, self.policy, self.template, self.algorithm, self.reports)
 
     def relayout(self, x: GridArray, layout: Layout) -> GridArray:
         """`x` in a layout, whatever is known of its padding; the bytes that move are counted."""
