@@ -567,7 +567,8 @@ SELECTS = [
     (lambda x: (x >= 0).all(1), 0, 0),
     (lambda x: (x > 0).all(1), 0, 1),
     (lambda x: jnp.sin(x) * jnp.exp(x) - x, None, 0),
-    (lambda x: x.T @ x, None, 0),
+    (lambda x: x.T @ x, None, 2),  # K is split here: behind its end must be 0
+    (lambda x: x @ x.T, None, 0),
     (lambda x: jnp.cumsum(x, 0), None, 0),
 ]
 
