@@ -78,7 +78,7 @@ def _grown(ctx: Context, value: Any, shape: tuple[int, ...]) -> Any:
 
 def _full(array: Any, shape: tuple[int, ...], eqn: Any) -> Any:
     """Scalars stay scalars only where the primitive takes them beside arrays."""
-    array = jnp.asarray(array) if not hasattr(array, "dtype") else array
+    array = jnp.asarray(array) if not hasattr(array, "shape") else array
     if array.shape == shape or (not array.shape and eqn.primitive.name in ("select_n", "clamp")):
         return array
     return lax.broadcast(array, shape) if not array.shape else jnp.broadcast_to(array, shape)

@@ -25,6 +25,7 @@ from gridlayout.ops import packing
 from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.ports import Port, entering, leaving
+from gridlayout.ops.seen import Seen
 from gridlayout.ops.values import Context
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
@@ -222,42 +223,24 @@ def _matrix(
     )
     order = [*empty, *dims[0], *(dims[1] + dims[2] if first else dims[2] + dims[1])]
     local = [n for k in side.contract for n in _local(a, layout, k)]
-    a = a.transpose(order)
-    a = a[(0,) * len(empty)] if empty else a
-    seen = _Seen(a, (batch, *local, free) if first else (batch, free, *local))
+    for d in empty:  # one position, that of every device
+        a = lax.slice_in_dim(a, 0, 1, axis=d)
+    seen = Seen(a, a.shape).transpose(order)
+    seen = seen.reshape(*((batch, *local, free) if first else (batch, free, *local)))
     start = 1 if first else 2
     for i, k in enumerate(side.contract):
         seen = seen.first(layout.shard_shape[k], start + 2 * i + 1)
     inner = seen.shape[start : start + len(local)]
     chunks = [cores * positions for cores, positions in zip(inner[::2], inner[1::2], strict=True)]
-    seen = _Seen(seen.array, (batch, *chunks, free) if first else (batch, free, *chunks))
+    seen = seen.reshape(*((batch, *chunks, free) if first else (batch, free, *chunks)))
     for k, axes in entry.gather:
         seen = _gathered(ctx, seen, axes, start + side.contract.index(k))
     for i, k in enumerate(side.contract):
         seen = seen.first(layout.collapsed_shape[k], start + i)
     seen = _in_logical_order(seen, side, contract, start)
     lead = () if batch == 1 else (batch,)  # one batch is no batch: XLA's fast product
-    shape = (*lead, -1, free) if first else (*lead, free, -1)
-    return _Matrix(seen.array.reshape(shape), first), shapes
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """An array and the shape that it is seen with: of reshapes in a row, one is made."""
-
-    array: jax.Array
-    shape: Dims
-
-    def now(self) -> jax.Array:
-        """The array in that shape."""
-        return self.array.reshape(self.shape)
-
-    def first(self, count: int, at: int) -> _Seen:
-        """The first positions along a dim."""
-        if self.shape[at] == count:
-            return self
-        part = lax.slice_in_dim(self.now(), 0, count, axis=at)
-        return _Seen(part, part.shape)
+    seen = seen.reshape(*((*lead, -1, free) if first else (*lead, free, -1)))
+    return _Matrix(seen.now(), first), shapes
 
 
 def _local(a: jax.Array, layout: GridLayout, k: int) -> tuple[int, int]:
@@ -266,7 +249,7 @@ def _local(a: jax.Array, layout: GridLayout, k: int) -> tuple[int, int]:
     return core, prod(inside)
 
 
-def _gathered(ctx: Context, seen: _Seen, axes: tuple[str, ...], at: int) -> _Seen:
+def _gathered(ctx: Context, seen: Seen, axes: tuple[str, ...], at: int) -> Seen:
     """All devices' parts along dim `at`, in one dim; adds the bytes received to `ctx.moved`.
 
     XLA on CPUs copies blocks whole along the first dim; along a later one it transposes before
@@ -287,10 +270,10 @@ def _gathered(ctx: Context, seen: _Seen, axes: tuple[str, ...], at: int) -> _See
     else:
         blocks = jnp.moveaxis(lax.all_gather(seen.now(), axes, axis=0, tiled=False), 0, at)
     ctx.moved += received * ctx.device.fine.size
-    return _Seen(blocks, (*rows, n * here, *inner))
+    return Seen(blocks, (*rows, n * here, *inner))
 
 
-def _in_logical_order(seen: _Seen, side: Side, contract: Dims, start: int) -> _Seen:
+def _in_logical_order(seen: Seen, side: Side, contract: Dims, start: int) -> Seen:
     """Collapsed contracted dims, at `start`, as the logical ones in the order of `contract`."""
     layout = side.layout
     rows = tuple(layout.linear.results[k] for k in side.contract)
@@ -307,7 +290,7 @@ def _in_logical_order(seen: _Seen, side: Side, contract: Dims, start: int) -> _S
     logical = logical.transpose(0, *(d + 1 for d in order))
     logical = logical.reshape(*(a.shape[d] for d in lead), -1)
     logical = jnp.moveaxis(logical, -1, start)
-    return _Seen(logical, logical.shape)
+    return Seen(logical, logical.shape)
 
 
 @lru_cache(maxsize=4096)
@@ -339,12 +322,11 @@ def _in_tiles(
     # Every row has cores, tiles and, if the result is tiled, positions in the tile.
     depth = 3 if natural.tile else 2
     full = {key: (*shape, *(1,) * (depth - len(shape))) for key, shape in shapes.items()}
-    out = out.reshape([n for key in keys for n in full[key]])
+    seen = Seen(out, tuple(n for key in keys for n in full[key]))
     start = {key: i * depth for i, key in enumerate(keys)}
     rows = [(row.is_right, row.k) for row in product.rows]
-    order = [start[key] + level for level in range(depth) for key in rows]
-    out = out.transpose(order)
+    seen = seen.transpose([start[key] + level for level in range(depth) for key in rows])
     shape = []
     for level in range(depth):
         shape += [1] * product.first + [full[key][level] for key in rows]
-    return out.reshape(shape)
+    return seen.reshape(*shape).now()
