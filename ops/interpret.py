@@ -358,4 +358,5 @@ _REBUILT: dict[str, Callable[[Evaluate, Context, Any, Sequence[Any]], list[Any]]
     "scan": control.scan,
     "while": control.while_,
     "cond": control.cond,
+    "custom_linear_solve": control.linear_solve,
 }

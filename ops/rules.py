@@ -20,6 +20,7 @@ from gridlayout.ops.convolution import conv_general_dilated
 from gridlayout.ops.dot import dot_general
 from gridlayout.ops.elementwise import ELEMENTWISE, barrier, elementwise, key
 from gridlayout.ops.indexing import INDEXING
+from gridlayout.ops.linalg import LINALG
 from gridlayout.ops.pooling import POOLING
 from gridlayout.ops.reductions import NEUTRAL, reduction
 from gridlayout.ops.report import RULE, Cost
@@ -41,6 +42,7 @@ RULES: dict[str, Callable[..., Any]] = {
     **SCANNING,
     **INDEXING,
     **POOLING,
+    **LINALG,
     "conv_general_dilated": conv_general_dilated,
     "dot_general": dot_general,
     "broadcast_in_dim": broadcast_in_dim,

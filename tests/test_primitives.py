@@ -341,6 +341,40 @@ INDEXED = {
     ],
 }
 
+LINALG = {
+    "decompositions": [
+        lambda s, x, b, v: jnp.linalg.cholesky(s),
+        lambda s, x, b, v: jnp.linalg.eigh(s),
+        lambda s, x, b, v: lax.linalg.lu(x),
+        lambda s, x, b, v: jnp.linalg.qr(x),
+        lambda s, x, b, v: jnp.linalg.svd(x, full_matrices=False),
+        lambda s, x, b, v: jnp.linalg.eigvals(s @ s),
+        lambda s, x, b, v: lax.linalg.schur(s),
+        lambda s, x, b, v: lax.linalg.hessenberg(s),
+        lambda s, x, b, v: lax.linalg.tridiagonal(s),
+        lambda s, x, b, v: jnp.linalg.qr(x, "raw"),
+        lambda s, x, b, v: jnp.linalg.svd(x, compute_uv=False),
+    ],
+    "of several": [
+        lambda s, x, b, v: lax.linalg.triangular_solve(s, b, left_side=True, lower=True),
+        lambda s, x, b, v: lax.linalg.triangular_solve(s, x, transpose_a=True),
+        lambda s, x, b, v: lax.linalg.householder_product(x, v),
+        lambda s, x, b, v: lax.linalg.ormqr(s, v, b),
+        lambda s, x, b, v: lax.linalg.tridiagonal_solve(v, v + 9, v, b),
+        lambda s, x, b, v: lax.linalg.symmetric_product(x, x @ x.mT, beta=1.0),
+        lambda s, x, b, v: jax.scipy.linalg.qr_multiply(s, x, pivoting=True),
+        lambda s, x, b, v: lax.linalg.lu_pivots_to_permutation(v.astype("i4") & 3, 4),
+    ],
+    "solutions": [
+        lambda s, x, b, v: jnp.linalg.solve(s, b),
+        lambda s, x, b, v: jax.vmap(jnp.linalg.solve)(s, v),
+        lambda s, x, b, v: jnp.linalg.inv(s),
+        lambda s, x, b, v: jnp.linalg.slogdet(s),
+        lambda s, x, b, v: jnp.linalg.pinv(x),
+        lambda s, x, b, v: jax.vmap(jnp.linalg.solve, (None, 0))(np.eye(4, dtype="f4") + 1, b),
+    ],
+}
+
 # What is made of a key is mixed with what is on the grid.
 DRAWS = [
     lambda key, x: jax.random.bits(key, x.shape) ^ lax.bitcast_convert_type(x, jnp.uint32),
@@ -372,6 +406,9 @@ RANDOM = {
     ]
 }
 
+ROOTS = example((3, 4, 4))
+POSITIVE = ROOTS @ ROOTS.transpose(0, 2, 1) + 4 * np.eye(4, dtype="f4")
+
 TABLE = {
     "real": ([example(A), example(A, "unit"), example(A, "positive")], REAL),
     "pair": ([example(A), example(A, seed=1), example(A, "positive")], PAIR),
@@ -383,6 +420,7 @@ TABLE = {
     "products": ([example(A), example(B), example(T), example(U)], PRODUCTS),
     "shapes": ([example(A), example(T)], SHAPES),
     "indexed": ([example(A), example(T), example((5, 3), "index")], INDEXED),
+    "linalg": ([POSITIVE, example((3, 5, 4)), example((3, 4, 2)), example((3, 4))], LINALG),
     "random": ([example(A), np.array([3, 5], "uint32")], RANDOM),
 }
 
@@ -476,20 +514,25 @@ def test_primitives_are_jaxs_on_every_layout(kind):
 
 # -- no primitive is forgotten ---------------------------------------------------------------------
 
-# Of those that `jax.lax` exports, the ones without a rule. Nothing of the grid reaches the first:
+# Of those that `jax.lax` and its `linalg` export, the ones without a rule. Nothing of the grid reaches the first:
 # collectives need a named axis, the others take no array, or tokens.
 NOT_HERE = """
 after_all all_gather all_to_all axis_index create_token iota pmax pmin ppermute psum
 ragged_all_to_all rng_bit_generator rng_uniform
 """.split()  # noqa: SIM905
 FALL_BACK = """
-custom_linear_solve dce_sink reduce reduce_window reduce_xor select_and_gather_add
+cholesky_update dce_sink reduce reduce_window reduce_xor select_and_gather_add
 select_and_scatter stage
 """.split()  # noqa: SIM905
 
 
 def test_every_primitive_of_lax_has_a_rule():
-    exported = {getattr(lax, name).name for name in dir(lax) if name.endswith("_p")}
+    exported = {
+        getattr(module, name).name
+        for module in (lax, lax.linalg)
+        for name in dir(module)
+        if name.endswith("_p")
+    }
     assert len(exported) > 150
     assert exported - {*RULES, *_CALLS, *_REBUILT} <= {*NOT_HERE, *FALL_BACK}
 
