@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from laid_out import QUICK_TO_COMPILE, assert_same, layouts, poisoned
+from laid_out import QUICK_TO_COMPILE, assert_same, equations, layouts, poisoned
 
 import gridlayout as gl
 from gridlayout.ops.interpret import _CALLS, _REBUILT
@@ -514,7 +514,8 @@ def test_primitives_are_jaxs_on_every_layout(kind):
 
 # -- no primitive is forgotten ---------------------------------------------------------------------
 
-# Of those that `jax.lax` and its `linalg` export, the ones without a rule. Nothing of the grid reaches the first:
+# Of those that `jax.lax` and its `linalg` export, the ones without a rule. Nothing of the grid
+# reaches the first:
 # collectives need a named axis, the others take no array, or tokens.
 NOT_HERE = """
 after_all all_gather all_to_all axis_index create_token iota pmax pmin ppermute psum
@@ -535,16 +536,6 @@ def test_every_primitive_of_lax_has_a_rule():
     }
     assert len(exported) > 150
     assert exported - {*RULES, *_CALLS, *_REBUILT} <= {*NOT_HERE, *FALL_BACK}
-
-
-def equations(jaxpr):
-    """The equations of a jaxpr, and of the jaxprs in its calls."""
-    for eqn in jaxpr.eqns:
-        yield eqn
-        for value in jax.tree.leaves(eqn.params, is_leaf=lambda x: hasattr(x, "eqns")):
-            inner = getattr(value, "jaxpr", value)
-            if hasattr(inner, "eqns"):
-                yield from equations(inner)
 
 
 # Made by JAX for arrays that are sharded over Explicit axes; one that has its own test below;
