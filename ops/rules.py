@@ -22,7 +22,7 @@ from gridlayout.ops.elementwise import ELEMENTWISE, barrier, elementwise, key
 from gridlayout.ops.indexing import INDEXING
 from gridlayout.ops.linalg import LINALG
 from gridlayout.ops.pooling import POOLING
-from gridlayout.ops.reductions import NEUTRAL, reduction
+from gridlayout.ops.reductions import NEUTRAL, bitwise, own_function, reduction
 from gridlayout.ops.report import RULE, Cost
 from gridlayout.ops.scanning import SCANNING
 from gridlayout.ops.shapes import (
@@ -38,6 +38,8 @@ from gridlayout.ops.values import Context
 RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(ELEMENTWISE, elementwise),
     **dict.fromkeys(NEUTRAL, reduction),
+    "reduce_xor": bitwise,
+    "reduce": own_function,
     **ALONG,
     **SCANNING,
     **INDEXING,

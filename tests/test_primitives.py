@@ -210,6 +210,23 @@ REDUCE["integers"] = [
     for fn, shift in ((lax.reduce_sum, 0), (lax.reduce_max, -70), (lax.reduce_min, 70))
     for kind in ("int8", "int32")
 ]
+REDUCE["bits"] = [
+    functools.partial(lambda fn, axes, t, m: fn((t * 20).astype("i4"), axes), fn, axes)
+    for fn, axes in (
+        (lax.reduce_xor, (1,)),
+        (lax.reduce_and, (2,)),
+        (lax.reduce_or, (0, 2)),
+        (lax.reduce_xor, (0, 1)),
+        (lax.reduce_or, (0, 1, 2)),
+    )
+]
+REDUCE["own function"] = [
+    lambda t, m: lax.reduce(t, 10.0, lambda a, b: a + b, (1,)),
+    lambda t, m: lax.reduce(t, -np.inf, jnp.logaddexp, (0, 2)),
+    lambda t, m: lax.reduce((t, m), (0.0, True), lambda a, b: (a[0] + b[0], a[1] ^ b[1]), (2,)),
+    lambda t, m: lax.reduce(t * 9, 1.0, lambda a, b: a * b, (0, 1, 2)),
+    lambda t, m: jax.grad(lambda t: lax.reduce(t, 1.0, lambda a, b: a * b, (2,)).sum())(t),
+]
 
 ALONG = {
     name: [
@@ -522,8 +539,7 @@ after_all all_gather all_to_all axis_index create_token iota pmax pmin ppermute 
 ragged_all_to_all rng_bit_generator rng_uniform
 """.split()  # noqa: SIM905
 FALL_BACK = """
-cholesky_update dce_sink reduce reduce_window reduce_xor select_and_gather_add
-select_and_scatter stage
+cholesky_update dce_sink select_and_scatter stage
 """.split()  # noqa: SIM905
 
 
@@ -541,8 +557,8 @@ def test_every_primitive_of_lax_has_a_rule():
 # Made by JAX for arrays that are sharded over Explicit axes; one that has its own test below;
 # and those of test_convolution.py.
 ELSEWHERE = {"reshard", "sharding_constraint", "mesh_cast", "mulhi"}
-ELSEWHERE |= {"conv_general_dilated", "select_and_scatter_add"}
-ELSEWHERE |= {"reduce_window_sum", "reduce_window_max", "reduce_window_min"}
+ELSEWHERE |= {"conv_general_dilated", "select_and_scatter_add", "select_and_gather_add"}
+ELSEWHERE |= {"reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"}
 
 
 def test_every_rule_has_a_case():
