@@ -1165,3 +1165,11 @@ def test_jax_errors_are_jax_s_and_name_the_layouts(fn, kind, words):
     notes = "\n".join(caught.value.__notes__)
     assert f"float32[5,7] in {x.layout!r}" in notes
     assert f"float32[3] in {y.layout!r}" in notes
+
+
+@pytest.mark.parametrize("lifted", [jax.jacfwd, lambda f: lambda x: jax.jvp(f, (x,), (x,))])
+def test_forward_mode_is_told_to_go_inside(lifted):
+    x = gl.put(np.ones((5, 7)), gl.GridLayout((5, 7), grid=(2, 4)), DEVICE)
+    with pytest.raises(TypeError, match="custom_vjp") as caught:
+        lifted(gl.on_grid(jnp.sin))(x)
+    assert "forward mode goes inside: gl.on_grid(lambda x, t: jax.jvp(" in caught.value.__notes__[0]
