@@ -31,7 +31,6 @@ FUNCTIONS = {
     "det": lambda s, b: jax.vmap(jnp.linalg.det)(s),
     "slogdet": lambda s, b: jnp.linalg.slogdet(s),
     "pinv": lambda s, b: jnp.linalg.pinv(s),
-    "expm": lambda s, b: jax.scipy.linalg.expm(s),
 }
 
 
@@ -44,8 +43,7 @@ def laid(layout=SPREAD):
 def test_they_run_by_rules_and_a_batch_that_lies_spread_stays(name):
     report = gl.on_grid(FUNCTIONS[name]).report(*laid())
     assert report.fallbacks == ()
-    # Scaling and squaring has a loop, whose counters lie on one core.
-    assert report.bytes_moved == 0 or name == "expm"
+    assert report.bytes_moved == 0
 
 
 def test_their_programs_communicate_nothing():

@@ -210,22 +210,17 @@ REDUCE["integers"] = [
     for fn, shift in ((lax.reduce_sum, 0), (lax.reduce_max, -70), (lax.reduce_min, 70))
     for kind in ("int8", "int32")
 ]
-REDUCE["bits"] = [
-    functools.partial(lambda fn, axes, t, m: fn((t * 20).astype("i4"), axes), fn, axes)
-    for fn, axes in (
-        (lax.reduce_xor, (1,)),
-        (lax.reduce_and, (2,)),
-        (lax.reduce_or, (0, 2)),
-        (lax.reduce_xor, (0, 1)),
-        (lax.reduce_or, (0, 1, 2)),
-    )
-]
-REDUCE["own function"] = [
+# With the reduced dims whole on each core.
+REDUCE["bits and own functions"] = [
     lambda t, m: lax.reduce(t, 10.0, lambda a, b: a + b, (1,)),
+    lambda t, m: lax.reduce_xor((t * 20).astype("i4"), (1,)),
+    lambda t, m: lax.reduce_and((t * 20).astype("i4"), (2,)),
     lambda t, m: lax.reduce(t, -np.inf, jnp.logaddexp, (0, 2)),
     lambda t, m: lax.reduce((t, m), (0.0, True), lambda a, b: (a[0] + b[0], a[1] ^ b[1]), (2,)),
-    lambda t, m: lax.reduce(t * 9, 1.0, lambda a, b: a * b, (0, 1, 2)),
+    lambda t, m: lax.reduce_or((t * 20).astype("i4"), (0, 1)),
     lambda t, m: jax.grad(lambda t: lax.reduce(t, 1.0, lambda a, b: a * b, (2,)).sum())(t),
+    lambda t, m: lax.reduce_or((t * 20).astype("i4"), (0, 1, 2)),
+    lambda t, m: lax.reduce(t * 9, 1.0, lambda a, b: a * b, (0, 1, 2)),
 ]
 
 ALONG = {
@@ -372,7 +367,7 @@ LINALG = {
         lambda s, x, b, v: jnp.linalg.qr(x, "raw"),
         lambda s, x, b, v: jnp.linalg.svd(x, compute_uv=False),
     ],
-    "of several": [
+    "of several, and solutions": [
         lambda s, x, b, v: lax.linalg.triangular_solve(s, b, left_side=True, lower=True),
         lambda s, x, b, v: lax.linalg.triangular_solve(s, x, transpose_a=True),
         lambda s, x, b, v: lax.linalg.householder_product(x, v),
@@ -381,8 +376,6 @@ LINALG = {
         lambda s, x, b, v: lax.linalg.symmetric_product(x, x @ x.mT, beta=1.0),
         lambda s, x, b, v: jax.scipy.linalg.qr_multiply(s, x, pivoting=True),
         lambda s, x, b, v: lax.linalg.lu_pivots_to_permutation(v.astype("i4") & 3, 4),
-    ],
-    "solutions": [
         lambda s, x, b, v: jnp.linalg.solve(s, b),
         lambda s, x, b, v: jax.vmap(jnp.linalg.solve)(s, v),
         lambda s, x, b, v: jnp.linalg.inv(s),
