@@ -17,6 +17,8 @@ from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
+from gridlayout.collapse import embedding
+from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.program import Move, Numbered, moves_of, numbered
 from gridlayout.steps import Flip, Join, Pad, Split, Step, Unit, Walk
@@ -67,7 +69,22 @@ def find_route(a: Layout, b: Layout) -> Route | None:
     """
     if 0 in a.shape or a.is_scatter or b.is_scatter:
         return None
-    return _Finder(a, b).route()
+    return _Finder(*_without_units(a, b)).route()
+
+
+def _without_units(a: Layout, b: Layout) -> tuple[Layout, Layout]:
+    """The same data without the dims of extent 1: two layouts may join these to different dims."""
+    kept = [d for d, n in enumerate(a.shape) if n > 1]
+    if len(kept) in (0, a.ndim) or not (isinstance(a, GridLayout) and isinstance(b, GridLayout)):
+        return a, b
+    x, y = (
+        each.replace(
+            shape=tuple(each.shape[d] for d in kept),
+            linear=each.linear.compose(embedding(each.ndim, kept)),
+        )
+        for each in (a, b)
+    )
+    return x, y
 
 
 class _Side:

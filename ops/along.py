@@ -143,20 +143,26 @@ def run(
     operands: Sequence[tuple[Any, Shape]],
     fn: Callable[..., Any],
     *others: Any,
-    out_axes: Shape | None = None,
+    out_axes: Sequence[Shape] | None = None,
 ) -> Any:
     """`fn` of the operands' dims that lie whole, and of other values that every device has.
 
-    operands: each with its dims that lie whole; in the rest they are alike. Results lie as the
-    first operand, or where the policy puts their shape. None without a rest.
+    operands: each with its dims that lie whole; in the rest they are alike. out_axes: the dims of
+    each result that `fn` makes, by default those of the first operand. Results lie as the first
+    operand, or where the policy puts their shape. None without a rest.
     """
     first, axes = next((pair for pair in operands if v.layout_of(pair[0])), operands[0])
     rest = rest_layout(ctx, first, axes)
     if rest is None or (not axes and out_axes is None):
         return None
+    if not (isinstance(first, GridArray) and without(first.layout, axes)):
+        rest = rest.replace(tile=None, face=None)  # it moves anyway: no work on padding
     entered = [_entered(ctx, value, own, rest) for value, own in operands]
-    made = axes if out_axes is None else out_axes
-    left = [_left(ctx, var.aval, made, rest, first, axes) for var in eqn.outvars]
+    made = [axes] * len(eqn.outvars) if out_axes is None else out_axes
+    left = [
+        _left(ctx, var.aval, own, rest, first, axes)
+        for var, own in zip(eqn.outvars, made, strict=True)
+    ]
     for _ in rest.physical_shape:
         fn = jax.vmap(fn, in_axes=(-1,) * len(entered) + (None,) * len(others), out_axes=-1)
     cores = len(rest.grid)
@@ -168,10 +174,11 @@ def run(
             inner = port.step(part)[(0,) * len(own)]
             arrays.append(jnp.moveaxis(inner, [cores + d for d in lead], lead))
         found = []
-        for (_, _, port), out in zip(left, fn(*arrays, *parts[len(entered) :]), strict=True):
-            lead = range(len(made))
+        outs = fn(*arrays, *parts[len(entered) :])
+        for (_, _, port), own, out in zip(left, made, outs, strict=True):
+            lead = range(len(own))
             inner = jnp.moveaxis(out, lead, [cores + d for d in lead])
-            found.append(port.step(inner[(None,) * len(made)]))
+            found.append(port.step(inner[(None,) * len(own)]))
         return found
 
     outs = jax.shard_map(
@@ -252,12 +259,13 @@ def _one_dim(name: str) -> Callable[..., Any]:
 def stack(ctx: Context, eqn: Any, *values: Any) -> Any:
     """Arrays side by side along a new dim."""
     operands = [(x, ()) for x in values]
-    return run(ctx, eqn, operands, bound(eqn, axis=0), out_axes=(eqn.params["axis"],))
+    return run(ctx, eqn, operands, bound(eqn, axis=0), out_axes=[(eqn.params["axis"],)])
 
 
 def unstack_(ctx: Context, eqn: Any, value: Any) -> Any:
     """The slices of an array along a dim, each by itself."""
-    return run(ctx, eqn, [(value, (eqn.params["axis"],))], bound(eqn, axis=0), out_axes=())
+    out_axes = [()] * len(eqn.outvars)
+    return run(ctx, eqn, [(value, (eqn.params["axis"],))], bound(eqn, axis=0), out_axes=out_axes)
 
 
 def rev(ctx: Context, eqn: Any, value: Any) -> Any:

@@ -2,7 +2,7 @@
 
 What goes round a loop keeps one layout: the one it enters in, its padding undef. Arrays that a scan
 takes apart, or stacks, lie with their first dim whole on every core, so that each step's slice is
-in place.
+in place. A linear solve is the function that solves.
 """
 
 from __future__ import annotations
@@ -134,6 +134,14 @@ def cond(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) -> l
     for each in own:
         _add(ctx, each, 1)
     return [_dressed(a, like) for a, like in zip(outs, known, strict=True)]
+
+
+def linear_solve(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) -> list[Any]:
+    """`lax.custom_linear_solve`: its matrix and transpose are for derivatives, taken before."""
+    counts, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
+    first = counts.matvec + counts.vecmat
+    consts = values[first : first + counts.solve]
+    return evaluate(ctx, jaxprs.solve, [*consts, *values[sum(counts) :]])
 
 
 def _add(ctx: Context, own: Context, times: int) -> None:

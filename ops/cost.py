@@ -26,7 +26,7 @@ def flops(eqn: Any) -> int:
         return 2 * out * prod(kernel) // max(features, 1)
     if name in ELEMENTWISE:
         return out
-    if name.startswith(("reduce_", "cum", "arg", "scatter", "select_and")):
+    if name.startswith(("reduce", "cum", "arg", "scatter", "select_and")):
         return prod(eqn.invars[0].aval.shape)
     return 0
 

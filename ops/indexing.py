@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout.ops import values as v
-from gridlayout.ops.along import Shape, bound, run
+from gridlayout.ops.along import Shape, bound, rest_layout, run, stacked
 from gridlayout.ops.shapes import transposed
 from gridlayout.ops.values import Context
 
@@ -24,6 +24,10 @@ def gather(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
     So do batch dims, in which each slice of the operand has indices of its own.
     """
     numbers, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
+    if v.layout_of(value) is None:
+        if not numbers.operand_batching_dims:
+            return _from_table(ctx, eqn, value, indices)
+        value = _by_batch(ctx, value, indices, numbers)
     rank, batch = eqn.outvars[0].aval.ndim, numbers.operand_batching_dims
     dropped, places = numbers.collapsed_slice_dims, numbers.start_indices_batching_dims
     place = _places(value.ndim, dropped, batch, numbers.offset_dims, rank, places)
@@ -45,7 +49,30 @@ def gather(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
         return bind(x, _at(i, columns))
 
     operands, others = _with_indices(ctx, value, axes, indices, batch, places)
-    return run(ctx, eqn, [(value, axes), *operands], fn, *others, out_axes=out_axes)
+    return run(ctx, eqn, [(value, axes), *operands], fn, *others, out_axes=[out_axes])
+
+
+def _from_table(ctx: Context, eqn: Any, table: Any, indices: Any) -> Any:
+    """Slices of an array that every device has: they lie as the indices do."""
+    numbers = eqn.params["dimension_numbers"]
+    offset_dims = tuple(range(len(numbers.offset_dims)))
+    bind = bound(eqn, dimension_numbers=numbers._replace(offset_dims=offset_dims))
+    return run(
+        *(ctx, eqn, [(indices, (indices.ndim - 1,))]),
+        lambda i, x: bind(x, i),
+        v.plain(ctx, table),
+        out_axes=[tuple(numbers.offset_dims)],
+    )
+
+
+def _by_batch(ctx: Context, value: Any, indices: Any, numbers: Any) -> Any:
+    """An array that every device has, each core keeping the batch of the indices that it has."""
+    batch, places = numbers.operand_batching_dims, numbers.start_indices_batching_dims
+    rest = rest_layout(ctx, indices, tuple(k for k in range(indices.ndim) if k not in places))
+    if rest is None or batch != tuple(sorted(batch)) or places != tuple(sorted(places)):
+        return value
+    axes = tuple(d for d in range(value.ndim) if d not in batch)
+    return v.on_cores(ctx, value, stacked(rest, axes, tuple(value.shape[d] for d in axes)))
 
 
 def scatter(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> Any:
@@ -74,7 +101,7 @@ def scatter(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> A
 
     more, others = _with_indices(ctx, value, axes, indices, batch, places)
     operands = [(value, axes), (updates, own), *more]
-    return run(ctx, eqn, operands, fn, *others, out_axes=axes)
+    return run(ctx, eqn, operands, fn, *others, out_axes=[axes])
 
 
 def _places(

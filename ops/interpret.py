@@ -101,10 +101,8 @@ def _equation(ctx: Context, eqn: Any, values: list[Any], follower: Any) -> list[
     moved, masks = ctx.moved, ctx.masks
     ctx.held, ctx.note, ctx.stated = 0, "", None
     empty = any(0 in x.aval.shape for x in (*eqn.invars, *eqn.outvars))
-    # XLA has no all-reduce for the bitwise reductions of integers.
-    bitwise = name in ("reduce_and", "reduce_or") and eqn.invars[0].aval.dtype != np.bool_
     made = None
-    if name in RULES and not bitwise and (not empty or name in ELEMENTWISE):
+    if name in RULES and (not empty or name in ELEMENTWISE):
         made = RULES[name](*(ctx, eqn), *values, *(() if follower is None else (follower,)))
     if made is None:
         how, outs = FALLBACK, _fallback(ctx, eqn, values)
@@ -360,4 +358,5 @@ _REBUILT: dict[str, Callable[[Evaluate, Context, Any, Sequence[Any]], list[Any]]
     "scan": control.scan,
     "while": control.while_,
     "cond": control.cond,
+    "custom_linear_solve": control.linear_solve,
 }

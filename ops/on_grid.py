@@ -76,6 +76,12 @@ class _Static:
     rules: int
 
 
+_FORWARD = (
+    "around gl.on_grid derivatives are reverse-mode; forward mode goes inside: "
+    "gl.on_grid(lambda x, t: jax.jvp(f, (x,), (t,)))"
+)
+
+
 class OnGrid:
     """A function lifted to the grid; see `gl.on_grid`."""
 
@@ -103,7 +109,12 @@ class OnGrid:
             return self.fn(*args, **kwargs)
         arrays, static = call
         with static.device.active():
-            return _given(self._program.run(_kept(arrays), static))
+            try:
+                return _given(self._program.run(_kept(arrays), static))
+            except TypeError as error:  # JAX's own, of custom_vjp, which the user never wrote
+                if any(isinstance(x, ad.JVPTracer) for x in jax.tree.leaves(arrays)):
+                    error.add_note(_FORWARD)
+                raise
 
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """What a call with these arguments does, primitive by primitive, without running it."""

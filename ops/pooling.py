@@ -1,11 +1,12 @@
 """Reductions over windows: each device reduces its block, with a halo from its neighbours.
 
-The gradient of a maximum goes back to where it came from; there the windowed dims lie whole on each
-core.
+The gradient of a maximum goes back to where it came from; there, and for a function of one's own,
+the windowed dims lie whole on each core.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -78,22 +79,42 @@ def reduce_window(ctx: Context, eqn: Any, value: Any) -> Any:
 
 def select_and_scatter_add(ctx: Context, eqn: Any, source: Any, operand: Any) -> Any:
     """The gradient of a maximum: each window's cotangent goes to the element it chose."""
-    p = eqn.params
-    padding = p["padding"]
-    axes = tuple(
-        k
-        for k, window in enumerate(
-            zip(p["window_dimensions"], p["window_strides"], padding, strict=True)
-        )
-        if window != (1, 1, (0, 0))
-    )
-    short = {name: tuple(p[name][k] for k in axes) for name in _PER_DIM}
-    return run(ctx, eqn, [(source, axes), (operand, axes)], bound(eqn, **short))
+    return _whole(ctx, eqn, source, operand)
 
 
-_PER_DIM = ("window_dimensions", "window_strides", "padding")
+def select_and_gather_add(ctx: Context, eqn: Any, tangent: Any, operand: Any) -> Any:
+    """The tangent of a maximum: each window's is that of the element it chose."""
+    return _whole(ctx, eqn, tangent, operand)
+
+
+def own_function(ctx: Context, eqn: Any, *values: Any) -> Any:
+    """`lax.reduce_window` by a function of one's own, of one array or of several together."""
+    count = len(values) // 2
+    return _whole(ctx, eqn, *values[:count], starts=[v.plain(ctx, x) for x in values[count:]])
+
+
+def _whole(ctx: Context, eqn: Any, *values: Any, starts: Sequence[Any] = ()) -> Any:
+    """The primitive with the dims whole that windows move along."""
+    given = {name: eqn.params[name] for name in _PER_DIM if name in eqn.params}
+    windows = list(zip(*given.values(), strict=True))
+    trivial = tuple(_PER_DIM[name] for name in given)
+    axes = tuple(k for k, window in enumerate(windows) if window != trivial)
+    short = {name: tuple(sizes[k] for k in axes) for name, sizes in given.items()}
+    return run(ctx, eqn, [(x, axes) for x in values], bound(eqn, **short), *starts)
+
+
+# What a window's parameters say along a dim that it does not move along.
+_PER_DIM: dict[str, Any] = {
+    "window_dimensions": 1,
+    "window_strides": 1,
+    "padding": (0, 0),
+    "base_dilation": 1,
+    "window_dilation": 1,
+}
 
 POOLING: dict[str, Any] = {
     **dict.fromkeys(OUTSIDE, reduce_window),
+    "reduce_window": own_function,
     "select_and_scatter_add": select_and_scatter_add,
+    "select_and_gather_add": select_and_gather_add,
 }

@@ -1,7 +1,8 @@
 """Reductions over whole collapsed dims: on storage, padding set to the neutral element first.
 
 Padding is only masked when its value is not known to be neutral already. Dims that share a
-collapsed dim with kept ones are moved apart first.
+collapsed dim with kept ones are moved apart first. Reductions that devices can't share, by a
+function of one's own or of single bits, have the reduced dims whole on each core.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from gridlayout.affine import AffineMap, constant, dim
 from gridlayout.collapse import embedding, joined
 from gridlayout.grid_layout import GridLayout
 from gridlayout.ops import values as v
+from gridlayout.ops.along import bound, run
 from gridlayout.ops.grid_array import GridArray, place
 from gridlayout.ops.masking import fill_padding, has_padding
 from gridlayout.ops.report import RULE, VIEW
@@ -52,7 +54,7 @@ NEUTRAL: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def reduction(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
+def reduction(ctx: Context, eqn: Any, value: Any) -> Any:
     """Reduce whole collapsed dims on storage; the others keep their place on the grid.
 
     The result belongs in the operand's grid and tile, a collapsed dim that is reduced away holding
@@ -61,6 +63,8 @@ def reduction(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
     """
     axes = tuple(sorted(eqn.params["axes"]))
     out_dtype = eqn.outvars[0].aval.dtype
+    if eqn.primitive.name in ("reduce_and", "reduce_or") and out_dtype != np.bool_:
+        return bitwise(ctx, eqn, value)  # XLA has no all-reduce for it
     if eqn.primitive.name not in ("argmax", "argmin"):
         # A dim of extent 1 is its own sum, product or extreme.
         kept = [d for d in range(value.ndim) if d not in axes or value.shape[d] != 1]
@@ -99,6 +103,22 @@ def reduction(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
     if made.layout.physical_shape == home.physical_shape:
         return RULE, GridArray(made.storage, home.with_oob(made.layout.oob), ctx.device)
     return RULE, v.Spread(made, tuple(range(made.ndim)), made.shape, home)
+
+
+def bitwise(ctx: Context, eqn: Any, value: Any) -> Any:
+    """The and, or, or exclusive or, of the bits of integers."""
+    axes = tuple(sorted(eqn.params["axes"]))
+    fn = bound(eqn, axes=tuple(range(len(axes))))
+    return run(ctx, eqn, [(value, axes)], fn, out_axes=[()])
+
+
+def own_function(ctx: Context, eqn: Any, *values: Any) -> Any:
+    """`lax.reduce` by a function of one's own, of one array or of several together."""
+    count, axes = len(values) // 2, tuple(sorted(eqn.params["dimensions"]))
+    fn = bound(eqn, dimensions=tuple(range(len(axes))))
+    operands = [(x, axes) for x in values[:count]]
+    starts = [v.plain(ctx, x) for x in values[count:]]
+    return run(ctx, eqn, operands, fn, *starts, out_axes=[()] * count)
 
 
 def _bind_axes(eqn: Any, storage: jax.Array, along: Sequence[int]) -> jax.Array:

@@ -20,8 +20,9 @@ from gridlayout.ops.convolution import conv_general_dilated
 from gridlayout.ops.dot import dot_general
 from gridlayout.ops.elementwise import ELEMENTWISE, barrier, elementwise, key
 from gridlayout.ops.indexing import INDEXING
+from gridlayout.ops.linalg import LINALG
 from gridlayout.ops.pooling import POOLING
-from gridlayout.ops.reductions import NEUTRAL, reduction
+from gridlayout.ops.reductions import NEUTRAL, bitwise, own_function, reduction
 from gridlayout.ops.report import RULE, Cost
 from gridlayout.ops.scanning import SCANNING
 from gridlayout.ops.shapes import (
@@ -37,10 +38,13 @@ from gridlayout.ops.values import Context
 RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(ELEMENTWISE, elementwise),
     **dict.fromkeys(NEUTRAL, reduction),
+    "reduce_xor": bitwise,
+    "reduce": own_function,
     **ALONG,
     **SCANNING,
     **INDEXING,
     **POOLING,
+    **LINALG,
     "conv_general_dilated": conv_general_dilated,
     "dot_general": dot_general,
     "broadcast_in_dim": broadcast_in_dim,

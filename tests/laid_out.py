@@ -204,3 +204,13 @@ def assert_goes_round(layout):
         back = gl.relayout(laid, gl.GridLayout(x.shape, "float32", (2, 4)))
         np.testing.assert_array_equal(np.asarray(back), x)
         np.testing.assert_array_equal(np.asarray(gl.relayout(back, layout)), x)
+
+
+def equations(jaxpr):
+    """The equations of a jaxpr, and of the jaxprs in its calls."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for value in jax.tree.leaves(eqn.params, is_leaf=lambda x: hasattr(x, "eqns")):
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns"):
+                yield from equations(inner)

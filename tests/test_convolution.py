@@ -206,7 +206,22 @@ POOLS = {
         window_dilation=(1, 1, 2, 3),
     ),
     "over batches too": pool(0.0, lax.add, (2, 1, 2, 2), (1, 1, 2, 2), "VALID"),
+    "own function": pool(1.0, lambda a, b: a * b, (1, 1, 2, 3), (1, 1, 1, 2), "SAME"),
+    "where the largest are": lambda x: greatest_of_windows(x)[1].astype("f4"),
+    "tangent of max": lambda x: jax.jvp(POOLS["max overlapping"], (x,), (jnp.cos(x),))[1],
 }
+
+
+def greatest_of_windows(x):
+    places = jnp.arange(x.size, dtype=jnp.int32).reshape(x.shape)
+    return lax.reduce_window(
+        *((x, places), (-np.inf, np.int32(-1)), greater, (1, 1, 3, 3), (1, 1, 2, 2), "VALID")
+    )
+
+
+def greater(a, b):
+    first = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
+    return tuple(jnp.where(first, x, y) for x, y in zip(a, b, strict=True))
 
 
 @pytest.mark.parametrize("name", POOLS)
@@ -214,7 +229,8 @@ def test_pooling_and_its_gradient(name):
     fn, shape = POOLS[name], (3, 2, 11, 13)
     x = example(shape)
     loss = lambda x: jnp.sum(jnp.sin(fn(x)))  # noqa: E731
-    gradient = None if name == "min" else jax.grad(loss)(jnp.asarray(x))
+    flat = name in ("min", "own function", "where the largest are")  # as JAX has it
+    gradient = None if flat else jax.grad(loss)(jnp.asarray(x))
     for k, layout in enumerate(every(shape)):
         laid = poisoned(x, gl.GridLayout(shape, **layout), DEVICE)
         on_grid = gl.on_grid(fn)

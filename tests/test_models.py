@@ -210,3 +210,28 @@ def test_training_is_jaxs(model):
     # first step: from then on one program runs them all.
     assert jax.tree.structure(on_grid) == before
     assert len(traced) <= 2
+
+
+def test_an_nnx_step_with_its_own_optimizer_is_jaxs():
+    x, labels = example(5, 6, 13, 3), np.arange(5, dtype="i4")
+    model = Cnn(nnx.Rngs(0))
+    graph, state = nnx.split((model, nnx.Optimizer(model, optax.adam(1e-2), wrt=nnx.Param)))
+
+    def loss(model, x, labels):
+        return optax.softmax_cross_entropy_with_integer_labels(model(x), labels).mean()
+
+    def step(state, x, labels):
+        model, optimizer = nnx.merge(graph, state)
+        value, grads = nnx.value_and_grad(loss)(model, x, labels)
+        optimizer.update(model, grads)
+        return nnx.state((model, optimizer)), value
+
+    case = cnn()
+    on_grid = jax.tree.map(lambda a: case.laid(a) if a.ndim else a, state)
+    wanted = jax.jit(step)(state, x, labels)
+    assert_same(quick(step)(on_grid, case.laid(x), case.laid(labels)), wanted, rtol=1e-3, atol=1e-4)
+
+    # Flax refuses a module of an outer trace, under jit too.
+    for lifted in (jax.jit, lambda fn: gl.on_grid(fn, device=DEVICE)):
+        with pytest.raises(ValueError, match="different trace level"):
+            lifted(lambda x: nnx.value_and_grad(loss)(model, x, labels)[0])(x)

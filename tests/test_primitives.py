@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from laid_out import QUICK_TO_COMPILE, assert_same, layouts, poisoned
+from laid_out import QUICK_TO_COMPILE, assert_same, equations, layouts, poisoned
 
 import gridlayout as gl
 from gridlayout.ops.interpret import _CALLS, _REBUILT
@@ -210,6 +210,18 @@ REDUCE["integers"] = [
     for fn, shift in ((lax.reduce_sum, 0), (lax.reduce_max, -70), (lax.reduce_min, 70))
     for kind in ("int8", "int32")
 ]
+# With the reduced dims whole on each core.
+REDUCE["bits and own functions"] = [
+    lambda t, m: lax.reduce(t, 10.0, lambda a, b: a + b, (1,)),
+    lambda t, m: lax.reduce_xor((t * 20).astype("i4"), (1,)),
+    lambda t, m: lax.reduce_and((t * 20).astype("i4"), (2,)),
+    lambda t, m: lax.reduce(t, -np.inf, jnp.logaddexp, (0, 2)),
+    lambda t, m: lax.reduce((t, m), (0.0, True), lambda a, b: (a[0] + b[0], a[1] ^ b[1]), (2,)),
+    lambda t, m: lax.reduce_or((t * 20).astype("i4"), (0, 1)),
+    lambda t, m: jax.grad(lambda t: lax.reduce(t, 1.0, lambda a, b: a * b, (2,)).sum())(t),
+    lambda t, m: lax.reduce_or((t * 20).astype("i4"), (0, 1, 2)),
+    lambda t, m: lax.reduce(t * 9, 1.0, lambda a, b: a * b, (0, 1, 2)),
+]
 
 ALONG = {
     name: [
@@ -341,6 +353,38 @@ INDEXED = {
     ],
 }
 
+LINALG = {
+    "decompositions": [
+        lambda s, x, b, v: jnp.linalg.cholesky(s),
+        lambda s, x, b, v: jnp.linalg.eigh(s),
+        lambda s, x, b, v: lax.linalg.lu(x),
+        lambda s, x, b, v: jnp.linalg.qr(x),
+        lambda s, x, b, v: jnp.linalg.svd(x, full_matrices=False),
+        lambda s, x, b, v: jnp.linalg.eigvals(s @ s),
+        lambda s, x, b, v: lax.linalg.schur(s),
+        lambda s, x, b, v: lax.linalg.hessenberg(s),
+        lambda s, x, b, v: lax.linalg.tridiagonal(s),
+        lambda s, x, b, v: jnp.linalg.qr(x, "raw"),
+        lambda s, x, b, v: jnp.linalg.svd(x, compute_uv=False),
+    ],
+    "of several, and solutions": [
+        lambda s, x, b, v: lax.linalg.triangular_solve(s, b, left_side=True, lower=True),
+        lambda s, x, b, v: lax.linalg.triangular_solve(s, x, transpose_a=True),
+        lambda s, x, b, v: lax.linalg.householder_product(x, v),
+        lambda s, x, b, v: lax.linalg.ormqr(s, v, b),
+        lambda s, x, b, v: lax.linalg.tridiagonal_solve(v, v + 9, v, b),
+        lambda s, x, b, v: lax.linalg.symmetric_product(x, x @ x.mT, beta=1.0),
+        lambda s, x, b, v: jax.scipy.linalg.qr_multiply(s, x, pivoting=True),
+        lambda s, x, b, v: lax.linalg.lu_pivots_to_permutation(v.astype("i4") & 3, 4),
+        lambda s, x, b, v: jnp.linalg.solve(s, b),
+        lambda s, x, b, v: jax.vmap(jnp.linalg.solve)(s, v),
+        lambda s, x, b, v: jnp.linalg.inv(s),
+        lambda s, x, b, v: jnp.linalg.slogdet(s),
+        lambda s, x, b, v: jnp.linalg.pinv(x),
+        lambda s, x, b, v: jax.vmap(jnp.linalg.solve, (None, 0))(np.eye(4, dtype="f4") + 1, b),
+    ],
+}
+
 # What is made of a key is mixed with what is on the grid.
 DRAWS = [
     lambda key, x: jax.random.bits(key, x.shape) ^ lax.bitcast_convert_type(x, jnp.uint32),
@@ -372,6 +416,9 @@ RANDOM = {
     ]
 }
 
+ROOTS = example((3, 4, 4))
+POSITIVE = ROOTS @ ROOTS.transpose(0, 2, 1) + 4 * np.eye(4, dtype="f4")
+
 TABLE = {
     "real": ([example(A), example(A, "unit"), example(A, "positive")], REAL),
     "pair": ([example(A), example(A, seed=1), example(A, "positive")], PAIR),
@@ -383,6 +430,7 @@ TABLE = {
     "products": ([example(A), example(B), example(T), example(U)], PRODUCTS),
     "shapes": ([example(A), example(T)], SHAPES),
     "indexed": ([example(A), example(T), example((5, 3), "index")], INDEXED),
+    "linalg": ([POSITIVE, example((3, 5, 4)), example((3, 4, 2)), example((3, 4))], LINALG),
     "random": ([example(A), np.array([3, 5], "uint32")], RANDOM),
 }
 
@@ -476,39 +524,34 @@ def test_primitives_are_jaxs_on_every_layout(kind):
 
 # -- no primitive is forgotten ---------------------------------------------------------------------
 
-# Of those that `jax.lax` exports, the ones without a rule. Nothing of the grid reaches the first:
+# Of those that `jax.lax` and its `linalg` export, the ones without a rule. Nothing of the grid
+# reaches the first:
 # collectives need a named axis, the others take no array, or tokens.
 NOT_HERE = """
 after_all all_gather all_to_all axis_index create_token iota pmax pmin ppermute psum
 ragged_all_to_all rng_bit_generator rng_uniform
 """.split()  # noqa: SIM905
 FALL_BACK = """
-custom_linear_solve dce_sink reduce reduce_window reduce_xor select_and_gather_add
-select_and_scatter stage
+cholesky_update dce_sink select_and_scatter stage
 """.split()  # noqa: SIM905
 
 
 def test_every_primitive_of_lax_has_a_rule():
-    exported = {getattr(lax, name).name for name in dir(lax) if name.endswith("_p")}
+    exported = {
+        getattr(module, name).name
+        for module in (lax, lax.linalg)
+        for name in dir(module)
+        if name.endswith("_p")
+    }
     assert len(exported) > 150
     assert exported - {*RULES, *_CALLS, *_REBUILT} <= {*NOT_HERE, *FALL_BACK}
-
-
-def equations(jaxpr):
-    """The equations of a jaxpr, and of the jaxprs in its calls."""
-    for eqn in jaxpr.eqns:
-        yield eqn
-        for value in jax.tree.leaves(eqn.params, is_leaf=lambda x: hasattr(x, "eqns")):
-            inner = getattr(value, "jaxpr", value)
-            if hasattr(inner, "eqns"):
-                yield from equations(inner)
 
 
 # Made by JAX for arrays that are sharded over Explicit axes; one that has its own test below;
 # and those of test_convolution.py.
 ELSEWHERE = {"reshard", "sharding_constraint", "mesh_cast", "mulhi"}
-ELSEWHERE |= {"conv_general_dilated", "select_and_scatter_add"}
-ELSEWHERE |= {"reduce_window_sum", "reduce_window_max", "reduce_window_min"}
+ELSEWHERE |= {"conv_general_dilated", "select_and_scatter_add", "select_and_gather_add"}
+ELSEWHERE |= {"reduce_window", "reduce_window_sum", "reduce_window_max", "reduce_window_min"}
 
 
 def test_every_rule_has_a_case():

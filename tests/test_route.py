@@ -166,3 +166,12 @@ def test_joined_dims_that_are_padded_inside_are_no_digits_of_one_number():
     a = gl.GridLayout((5, 6), grid=(5,), linear="(d0, d1) -> (d0 * 8 + d1)")
     check(a, gl.GridLayout((5, 6), grid=(5, 2)))
     check(gl.GridLayout((5, 6), grid=(5, 2)), a)
+
+
+def test_dims_of_extent_one_do_not_stand_in_the_way():
+    # They are joined to the last dim in one layout, to the first in the other.
+    across = gl.GridLayout((11, 3, 1), grid=(1, 8), linear="(d0, d1, d2) -> (d1, d0)")
+    along = gl.GridLayout((11, 3, 1), grid=(8, 1), linear="(d0, d1, d2) -> (d0, d1)")
+    for a, b in [(across, along), (along, across)]:
+        assert find_route(a, b).steps == ()
+        assert exchange_bytes(a, b, gl.DeviceGrid((8,))) == 0
