@@ -6,8 +6,9 @@ the kernel, and its part of the result to the layout that is wanted: one program
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
@@ -47,6 +48,39 @@ def leaving(ctx: Context, layout: Layout, before: Placement, wanted: Layout) -> 
         return None
     after = ctx.device.placement(wanted.core_shape)
     return _port(ctx, layout, wanted, before, after, after.spec)
+
+
+def through(
+    ctx: Context,
+    kernel: Callable[..., jax.Array],
+    entered: Sequence[tuple[jax.Array, Port]],
+    layout: Layout | None,
+    wanted: Layout,
+) -> Any:
+    """What a kernel makes in a layout, in the layout that is wanted; or the number that it makes.
+
+    layout: None where it makes a number, the same on every device.
+    """
+    placed = ctx.device.placement(() if layout is None else layout.core_shape)
+    port = None if layout is None else leaving(ctx, layout, placed, wanted)
+
+    def whole(*parts: jax.Array) -> jax.Array:
+        pairs = zip(entered, parts, strict=True)
+        out = kernel(*(entry.step(part) for (_, entry), part in pairs))
+        return out if port is None else port.step(out)
+
+    storage = jax.shard_map(
+        whole,
+        mesh=ctx.device.fine,
+        in_specs=tuple(entry.spec for _, entry in entered),
+        out_specs=(port or placed).spec,
+        check_vma=False,
+    )(*(array for array, _ in entered))
+    if layout is None:
+        return storage
+    if port is None:
+        return ctx.relayout(GridArray(storage, layout, ctx.device), wanted)
+    return GridArray(storage, wanted.with_dtype(layout.dtype), ctx.device)
 
 
 def _port(

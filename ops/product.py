@@ -24,7 +24,7 @@ from gridlayout.layout import Layout
 from gridlayout.ops import packing
 from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
-from gridlayout.ops.ports import Port, entering, leaving
+from gridlayout.ops.ports import Port, entering, through
 from gridlayout.ops.seen import Seen
 from gridlayout.ops.values import Context
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
@@ -98,34 +98,17 @@ def multiplied(
     """The product in the layout that is wanted, or the scalar that it is."""
     entries, natural = _entries(ctx.device, product), product.natural
     entered = [_entered(ctx, *pair) for pair in zip((x, y), entries, strict=True)]
-    placed, out_port = ctx.device.placement(()), None
-    if natural is not None:
-        placed = ctx.device.placement(natural.grid)
-        out_port = leaving(ctx, natural, placed, wanted)
 
     def kernel(a: jax.Array, b: jax.Array) -> jax.Array:
-        a, b = (port.step(part) for (_, port), part in zip(entered, (a, b), strict=True))
         left, left_shape = _matrix(ctx, a, entries[0], product.contract[0])
         right, right_shape = _matrix(ctx, b, entries[1], product.contract[1])
         ctx.held += left.array.nbytes + right.array.nbytes
         out = _times(left, right, dict(params))
         if natural is None:
             return out.reshape(())
-        out = _in_tiles(out, left_shape, right_shape, product)
-        return out if out_port is None else out_port.step(out)
+        return _in_tiles(out, left_shape, right_shape, product)
 
-    storage = jax.shard_map(
-        kernel,
-        mesh=ctx.device.fine,
-        in_specs=tuple(port.spec for _, port in entered),
-        out_specs=(out_port or placed).spec,
-        check_vma=False,
-    )(*(array for array, _ in entered))
-    if natural is None:
-        return storage
-    if out_port is None:
-        return ctx.relayout(GridArray(storage, natural, ctx.device), wanted)
-    return GridArray(storage, wanted.with_dtype(natural.dtype), ctx.device)
+    return through(ctx, kernel, entered, natural, wanted)
 
 
 def gathered_bytes(device: DeviceGrid, product: Product, layouts: tuple[Layout, Layout]) -> int:

@@ -14,7 +14,7 @@ from jax import lax
 from gridlayout.layout import Layout
 from gridlayout.ops.algorithms import Axes, Plan, sum_dtype
 from gridlayout.ops.grid_array import GridArray
-from gridlayout.ops.ports import entering, leaving
+from gridlayout.ops.ports import entering, through
 from gridlayout.ops.product import Params
 from gridlayout.ops.values import Context
 from gridlayout.ops.wires import Wires, index_of
@@ -27,15 +27,14 @@ def multiplied(
     if plan.matrices.is_swapped:
         x, y = y, x
     (left, left_at), (right, right_at) = plan.left(), plan.right()
-    placed = ctx.device.placement(plan.result().grid) if plan.matrices.shape else plan.placed()
+    result = plan.result() if plan.matrices.shape else None
+    placed = plan.placed() if result is None else ctx.device.placement(result.grid)
     entered = [entering(ctx, x, left, left_at), entering(ctx, y, right, right_at)]
-    out_port = leaving(ctx, plan.result(), placed, wanted) if plan.matrices.shape else None
     wires = Wires(ctx)
     dtype = sum_dtype(plan.matrices.dtype)
     dot = partial(_dot, dtype=dtype, precision=dict(params)["precision"])
 
     def kernel(a: jax.Array, b: jax.Array) -> jax.Array:
-        a, b = (port.step(part) for (_, port), part in zip(entered, (a, b), strict=True))
         # An exchange adds idle slots only where it divides; scattering needs them all.
         idle = right_at.per_device[2] - b.shape[2]
         b = lax.pad(b, jnp.zeros((), b.dtype), [(0, idle if d == 2 else 0, 0) for d in range(6)])
@@ -53,24 +52,14 @@ def multiplied(
         elif plan.layers:
             out = wires.sum(out, plan.layers)
         out = out.astype(plan.matrices.dtype)
+        if result is None:
+            return out.reshape(())
         out = out.transpose(0, 2, 1) if plan.mirrored else out
         pairs = zip(placed.per_device, out.shape, strict=True)
         out = out.reshape([n for cores, size in pairs for n in (cores, size // cores)])
-        out = out.transpose(0, 2, 4, 1, 3, 5)
-        return out if out_port is None else out_port.step(out)
+        return out.transpose(0, 2, 4, 1, 3, 5)
 
-    storage = jax.shard_map(
-        kernel,
-        mesh=ctx.device.fine,
-        in_specs=tuple(port.spec for _, port in entered),
-        out_specs=(out_port or placed).spec,
-        check_vma=False,
-    )(*(array for array, _ in entered))
-    if not plan.matrices.shape:
-        return storage.reshape(())
-    if out_port is None:
-        return ctx.relayout(GridArray(storage, plan.result(), ctx.device), wanted)
-    return GridArray(storage, wanted.with_dtype(plan.matrices.dtype), ctx.device)
+    return through(ctx, kernel, entered, result, wanted)
 
 
 def _without_tail(ctx: Context, plan: Plan, a: jax.Array, axes: Axes, at: int) -> jax.Array:
