@@ -449,3 +449,29 @@ def test_the_table_has_every_kind():
         lambda layout: len(layout.grid) < layout.ndim,
     ):
         assert any(map(has, kinds))
+
+
+def operations(fn, x):
+    """What XLA makes of a function: its instructions, but for views."""
+    text = jax.jit(fn).lower(x).compile().as_text()
+    found = re.findall(r" = (\S+) ([\w-]+)\(", text)
+    return sorted(op for _, op in found if op != "bitcast")
+
+
+@pytest.mark.parametrize(
+    ("shape", "grid", "whole", "split"),
+    [((256, 256), (2, 2), (256, 256), (2, 4, 32)), ((229, 251), (1, 1), (256, 256), (1, 8, 32))],
+)
+def test_packing_compiles_to_the_program_written_by_hand(shape, grid, whole, split):
+    """So it is as fast, even or not: one loop that pads and transposes."""
+
+    def by_hand(x):
+        x = jnp.pad(x, [(0, w - n) for w, n in zip(whole, shape, strict=True)])
+        return x.reshape(*split, *split).transpose(0, 3, 1, 4, 2, 5)
+
+    layout = gl.GridLayout(shape, "float32", grid=grid, tile=(32, 32))
+    x = jnp.arange(np.prod(shape), dtype=jnp.float32).reshape(shape)
+    found = operations(lambda x: gl.pack(x, layout), x)
+    assert found.count("fusion") == 1
+    assert found == operations(by_hand, x)
+    assert (gl.pack(x, layout) == by_hand(x)).all()
