@@ -87,6 +87,13 @@ REAL |= {
     "add_any": lambda x, u, p: jax.grad(lambda x: (x * x * jnp.sin(x)).sum())(x),
     "stop_gradient": lambda x, u, p: jax.grad(lambda x: (x * lax.stop_gradient(x)).sum())(x),
 }
+# Of later JAX.
+LATER = {
+    "log2": lambda x, u, p: lax.log2(p),
+    "one_minus_square": lambda x, u, p: lax.one_minus_square(u),
+    "polynomial": lambda x, u, p: lax.polynomial(x, [1.0, 2.0, 3.0]),
+}
+REAL |= {name: fn for name, fn in LATER.items() if hasattr(lax, name)}
 
 PAIR = {
     name: functools.partial(lambda fn, x, y, p: fn(x, y), getattr(lax, name))
@@ -561,7 +568,7 @@ def test_every_rule_has_a_case():
             for fn in [ways] if callable(ways) else ways:
                 made = jax.make_jaxpr(fn)(*arrays)
                 used |= {eqn.primitive.name for eqn in equations(made.jaxpr)}
-    assert set(RULES) - used == ELSEWHERE
+    assert set(RULES) - used - {name for name in LATER if not hasattr(lax, name)} == ELSEWHERE
 
 
 @pytest.mark.parametrize("kind", TABLE)
