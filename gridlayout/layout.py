@@ -149,7 +149,8 @@ class Layout:
 
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
         """The same layout of another element type; nothing is known of its padding but `oob`."""
-        new, oob = dtypes.as_dtype(dtype), dtypes.oob_value(oob, dtypes.as_dtype(dtype))
+        new = dtypes.as_dtype(dtype)
+        oob = dtypes.oob_value(oob, new)
         if new == self.dtype and oob is self.oob and self.tile_format is None:
             return self
         return self._changed(dtype=new, oob=oob, tile_format=None)

@@ -32,7 +32,7 @@ def transposed(ctx: Context, value: Any, order: tuple[int, ...]) -> tuple[str, A
     shape = tuple(value.shape[d] for d in order)
     old = AffineMap(len(order), tuple(dim(order.index(d)) for d in range(len(order))))
     if isinstance(value, Spread):
-        if (same := v.seen(ctx, value, shape, old)) is not None:
+        if (same := v.relabel_whole(ctx, value, shape, old)) is not None:
             return VIEW, same
         dims = tuple(order.index(d) for d in value.dims)
         return VIEW, Spread(value.source, dims, shape, value.home)
@@ -55,7 +55,7 @@ def reshape(ctx: Context, eqn: Any, value: Any) -> tuple[str, Any]:
     if (order := eqn.params["dimensions"]) is not None:
         value = transposed(ctx, value, tuple(order))[1]
     old = _reshape_map(shape, tuple(value.shape))
-    if isinstance(value, Spread) and (same := v.seen(ctx, value, shape, old)) is not None:
+    if isinstance(value, Spread) and (same := v.relabel_whole(ctx, value, shape, old)) is not None:
         return VIEW, same
     x = v.on_cores(ctx, value)
     if old is not None and v.relabelled(x.layout, shape, old) is None:

@@ -177,7 +177,9 @@ def operand(ctx: Context, value: Any, layout: Layout) -> tuple[Any, Scalar | Non
     return there.storage, there.layout.oob
 
 
-def seen(ctx: Context, value: Spread, shape: Shape, old: AffineMap | None) -> Spread | None:
+def relabel_whole(
+    ctx: Context, value: Spread, shape: Shape, old: AffineMap | None
+) -> Spread | None:
     """A value with a home under another logical shape, if both its layouts can be said of it.
 
     old: new logical index -> old logical index.
@@ -199,7 +201,9 @@ def squeezed(ctx: Context, value: Any, keep: Sequence[int]) -> Any:
     if isinstance(value, GridArray):
         return relabel(ctx, value, shape, embedding(value.ndim, keep))
     if isinstance(value, Spread):
-        if (same := seen(ctx, value, shape, embedding(len(value.shape), keep))) is not None:
+        if (
+            same := relabel_whole(ctx, value, shape, embedding(len(value.shape), keep))
+        ) is not None:
             return same
         at = {d: k for k, d in enumerate(keep)}
         inner = [i for i, d in enumerate(value.dims) if d in at]
@@ -218,7 +222,7 @@ def broadcast(ctx: Context, value: Any, shape: Shape, dims: Sequence[int]) -> An
     is_view = all(shape[d] == 1 for d in range(len(shape)) if d not in dims)
     old = AffineMap(len(shape), tuple(dim(d) for d in dims))
     if isinstance(value, Spread):
-        if is_view and (same := seen(ctx, value, shape, old)) is not None:
+        if is_view and (same := relabel_whole(ctx, value, shape, old)) is not None:
             return same
         return Spread(value.source, tuple(dims[d] for d in value.dims), shape, value.home)
     if isinstance(value, GridArray) and is_view:
