@@ -60,7 +60,7 @@ def dot_general(
     layouts = (x.layout, y.layout)
     matrices = _matrices(product, layouts, batch, tuple(order), shape, aval.dtype)
     wanted = ctx.choose(shape, aval.dtype, left.layout)
-    if product.natural is not None and isinstance(wanted, GridLayout):
+    if product.natural is not None and isinstance(wanted, GridLayout) and wanted.face is None:
         have, want = _blocks(product.natural), _blocks(wanted)
         # Batch, rows and columns stay apart; which of the grid's dims each takes is left open.
         if have == want or (batch[0] and sorted(have) == sorted(want)):
@@ -71,11 +71,9 @@ def dot_general(
     params = tuple((name, eqn.params[name]) for name in ("precision", "preferred_element_type"))
     run, done = _program(ctx.device, plan or product, layouts, wanted, params)
     storage = run(x.storage, y.storage)
-    ctx.moved, ctx.masks, ctx.held = (
-        ctx.moved + done.moved,
-        ctx.masks + done.masks,
-        ctx.held + done.held,
-    )
+    ctx.moved += done.moved
+    ctx.masks += done.masks
+    ctx.held += done.held
     if not shape:
         return RULE, storage
     return RULE, GridArray(storage, wanted.with_dtype(aval.dtype), ctx.device)
