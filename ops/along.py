@@ -30,6 +30,7 @@ from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.ports import Port, entering, leaving
 from gridlayout.ops.report import RULE, VIEW
+from gridlayout.ops.seen import Seen
 from gridlayout.ops.values import Context
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -144,9 +145,11 @@ def run(
     fn: Callable[..., Any],
     *others: Any,
     out_axes: Sequence[Shape] | None = None,
+    native: bool = False,
 ) -> Any:
     """`fn` of the operands' dims that lie whole, and of other values that every device has.
 
+    native: `fn` itself takes one more dim, the last one, for the rest; else it is mapped over it.
     operands: each with its dims that lie whole; in the rest they are alike. out_axes: the dims of
     each result that `fn` makes, by default those of the first operand. Results lie as the first
     operand, or where the policy puts their shape. None without a rest.
@@ -163,22 +166,26 @@ def run(
         _left(ctx, var.aval, own, rest, first, axes)
         for var, own in zip(eqn.outvars, made, strict=True)
     ]
-    for _ in rest.physical_shape:
+    if not native:
         fn = jax.vmap(fn, in_axes=(-1,) * len(entered) + (None,) * len(others), out_axes=-1)
     cores = len(rest.grid)
 
     def kernel(*parts: jax.Array) -> list[jax.Array]:
-        arrays = []
+        # Parts come as a 1 for each whole dim, the rest's cores, the whole dims, the rest's shard.
+        arrays: list[jax.Array] = []
+        around: Shape = ()
+        inner: Shape = ()
         for (_, port), part, (_, own) in zip(entered, parts, operands, strict=False):
-            lead = range(len(own))
-            inner = port.step(part)[(0,) * len(own)]
-            arrays.append(jnp.moveaxis(inner, [cores + d for d in lead], lead))
-        found = []
-        outs = fn(*arrays, *parts[len(entered) :])
+            count, seen = len(own), port.step(Seen.of(part))
+            whole, around = seen.shape[count + cores :][:count], seen.shape[count:][:cores]
+            inner = seen.shape[2 * count + cores :]
+            seen = seen.reshape(*around, *whole, -1).transpose(_exchanged(cores, count))
+            arrays.append(seen.reshape(*whole, -1).now())
+        outs, found = fn(*arrays, *parts[len(entered) :]), []
         for (_, _, port), own, out in zip(left, made, outs, strict=True):
-            lead = range(len(own))
-            inner = jnp.moveaxis(out, lead, [cores + d for d in lead])
-            found.append(port.step(inner[(None,) * len(own)]))
+            count, whole = len(own), out.shape[:-1]
+            seen = Seen.of(out).reshape(*whole, *around, -1).transpose(_exchanged(count, cores))
+            found.append(port.step(seen.reshape(*(1 for _ in own), *around, *whole, *inner)).now())
         return found
 
     outs = jax.shard_map(
@@ -193,6 +200,12 @@ def run(
         for out, (at, home, _) in zip(outs, left, strict=True)
     ]
     return RULE, found if eqn.primitive.multiple_results else found[0]
+
+
+def _exchanged(first: int, second: int) -> list[int]:
+    """The order of dims in which the second few come before the first few; one more stays last."""
+    both = first + second
+    return [*range(first, both), *range(first), both]
 
 
 def _entered(ctx: Context, value: Any, axes: Shape, rest: GridLayout) -> tuple[jax.Array, Port]:
@@ -251,7 +264,7 @@ def _one_dim(name: str) -> Callable[..., Any]:
 
     def rule(ctx: Context, eqn: Any, *values: Any) -> Any:
         axis = eqn.params[name] % values[0].ndim
-        return run(ctx, eqn, [(x, (axis,)) for x in values], bound(eqn, **{name: 0}))
+        return run(ctx, eqn, [(x, (axis,)) for x in values], bound(eqn, **{name: 0}), native=True)
 
     return rule
 

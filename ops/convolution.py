@@ -21,6 +21,7 @@ from gridlayout.ops.algorithms import sum_dtype
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.ports import entering
 from gridlayout.ops.report import RULE
+from gridlayout.ops.seen import Seen
 from gridlayout.ops.values import Context
 from gridlayout.ops.windows import (
     Window,
@@ -105,7 +106,7 @@ def _run(ctx: Context, eqn: Any, x: GridArray, y: GridArray, dims: list[_Dim]) -
     stays = (own.axes, own.slots) == (axes, slots)
 
     def convolve(a: jax.Array, b: jax.Array) -> jax.Array:
-        a, b = local_blocks(a), local_blocks(port.step(b))
+        a, b = local_blocks(a), local_blocks(port.step(Seen.of(b)).now())
         for dim, k in along.items():
             if grid[k] > 1:
                 b = without_tail(b, dim, placed.axes[k], y.shape[dim], 0)

@@ -27,6 +27,7 @@ from jax import lax
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
 from gridlayout.ops import packing
+from gridlayout.ops.seen import Seen
 from gridlayout.program import host_fill, pack_host, unpack_host
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -321,17 +322,13 @@ def _without_idle(storage: jax.Array, shape: tuple[int, ...], device: DeviceGrid
 
 @partial(jax.jit, static_argnums=(1, 2))
 def _to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
-    batch = storage.ndim - len(layout.physical_shape)
-
     def moved(storage: jax.Array, fill: jax.Array) -> jax.Array:
         # Gathered first: XLA would split the unpacking of shards into masked sums, and -0.0 + 0.0
         # is 0.0.
         storage = lax.with_sharding_constraint(storage, device.replicated)
         physical = storage[(..., *(slice(n) for n in layout.physical_shape))]
-        unpack = partial(packing.moved_back, fill=fill, layout=layout, path="program")
-        for _ in range(batch):
-            unpack = jax.vmap(unpack)
-        return lax.with_sharding_constraint(unpack(physical), device.replicated)
+        logical = packing.moved_back(Seen.of(physical), fill, layout).now()
+        return lax.with_sharding_constraint(logical, device.replicated)
 
     return packing.bitwise(moved, storage, jnp.zeros((), layout.dtype))
 

@@ -22,6 +22,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from gridlayout.affine import AffineMap
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
+from gridlayout.ops.seen import Seen
 from gridlayout.program import (
     Move,
     PadMove,
@@ -132,7 +133,7 @@ def fill_value(layout: Layout) -> jax.Array:
 
 
 # XLA may compute with these in a wider type, which changes NaN payloads: move their bits instead.
-_AS_BITS = {"bfloat16": jnp.uint16, "float8_e4m3fn": jnp.uint8, "float8_e5m2": jnp.uint8}
+AS_BITS = {"bfloat16": jnp.uint16, "float8_e4m3fn": jnp.uint8, "float8_e5m2": jnp.uint8}
 
 
 def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:
@@ -147,12 +148,12 @@ def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
 
 def bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: Any) -> jax.Array:
     """`moved(x, fill)`, which only moves data, bit by bit; its derivative moves numbers."""
-    return _bitwise(moved, x, fill) if x.dtype.name in _AS_BITS else moved(x, fill)
+    return _bitwise(moved, x, fill) if x.dtype.name in AS_BITS else moved(x, fill)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: Any) -> jax.Array:
-    kind = _AS_BITS[x.dtype.name]
+    kind = AS_BITS[x.dtype.name]
     bits = [lax.bitcast_convert_type(array, kind) for array in (x, fill)]
     # The barriers, and a jit of its own around `moved`, keep XLA from casting back first.
     out = lax.optimization_barrier(moved(*lax.optimization_barrier(bits)))
@@ -174,46 +175,58 @@ def _(moved: Callable[..., jax.Array], primals: Any, tangents: Any) -> Any:
 def _packed(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
     if path == "gather":
         return _scatter(x, layout.index_map, layout.physical_shape, fill)
-    return run_moves(x, moves(layout), fill)
+    return run_moves(Seen.of(x), moves(layout), fill).now()
 
 
-def run_moves(x: jax.Array, program: Sequence[Move], fill: jax.Array) -> jax.Array:
+def run_moves(x: Seen, program: Sequence[Move], fill: jax.Array) -> Seen:
     """The array that the moves make of `x`; `fill` goes where a move pads."""
     for move in program:
         match move:
             case PadMove(low, high):
-                x = lax.pad(x, fill, [(a, b, 0) for a, b in zip(low, high, strict=True)])
+                pads = [(a, b, 0) for a, b in zip(low, high, strict=True)]
+                x = Seen.of(lax.pad(x.now(), fill, pads))
             case ReshapeMove(_, after):
-                x = x.reshape(after)
+                x = x.reshape(*after)
             case TransposeMove(order):
                 x = x.transpose(order)
             case ReverseMove(dims):
-                x = lax.rev(x, dims)
+                x = Seen.of(lax.rev(x.now(), dims))
             case ScatterMove(map, _, after):
-                x = _scatter(x, map, after, fill)
+                x = Seen.of(_scatter(x.now(), map, after, fill))
     return x
 
 
-def moved_back(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
-    """A physical array's logical one, by moves alone; `fill` has its dtype and is never seen."""
-    if path == "gather":
-        return _gather(x, layout.index_map, layout.shape)
+def moved_back(x: Seen, fill: jax.Array, layout: Layout) -> Seen:
+    """A physical array's logical one, by moves alone; dims in front of the physical ones stay.
+
+    fill: of the dtype; never seen.
+    """
+    lead = x.shape[: len(x.shape) - len(layout.physical_shape)]
+    count = len(lead)
     for move in reversed(moves(layout)):
         match move:
             case PadMove(low, high):
-                x = lax.pad(x, fill, [(-a, -b, 0) for a, b in zip(low, high, strict=True)])
+                pads = [(0, 0, 0)] * count + [(-a, -b, 0) for a, b in zip(low, high, strict=True)]
+                x = Seen.of(lax.pad(x.now(), fill, pads))
             case ReshapeMove(before, _):
-                x = x.reshape(before)
+                x = x.reshape(*lead, *before)
             case TransposeMove():
-                x = x.transpose(move.inverse)
+                x = x.transpose((*range(count), *(count + k for k in move.inverse)))
             case ReverseMove(dims):
-                x = lax.rev(x, dims)
+                x = Seen.of(lax.rev(x.now(), [count + k for k in dims]))
             case ScatterMove(map, before, _):
-                x = _gather(x, map, before)
+                gather = partial(_gather, map=map, shape=before)
+                for _ in lead:
+                    gather = jax.vmap(gather)
+                x = Seen.of(gather(x.now()))
     return x
 
 
-_moved_back = partial(jax.jit, static_argnames=("layout", "path"))(moved_back)
+@partial(jax.jit, static_argnames=("layout", "path"))
+def _moved_back(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
+    if path == "gather":
+        return _gather(x, layout.index_map, layout.shape)
+    return moved_back(Seen.of(x), fill, layout).now()
 
 
 def _x64() -> bool:

@@ -19,6 +19,7 @@ from gridlayout.ops import packing
 from gridlayout.ops.exchange import exchange_bytes
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.relayout import exchanger, nothing_moves
+from gridlayout.ops.seen import Seen
 from gridlayout.ops.values import Context
 from gridlayout.route import find_route
 from gridlayout.sharding.device_grid import Placement
@@ -29,7 +30,7 @@ class Port:
     """The spec outside, and what each device does to its part inside: first, or last."""
 
     spec: PartitionSpec
-    step: Callable[[jax.Array], jax.Array]
+    step: Callable[[Seen], Seen]
 
 
 def entering(
@@ -52,7 +53,7 @@ def leaving(ctx: Context, layout: Layout, before: Placement, wanted: Layout) -> 
 
 def through(
     ctx: Context,
-    kernel: Callable[..., jax.Array],
+    kernel: Callable[..., Seen],
     entered: Sequence[tuple[jax.Array, Port]],
     layout: Layout | None,
     wanted: Layout,
@@ -66,8 +67,8 @@ def through(
 
     def whole(*parts: jax.Array) -> jax.Array:
         pairs = zip(entered, parts, strict=True)
-        out = kernel(*(entry.step(part) for (_, entry), part in pairs))
-        return out if port is None else port.step(out)
+        out = kernel(*(entry.step(Seen.of(part)) for (_, entry), part in pairs))
+        return (out if port is None else port.step(out)).now()
 
     storage = jax.shard_map(
         whole,
@@ -96,4 +97,11 @@ def _port(
     ctx.moved += exchange_bytes(old, new, ctx.device, after, before)
     moved = exchanger(old.with_oob(None), new.with_oob(None), ctx.device, before, after)
     zero = np.zeros((), old.dtype)
-    return Port(spec, lambda x: packing.bitwise(moved, x, zero))
+
+    def step(x: Seen) -> Seen:
+        if old.dtype.name not in packing.AS_BITS:
+            return moved(x, zero)
+        alone = packing.bitwise(lambda a, fill: moved(Seen.of(a), fill).now(), x.now(), zero)
+        return Seen.of(alone)
+
+    return Port(spec, step)

@@ -8,7 +8,7 @@ mask), multiplies, and keeps the result in tiles.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -99,13 +99,13 @@ def multiplied(
     entries, natural = _entries(ctx.device, product), product.natural
     entered = [_entered(ctx, *pair) for pair in zip((x, y), entries, strict=True)]
 
-    def kernel(a: jax.Array, b: jax.Array) -> jax.Array:
+    def kernel(a: Seen, b: Seen) -> Seen:
         left, left_shape = _matrix(ctx, a, entries[0], product.contract[0])
         right, right_shape = _matrix(ctx, b, entries[1], product.contract[1])
         ctx.held += left.array.nbytes + right.array.nbytes
         out = _times(left, right, dict(params))
         if natural is None:
-            return out.reshape(())
+            return Seen.of(out).reshape()
         return _in_tiles(out, left_shape, right_shape, product)
 
     return through(ctx, kernel, entered, natural, wanted)
@@ -187,9 +187,7 @@ class _Matrix:
     contract_first: bool
 
 
-def _matrix(
-    ctx: Context, a: jax.Array, entry: Entry, contract: Dims
-) -> tuple[_Matrix, dict[int, Dims]]:
+def _matrix(ctx: Context, a: Seen, entry: Entry, contract: Dims) -> tuple[_Matrix, dict[int, Dims]]:
     """One device's part of an operand as a matrix, its contracted dims gathered whole.
 
     Batch and free dims stay as they lie in cores and tiles. Contracted dims leave the padding of
@@ -207,8 +205,8 @@ def _matrix(
     order = [*empty, *dims[0], *(dims[1] + dims[2] if first else dims[2] + dims[1])]
     local = [n for k in side.contract for n in _local(a, layout, k)]
     for d in empty:  # one position, that of every device
-        a = lax.slice_in_dim(a, 0, 1, axis=d)
-    seen = Seen(a, a.shape).transpose(order)
+        a = a.first(1, d)
+    seen = a.transpose(order)
     seen = seen.reshape(*((batch, *local, free) if first else (batch, free, *local)))
     start = 1 if first else 2
     for i, k in enumerate(side.contract):
@@ -226,7 +224,7 @@ def _matrix(
     return _Matrix(seen.now(), first), shapes
 
 
-def _local(a: jax.Array, layout: GridLayout, k: int) -> tuple[int, int]:
+def _local(a: Seen, layout: GridLayout, k: int) -> tuple[int, int]:
     """Cores of a collapsed dim on this device, and positions in each core."""
     core, *inside = (a.shape[d] for d in layout.axis_dims(k))
     return core, prod(inside)
@@ -241,19 +239,19 @@ def _gathered(ctx: Context, seen: Seen, axes: tuple[str, ...], at: int) -> Seen:
     """
     n = prod(ctx.device.fine.shape[axis] for axis in axes)
     rows, here, inner = seen.shape[:at], seen.shape[at], seen.shape[at + 1 :]
-    a, size = seen.array, seen.array.nbytes
+    size = seen.array.nbytes
     received = (n - 1) * size
     if prod(rows) == 1:
-        blocks = lax.all_gather(a.reshape(here, *inner), axes, axis=0, tiled=True)
+        found = Seen.of(lax.all_gather(seen.reshape(here, *inner).now(), axes, tiled=True))
     elif ctx.device.mesh.devices.flat[0].platform == "cpu" and prod(rows) % n == 0:
         received += (n - 1) * size // n
-        blocks = a.reshape(n, -1, here, *inner)
-        blocks = jnp.moveaxis(lax.all_to_all(blocks, axes, 0, 0, tiled=True), 0, 1)
-        blocks = lax.all_gather(blocks, axes, axis=0, tiled=True)
+        part = seen.reshape(n, -1, here, *inner).now()
+        shares = Seen.of(lax.all_to_all(part, axes, 0, 0, tiled=True)).moved(0, 1)
+        found = Seen.of(lax.all_gather(shares.now(), axes, tiled=True))
     else:
-        blocks = jnp.moveaxis(lax.all_gather(seen.now(), axes, axis=0, tiled=False), 0, at)
+        found = Seen.of(lax.all_gather(seen.now(), axes)).moved(0, at)
     ctx.moved += received * ctx.device.fine.size
-    return Seen(blocks, (*rows, n * here, *inner))
+    return found.reshape(*rows, n * here, *inner)
 
 
 def _in_logical_order(seen: Seen, side: Side, contract: Dims, start: int) -> Seen:
@@ -262,18 +260,13 @@ def _in_logical_order(seen: Seen, side: Side, contract: Dims, start: int) -> See
     rows = tuple(layout.linear.results[k] for k in side.contract)
     if rows == tuple(dim(d) for d in contract) or not rows:
         return seen
-    a = seen.now()
     part, kept = _restricted(layout, side.contract)
-    order = tuple(kept.index(d) for d in contract)
-    axes = tuple(range(start, start + len(rows)))
-    lead = tuple(d for d in range(a.ndim) if d not in axes)
-    blocks = a.transpose(*lead, *axes)
-    blocks = blocks.reshape(-1, *part.physical_shape)
-    logical = jax.vmap(partial(packing.unpack, layout=part))(blocks)
-    logical = logical.transpose(0, *(d + 1 for d in order))
-    logical = logical.reshape(*(a.shape[d] for d in lead), -1)
-    logical = jnp.moveaxis(logical, -1, start)
-    return Seen(logical, logical.shape)
+    lead, inner = seen.shape[:start], seen.shape[start + len(rows) :]
+    seen = seen.reshape(prod(lead), *seen.shape[start : start + len(rows)], prod(inner))
+    seen = seen.moved(1 + len(rows), 1).reshape(prod(lead), prod(inner), *part.physical_shape)
+    seen = packing.moved_back(seen, jnp.zeros((), layout.dtype), part)
+    order = (0, *(2 + kept.index(d) for d in contract), 1)
+    return seen.transpose(order).reshape(*lead, -1, *inner)
 
 
 @lru_cache(maxsize=4096)
@@ -295,7 +288,7 @@ def _times(a: _Matrix, b: _Matrix, params: dict[str, Any]) -> jax.Array:
 
 def _in_tiles(
     out: jax.Array, left: dict[int, Dims], right: dict[int, Dims], product: Product
-) -> jax.Array:
+) -> Seen:
     """The product's rows and columns as cores and tiles, in the natural layout's order."""
     natural = product.natural
     assert natural is not None
@@ -305,11 +298,11 @@ def _in_tiles(
     # Every row has cores, tiles and, if the result is tiled, positions in the tile.
     depth = 3 if natural.tile else 2
     full = {key: (*shape, *(1,) * (depth - len(shape))) for key, shape in shapes.items()}
-    seen = Seen(out, tuple(n for key in keys for n in full[key]))
+    seen = Seen.of(out).reshape(*(n for key in keys for n in full[key]))
     start = {key: i * depth for i, key in enumerate(keys)}
     rows = [(row.is_right, row.k) for row in product.rows]
     seen = seen.transpose([start[key] + level for level in range(depth) for key in rows])
     shape = []
     for level in range(depth):
         shape += [1] * product.first + [full[key][level] for key in rows]
-    return seen.reshape(*shape).now()
+    return seen.reshape(*shape)

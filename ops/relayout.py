@@ -15,6 +15,7 @@ from gridlayout.layout import Layout
 from gridlayout.ops import packing
 from gridlayout.ops.exchange import Transfer, find_exchange
 from gridlayout.ops.grid_array import GridArray, place
+from gridlayout.ops.seen import Seen
 from gridlayout.route import find_route
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
@@ -110,8 +111,9 @@ def exchanged(
 ) -> jax.Array:
     """The storage of `new`, placed as `after` says, from that of `old`; they have a route."""
     before = device.placement(old.core_shape)
+    exchange = exchanger(old, new, device, before, after)
     moved = jax.shard_map(
-        exchanger(old, new, device, before, after),
+        lambda x, fill: exchange(Seen.of(x), fill).now(),
         mesh=device.fine,
         in_specs=(before.spec, PartitionSpec()),
         out_specs=after.spec,
@@ -122,7 +124,7 @@ def exchanged(
 
 def exchanger(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
-) -> Callable[[jax.Array, Any], jax.Array]:
+) -> Callable[[Seen, Any], Seen]:
     """What each device does to go from its part of `old` to that of `new`, inside `shard_map`.
 
     A function of the part and of what goes where the way pads. The layouts have a route.
@@ -130,18 +132,18 @@ def exchanger(
     exchange = find_exchange(old, new, device, after, before)
     assert exchange is not None
 
-    def kernel(x: jax.Array, fill: Any) -> jax.Array:
+    def kernel(x: Seen, fill: Any) -> Seen:
         for k in exchange.gathers:
-            x = lax.all_gather(x, before.axes[k], axis=k, tiled=True)
-            x = lax.slice_in_dim(x, 0, before.grid[k], axis=k)  # without the idle slots
+            part = lax.all_gather(x.now(), before.axes[k], axis=k, tiled=True)
+            x = Seen.of(part).first(before.grid[k], k)  # without the idle slots
         x = packing.run_moves(x, exchange.first, fill)
         for transfer in exchange.transfers:
-            x = _transferred(x, transfer)
+            x = Seen.of(_transferred(x.now(), transfer))
         x = packing.run_moves(x, exchange.last, fill)
         for k in exchange.slices:
-            x = _grown(x, k, after.slots[k], fill)
+            part = _grown(x.now(), k, after.slots[k], fill)
             start = lax.axis_index(after.axes[k]) * after.per_device[k]
-            x = lax.dynamic_slice_in_dim(x, start, after.per_device[k], axis=k)
+            x = Seen.of(lax.dynamic_slice_in_dim(part, start, after.per_device[k], axis=k))
         return x
 
     return kernel

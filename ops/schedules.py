@@ -16,6 +16,7 @@ from gridlayout.ops.algorithms import Axes, Plan, sum_dtype
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.ports import entering, through
 from gridlayout.ops.product import Params
+from gridlayout.ops.seen import Seen
 from gridlayout.ops.values import Context
 from gridlayout.ops.wires import Wires, index_of
 
@@ -34,14 +35,11 @@ def multiplied(
     dtype = sum_dtype(plan.matrices.dtype)
     dot = partial(_dot, dtype=dtype, precision=dict(params)["precision"])
 
-    def kernel(a: jax.Array, b: jax.Array) -> jax.Array:
+    def kernel(left: Seen, right: Seen) -> Seen:
+        a, b = _panelled(left, False), _panelled(right, True)
         # An exchange adds idle slots only where it divides; scattering needs them all.
-        idle = right_at.per_device[2] - b.shape[2]
-        b = lax.pad(b, jnp.zeros((), b.dtype), [(0, idle if d == 2 else 0, 0) for d in range(6)])
-        # (cores, shard) of each of three dims to (batch, rows, panels, K) and (.., panels, K, ..).
-        a, b = (t.transpose(0, 3, 1, 4, 2, 5) for t in (a, b))
-        a = a.reshape(a.shape[0] * a.shape[1], a.shape[2] * a.shape[3], *a.shape[4:])
-        b = b.reshape(b.shape[0] * b.shape[1], *b.shape[2:4], b.shape[4] * b.shape[5])
+        if idle := right_at.per_device[2] * right.shape[5] - b.shape[3]:
+            b = lax.pad(b, jnp.zeros((), b.dtype), [(0, 0, 0)] * 3 + [(0, idle, 0)])
         a = _without_tail(ctx, plan, a, plan.left_k, 2)
         b = _without_tail(ctx, plan, b, plan.right_k, 1)
         ctx.held += a.nbytes + b.nbytes
@@ -53,13 +51,26 @@ def multiplied(
             out = wires.sum(out, plan.layers)
         out = out.astype(plan.matrices.dtype)
         if result is None:
-            return out.reshape(())
-        out = out.transpose(0, 2, 1) if plan.mirrored else out
-        pairs = zip(placed.per_device, out.shape, strict=True)
-        out = out.reshape([n for cores, size in pairs for n in (cores, size // cores)])
-        return out.transpose(0, 2, 4, 1, 3, 5)
+            return Seen.of(out).reshape()
+        seen = Seen.of(out)
+        seen = seen.transpose((0, 2, 1)) if plan.mirrored else seen
+        pairs = zip(placed.per_device, seen.shape, strict=True)
+        seen = seen.reshape(*(n for cores, size in pairs for n in (cores, size // cores)))
+        return seen.transpose((0, 2, 4, 1, 3, 5))
 
     return through(ctx, kernel, entered, result, wanted)
+
+
+def _panelled(x: Seen, is_right: bool) -> jax.Array:
+    """A part as (batch, rows, panels, K in each), or as (batch, panels, K in each, columns).
+
+    It comes as the cores of each of three dims, then the shards of each.
+    """
+    x = x.transpose((0, 3, 1, 4, 2, 5))
+    batch, inner = x.shape[0] * x.shape[1], x.shape[2:]
+    if is_right:
+        return x.reshape(batch, *inner[:2], inner[2] * inner[3]).now()
+    return x.reshape(batch, inner[0] * inner[1], *inner[2:]).now()
 
 
 def _without_tail(ctx: Context, plan: Plan, a: jax.Array, axes: Axes, at: int) -> jax.Array:

@@ -18,6 +18,7 @@ from jax import lax
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops import values as v
+from gridlayout.ops.seen import Seen
 from gridlayout.ops.wires import Axes, Wires, index_of
 
 Shape = tuple[int, ...]
@@ -157,14 +158,15 @@ def _groups(layout: Layout | None) -> list[tuple[Sequence[int], int]]:
 def local_blocks(x: jax.Array) -> jax.Array:
     """One device's storage of such a layout, (cores ..., shard ...), as one block."""
     rank = x.ndim // 2
-    x = x.transpose([d + k * rank for d in range(rank) for k in range(2)])
-    return x.reshape([x.shape[2 * d] * x.shape[2 * d + 1] for d in range(rank)])
+    seen = Seen.of(x).transpose([d + k * rank for d in range(rank) for k in range(2)])
+    return seen.reshape(*(x.shape[d] * x.shape[d + rank] for d in range(rank))).now()
 
 
 def as_storage(x: jax.Array, cores: Shape) -> jax.Array:
     """The inverse: a block as (cores ..., shard ...)."""
-    x = x.reshape([n for c, size in zip(cores, x.shape, strict=True) for n in (c, size // c)])
-    return x.transpose([*range(0, x.ndim, 2), *range(1, x.ndim, 2)])
+    pairs = zip(cores, x.shape, strict=True)
+    seen = Seen.of(x).reshape(*(n for c, size in pairs for n in (c, size // c)))
+    return seen.transpose([*range(0, 2 * x.ndim, 2), *range(1, 2 * x.ndim, 2)]).now()
 
 
 def in_blocks(ctx: v.Context, value: Any, layout: GridLayout) -> Any:
