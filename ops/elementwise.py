@@ -9,11 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from gridlayout import dtypes
 from gridlayout.ops import values as v
 from gridlayout.ops.grid_array import GridArray
+from gridlayout.ops.masking import has_padding
 from gridlayout.ops.report import RULE, VIEW
 from gridlayout.ops.values import Context, Spread
 
@@ -44,9 +44,11 @@ def elementwise(ctx: Context, eqn: Any, *values: Any) -> tuple[str, Any]:
         layout = ctx.choose(aval.shape, aval.dtype, like)
     operands = [v.operand(ctx, value, layout) for value in values]
     shape = ctx.device.storage_shape(layout)
-    arrays = [_full(a, shape, eqn) for a, _ in operands]
+    avals = [atom.aval for atom in eqn.invars]
+    arrays = [_full(a, shape, aval) for (a, _), aval in zip(operands, avals, strict=True)]
     out = _bind(eqn, arrays)
-    oob = known(eqn, [f for _, f in operands], [a.dtype for a in arrays])
+    padded = has_padding(layout, ctx.device)
+    oob = known(eqn, [f for _, f in operands], [a.dtype for a in arrays], padded)
     return RULE, GridArray(out, layout.with_dtype(aval.dtype, oob), ctx.device)
 
 
@@ -76,12 +78,11 @@ def _grown(ctx: Context, value: Any, shape: tuple[int, ...]) -> Any:
     return v.broadcast(ctx, value, tuple(shape), range(len(shape)))
 
 
-def _full(array: Any, shape: tuple[int, ...], eqn: Any) -> Any:
-    """Scalars stay scalars only where the primitive takes them beside arrays."""
-    array = jnp.asarray(array) if not hasattr(array, "shape") else array
-    if array.shape == shape or (not array.shape and eqn.primitive.name in ("select_n", "clamp")):
-        return array
-    return lax.broadcast(array, shape) if not array.shape else jnp.broadcast_to(array, shape)
+def _full(array: Any, shape: tuple[int, ...], aval: Any) -> Any:
+    """The array in the shape; a number stays one where the primitive takes it beside arrays."""
+    if aval.ndim == 0:
+        return array if isinstance(array, jax.Array) else np.asarray(array, aval.dtype)
+    return array if array.shape == shape else jnp.broadcast_to(array, shape)
 
 
 def _over_sources(ctx: Context, eqn: Any, values: Sequence[Any]) -> Any:
@@ -117,7 +118,7 @@ class _Small:
     def __init__(self, eqn: Any, shape: tuple[int, ...]) -> None:
         self.primitive, self.params, self.shape = eqn.primitive, eqn.params, shape
         aval = jax.ShapeDtypeStruct(shape, eqn.outvars[0].aval.dtype)
-        self.outvars = [_Var(aval)]
+        self.invars, self.outvars = eqn.invars, [_Var(aval)]
 
 
 class _Var:
@@ -125,33 +126,42 @@ class _Var:
         self.aval = aval
 
 
-def known(eqn: Any, facts: Sequence[Any], kinds: Sequence[Any]) -> dtypes.Scalar | None:
-    """The primitive of what is known of its operands' padding; None if it needs more."""
+def known(
+    eqn: Any, facts: Sequence[Any], kinds: Sequence[Any], padded: bool
+) -> dtypes.Scalar | None:
+    """The primitive of what is known of its operands' padding; None if it needs more.
+
+    Where nothing is padded, no program is compiled to know more than the host does.
+    """
     name = eqn.primitive.name
-    if name == "select_n" and facts[0] is not None:
-        facts = [facts[0], *(facts[1 + int(facts[0])],) * (len(facts) - 1)]
+    if name == "select_n" and facts[0] is not None and int(facts[0]) in range(len(facts) - 1):
+        return facts[1 + int(facts[0])]
     if any(f is None for f in facts):
         return None
     params = tuple(sorted(eqn.params.items()))
     key = (eqn.primitive, params, tuple(map(repr, facts)), tuple(map(str, kinds)))
     try:
-        return _known(key, tuple(facts))
+        return _known(key, tuple(facts), padded)
     except TypeError:  # a parameter that can't be hashed
         return None
 
 
 @lru_cache(maxsize=4096)
-def _known(key: Any, facts: Any) -> dtypes.Scalar | None:
+def _known(key: Any, facts: Any, padded: bool) -> dtypes.Scalar | None:
     # The key spells facts out: 1, 1.0 and True are equal, and so are 0.0 and -0.0.
     primitive, params, _, kinds = key
     args = [np.asarray(f).astype(jnp.dtype(kind)) for f, kind in zip(facts, kinds, strict=True)]
     if (host := _ON_HOST.get(primitive.name)) is not None:
         with np.errstate(all="ignore"):
             out = host(*args)
-    else:
+    elif (point := EXACT.get((primitive.name, *map(str, facts)))) is not None:
+        return dtypes.oob_value(point, args[0].dtype)
+    elif padded:
         with jax.ensure_compile_time_eval():
             out = primitive.bind(*map(jnp.asarray, args), **dict(params))
             out = out[0] if primitive.multiple_results else out
+    else:
+        return None
     value = np.asarray(out).item()
     return dtypes.NAN if value != value else value
 
@@ -162,4 +172,18 @@ _ON_HOST: dict[str, Callable[..., Any]] = {
     **{"neg": np.negative, "max": np.maximum, "min": np.minimum, "copy": np.positive},
     **{"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal},
     **{"gt": np.greater, "ge": np.greater_equal, "stop_gradient": np.positive},
+    **{"not": np.invert, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor},
+}
+# Points where functions of real numbers are exact on every backend: by name and argument.
+EXACT: dict[tuple[str, ...], float] = {
+    **{
+        (name, "0.0"): 0.0
+        for name in (
+            *("sin", "tan", "asin", "atan", "sinh", "asinh", "tanh", "atanh", "erf"),
+            *("expm1", "log1p", "sqrt", "cbrt", "square", "abs", "floor", "ceil", "sign"),
+        )
+    },
+    **dict.fromkeys(((name, "0.0") for name in ("exp", "exp2", "cos", "cosh")), 1.0),
+    **dict.fromkeys(((name, "1.0") for name in ("sqrt", "rsqrt", "square", "abs", "sign")), 1.0),
+    **{("log", "1.0"): 0.0, ("logistic", "0.0"): 0.5, ("exp", "-inf"): 0.0},
 }

@@ -173,6 +173,8 @@ def operand(ctx: Context, value: Any, layout: Layout) -> tuple[Any, Scalar | Non
     if isinstance(value, Spread) and value.source.ndim == 0:
         shape = ctx.device.storage_shape(layout)
         return jnp.broadcast_to(value.source, shape), fact(value.source)
+    if isinstance(value, GridArray) and value.layout.same_physical(layout):
+        return value.storage, value.layout.oob
     there = on_cores(ctx, value, layout)
     return there.storage, there.layout.oob
 

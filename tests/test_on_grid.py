@@ -30,6 +30,7 @@ from laid_out import (
 )
 
 import gridlayout as gl
+from gridlayout.ops.elementwise import EXACT
 from gridlayout.ops.policy import same_grid_and_tile
 
 DEVICE = gl.DeviceGrid((2, 4))
@@ -618,6 +619,25 @@ def test_facts_follow_from_the_operations():
         assert found.layout.oob == oob
         assert_claim_holds(found)
     assert np.isnan(gl.on_grid(lambda x: x / x)(x).layout.oob)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_facts_that_no_device_is_asked_for_are_what_it_computes(dtype):
+    for (name, *points), value in EXACT.items():
+        fn = jax.jit(getattr(jax.lax, name))
+        found = np.asarray(fn(*(jnp.asarray(float(point), dtype) for point in points)))
+        assert found.dtype == dtype
+        assert repr(float(found)) == repr(float(value)), (name, points)
+
+
+def test_where_nothing_is_padded_no_program_is_compiled_for_a_fact():
+    x = gl.put(example((4, 8)), gl.GridLayout((4, 8), "float32", (2, 4), oob=0.3), DEVICE)
+    assert gl.on_grid(jnp.tanh)(x).layout.oob is None
+    assert gl.on_grid(lambda x: x + 1)(x).layout.oob == np.float32(1.3)
+    padded = gl.put(example((3, 8)), gl.GridLayout((3, 8), "float32", (2, 4), oob=0.3), DEVICE)
+    found = gl.on_grid(jnp.tanh)(padded)
+    assert found.layout.oob is not None
+    assert_claim_holds(found)
 
 
 # -- where results lie ------------------------------------------------------------------------
