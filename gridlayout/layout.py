@@ -13,7 +13,6 @@ the data and no part of what makes two layouts hold it alike: see `Layout.same_p
 
 from __future__ import annotations
 
-import copy
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -89,8 +88,6 @@ class Layout:
             raise LayoutError(f"core_rank {core_rank} must lie in [0, {len(self.order)}]")
         self.core_rank: int = core_rank
         _check_size(self.shape, self.physical_shape)
-        expr = walk.expr
-        self._exprs = tuple(expr[axis] for axis in self.order)
         self._hash = hash((type(self), self._key()))
 
     # A block format in which a core stores 32x32 tiles: it changes bytes only.
@@ -136,9 +133,8 @@ class Layout:
 
     def _changed(self, **fields: Any) -> Self:
         """A copy with other facts about the data; the steps and what follows from them stay."""
-        new = copy.copy(self)
-        computed = {k: self.__dict__[k] for k in self._cached if k in self.__dict__}
-        new.__dict__.update({**computed, **fields})
+        new = object.__new__(type(self))
+        new.__dict__.update({**self.__dict__, **fields})
         new.__dict__["_hash"] = hash((type(new), new._key()))
         return new
 
@@ -221,7 +217,8 @@ class Layout:
     @cached_property
     def index_map(self) -> AffineMap:
         """Logical index -> physical index."""
-        exact = AffineMap(self.ndim, self._exprs)
+        expr = Walk(self.shape).run(self.steps).expr
+        exact = AffineMap(self.ndim, tuple(expr[axis] for axis in self.order))
         return exact if 0 in self.shape else exact.simplify(self.shape)
 
     @cached_property
