@@ -7,6 +7,7 @@ in MLIR: `(d0, d1) -> (d0 * 32 + d1)`. A box is a shape: all indices `0 <= d_i <
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gridlayout.affine_expr import AffineExpr, as_expr, ceildiv, constant, dim, dims, int64, walk
@@ -132,7 +133,7 @@ class AffineMap:
         >>> AffineMap.parse("(d0, d1) -> (d0 + d1, 0)").used_dims()
         (frozenset({0, 1}), frozenset())
         """
-        return tuple(dims_of(result) for result in self.results)
+        return _used_dims(self)
 
     def is_linear(self) -> bool:
         """Whether no result divides or takes a remainder.
@@ -140,8 +141,7 @@ class AffineMap:
         >>> AffineMap.parse("(d0) -> (d0 * 3 + 1)").is_linear()
         True
         """
-        divisions = {"floordiv", "ceildiv", "mod"}
-        return not any(part.kind in divisions for part in walk(*self.results))
+        return _rows(self) is not None
 
     def coefficients(self) -> tuple[tuple[tuple[int, ...], int], ...]:
         """For each result of a linear map, its coefficient of every dim, and its constant.
@@ -151,21 +151,10 @@ class AffineMap:
         >>> AffineMap.parse("(d0, d1) -> (d1 * 3 + d0 - 7)").coefficients()
         (((1, 3), -7),)
         """
-        if not self.is_linear():
+        rows = _rows(self)
+        if rows is None:
             raise LayoutError(f"{self} divides; only a linear map has coefficients")
-        return tuple(self._row(result) for result in self.results)
-
-    def _row(self, result: AffineExpr) -> tuple[tuple[int, ...], int]:
-        row, offset, stack = [0] * self.num_dims, 0, [(result, 1)]
-        while stack:
-            expr, scale = stack.pop()
-            if expr.kind == "dim":
-                row[expr.value] += scale
-            elif expr.kind == "constant":
-                offset += scale * expr.value
-            factor = expr.value if expr.kind == "mul" else 1
-            stack += [(part, scale * factor) for part in (expr.lhs, expr.rhs) if part is not None]
-        return tuple(row), offset
+        return rows
 
     def range(self, shape: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """For each result, its least and its greatest value over the box, both attained.
@@ -257,6 +246,33 @@ def _composed(
     if part.kind == "mod":
         return lhs % value
     return lhs // value if part.kind == "floordiv" else ceildiv(lhs, value)
+
+
+@lru_cache(maxsize=4096)
+def _used_dims(map: AffineMap) -> tuple[frozenset[int], ...]:
+    return tuple(dims_of(result) for result in map.results)
+
+
+@lru_cache(maxsize=4096)
+def _rows(map: AffineMap) -> tuple[tuple[tuple[int, ...], int], ...] | None:
+    """The coefficients and the constant of each result; None where one divides."""
+    divisions = {"floordiv", "ceildiv", "mod"}
+    if any(part.kind in divisions for part in walk(*map.results)):
+        return None
+    return tuple(_row(result, map.num_dims) for result in map.results)
+
+
+def _row(result: AffineExpr, count: int) -> tuple[tuple[int, ...], int]:
+    row, offset, stack = [0] * count, 0, [(result, 1)]
+    while stack:
+        expr, scale = stack.pop()
+        if expr.kind == "dim":
+            row[expr.value] += scale
+        elif expr.kind == "constant":
+            offset += scale * expr.value
+        factor = expr.value if expr.kind == "mul" else 1
+        stack += [(part, scale * factor) for part in (expr.lhs, expr.rhs) if part is not None]
+    return tuple(row), offset
 
 
 def dims_of(expr: AffineExpr) -> frozenset[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from functools import lru_cache
 from math import gcd
 from typing import Any, Literal, NoReturn, SupportsIndex
 
@@ -54,19 +55,24 @@ class AffineExpr:
         lhs: AffineExpr | None = None,
         rhs: AffineExpr | None = None,
     ) -> None:
-        operands = [operand for operand in (lhs, rhs) if operand is not None]
-        nodes = 1 + sum(operand.nodes for operand in operands)
-        depth = 1 + max((operand.depth for operand in operands), default=0)
+        nodes = depth = 1
+        for operand in (lhs, rhs):
+            if operand is not None:
+                nodes, depth = nodes + operand.nodes, max(depth, 1 + operand.depth)
         if nodes > MAX_NODES or depth > MAX_DEPTH:
             raise LayoutError(
                 f"expression of {nodes} nodes and {depth} levels is too large; "
                 f"keep to {MAX_NODES} nodes and {MAX_DEPTH} levels"
             )
-        fields = {"kind": kind, "value": value, "lhs": lhs, "rhs": rhs, "nodes": nodes}
-        fields |= {"depth": depth, "divisor": _known_divisor(kind, value, lhs, rhs)}
-        fields["_hash"] = hash((kind, value, lhs, rhs))
-        for name, field in fields.items():
-            object.__setattr__(self, name, field)
+        put = object.__setattr__
+        put(self, "kind", kind)
+        put(self, "value", value)
+        put(self, "lhs", lhs)
+        put(self, "rhs", rhs)
+        put(self, "nodes", nodes)
+        put(self, "depth", depth)
+        put(self, "divisor", _known_divisor(kind, value, lhs, rhs))
+        put(self, "_hash", hash((kind, value, lhs, rhs)))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"AffineExpr is immutable; cannot set {name}")
@@ -139,6 +145,7 @@ class AffineExpr:
         return f"AffineExpr({self})"
 
 
+@lru_cache(maxsize=1024, typed=True)
 def dim(position: int) -> AffineExpr:
     """The dim at a position, counted from 0.
 
@@ -151,6 +158,7 @@ def dim(position: int) -> AffineExpr:
     return AffineExpr("dim", checked)
 
 
+@lru_cache(maxsize=1024, typed=True)
 def constant(value: int) -> AffineExpr:
     """The constant expression of an int that fits int64.
 

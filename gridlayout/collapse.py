@@ -150,7 +150,7 @@ def collapsed_shape(linear: AffineMap, shape: Shape, grid: Shape) -> Shape:
             f"linear {linear} has {len(linear.results)} results, "
             f"but the grid {grid} has rank {len(grid)}"
         )
-    ranges = linear.range(tuple(max(n, 1) for n in shape))
+    ranges = _ranges(linear, tuple(max(n, 1) for n in shape))
     for result, (low, high) in zip(linear.results, ranges, strict=True):
         if low < 0:
             raise LayoutError(
@@ -164,6 +164,19 @@ def collapsed_shape(linear: AffineMap, shape: Shape, grid: Shape) -> Shape:
         0 if any(shape[d] == 0 for d in dims) else high + 1
         for dims, (_, high) in zip(used, ranges, strict=True)
     )
+
+
+def _ranges(linear: AffineMap, shape: Shape) -> Sequence[tuple[int, int]]:
+    """`linear.range`, at once for a map that does not divide."""
+    if not linear.is_linear():
+        return linear.range(shape)
+    found = []
+    for row, offset in linear.coefficients():
+        ends = [c * (n - 1) for c, n in zip(row, shape, strict=True)]
+        found.append(
+            (offset + sum(e for e in ends if e < 0), offset + sum(e for e in ends if e > 0))
+        )
+    return found
 
 
 def collapse_steps(walk: Walk, linear: AffineMap, shape: Shape, collapsed: Shape) -> list[int]:

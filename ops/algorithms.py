@@ -21,7 +21,7 @@ less at a time. The rule is: `gathered`, unless a `k_split` or `3d` receives les
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import lcm, prod
@@ -87,6 +87,14 @@ class Matrices:
         """Elements contracted."""
         return prod(self.left.layout.shape[d] for d in self.left.contract)
 
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """Batches, rows and columns."""
+        left, right = self.left, self.right
+        pairs = ((left, left.batch), (left, left.free), (right, right.free))
+        batch, rows, columns = (prod(x.layout.shape[d] for d in dims) for x, dims in pairs)
+        return batch, rows, columns
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -127,14 +135,12 @@ class Plan:
     def right(self) -> tuple[GridLayout, Placement]:
         """The right factor as batch, K and columns, untiled, and where they lie."""
         x, placed = self.matrices.right, self.placed()
-        columns = placed.axes[2]
-        kept = columns[: len(columns) - len(self.layers)] if self.scattered else columns
         slots = (placed.slots[0], self.panels, placed.slots[2])
         return self._entry(
             x,
             (x.batch, x.contract, x.free),
             slots,
-            (placed.axes[0], self.right_k, kept),
+            (placed.axes[0], self.right_k, self._columns()),
             (0, None, 2),
         )
 
@@ -156,23 +162,29 @@ class Plan:
         per_device = tuple(n // self.count(a) for n, a in zip(slots, axes, strict=True))
         return _as_matrices(x.layout, roles, grid), Placement(grid, axes, slots, per_device)
 
-    def received(self) -> int:
-        """Bytes that all devices receive before the kernel and, of sums, after it."""
-        total = 0
-        for x, (layout, after) in (
-            (self.matrices.left, self.left()),
-            (self.matrices.right, self.right()),
-        ):
-            total += exchange_bytes(x.layout, layout, self.device, after)
-        return total + self.summed()
+    def received(self, wanted: Layout) -> Iterator[int]:
+        """Bytes that all devices receive, step by step: the sums, what follows, the operands."""
+        yield self.summed()
+        if self.matrices.shape:
+            yield exchange_bytes(self.result(), wanted, self.device)
+        for x, entry in ((self.matrices.left, self.left), (self.matrices.right, self.right)):
+            layout, after = entry()
+            yield exchange_bytes(x.layout, layout, self.device, after)
 
     def summed(self) -> int:
         """Bytes that all devices receive to add up their sums."""
-        (left, at), (right, there) = self.left(), self.right()
-        out = prod(at.per_device[:2]) * prod(left.local_shape[:2])
-        out *= there.per_device[2] * right.local_shape[2] * sum_dtype(self.matrices.dtype).itemsize
+        m, placed = self.matrices, self.placed()
+        counts = [self.count(axes) for axes in (*placed.axes[:2], self._columns())]
+        out = sum_dtype(m.dtype).itemsize
+        for extent, grid, slots, n in zip(m.extents, m.grid, placed.slots, counts, strict=True):
+            out *= slots // n * -(-extent // grid)
         n = self.count(self.layers)
         return self.device.size * out * (n - 1) // n * (1 if self.scattered else 2)
+
+    def _columns(self) -> Axes:
+        """The mesh axes that divide the columns where they are multiplied."""
+        columns = self.placed().axes[2]
+        return columns[: len(columns) - len(self.layers)] if self.scattered else columns
 
 
 def _placed(matrices: Matrices, mirrored: bool, device: DeviceGrid) -> Placement:
@@ -271,10 +283,6 @@ def choose(
     if name == "gathered" or device.size == 1 or matrices.dtype == np.bool_:
         return None
 
-    def cost(plan: Plan) -> int:
-        after = exchange_bytes(plan.result(), wanted, device) if matrices.shape else 0
-        return plan.received() + after
-
     grids = dict.fromkeys([matrices.grid, _grid_of(wanted, matrices)])
     found = [
         plan
@@ -283,9 +291,15 @@ def choose(
         for plan in plans(each, replace(matrices, grid=grid), device)
     ]
     if name is None:
-        cheap = [plan for plan in found if plan.summed() < gathered / 2]
-        best = min(cheap, key=cost, default=None)
-        return best if best is not None and cost(best) < gathered / 2 else None
+        best, least = None, gathered / 2
+        for plan in found:
+            total = 0
+            for part in plan.received(wanted):
+                if (total := total + part) >= least:
+                    break
+            else:
+                best, least = plan, total
+        return best
     if not found:
         _, rows, columns = device.placement(matrices.grid).axes
         raise LayoutError(
@@ -294,7 +308,9 @@ def choose(
             f"{list(matrices.shape)}, of {device.size}; 'gathered' always works"
         )
     # Where it costs the same, the factor that is larger when gathered is the left one.
-    return min(found, key=lambda plan: (cost(plan), -plan.matrices.left.layout.size))
+    return min(
+        found, key=lambda plan: (sum(plan.received(wanted)), -plan.matrices.left.layout.size)
+    )
 
 
 def _grid_of(layout: Layout, matrices: Matrices) -> tuple[int, int, int]:

@@ -3,7 +3,7 @@
 An array of which dims `axes` lie whole is, on each device, a plain array of those dims in front of
 the storage of a smaller layout, of the other dims: a primitive then runs along the front ones, and
 over the rest like over a batch. Where no dim is left over, the primitive falls back, but for those
-in `scanning.py`.
+in `vectors.py`.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def home_layout(ctx: Context, found: Layout, first: Any, axes: Shape) -> Layout:
     layout = v.layout_of(first)
     if isinstance(first, GridArray) and without(first.layout, axes):
         if first.ndim == found.ndim:
-            return _resized(first.layout, found.shape)
+            return resized(first.layout, found.shape)
         if axes:
             return found
     if layout is None or layout.shape != found.shape or layout.is_scatter:
@@ -240,7 +240,7 @@ def home_layout(ctx: Context, found: Layout, first: Any, axes: Shape) -> Layout:
 
 
 @lru_cache(maxsize=4096)
-def _resized(layout: GridLayout, shape: Shape) -> GridLayout:
+def resized(layout: GridLayout, shape: Shape) -> GridLayout:
     """The layout with other extents of dims that are alone: their flips and gaps are dropped."""
     rows = tuple(
         dim(group[0]) if any(shape[d] != layout.shape[d] for d in group) else row

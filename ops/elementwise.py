@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import frexp
 from typing import Any
 
 import jax
@@ -151,9 +152,8 @@ def _known(key: Any, facts: Any, padded: bool) -> dtypes.Scalar | None:
     # The key spells facts out: 1, 1.0 and True are equal, and so are 0.0 and -0.0.
     primitive, params, _, kinds = key
     args = [np.asarray(f).astype(jnp.dtype(kind)) for f, kind in zip(facts, kinds, strict=True)]
-    if (host := _ON_HOST.get(primitive.name)) is not None:
-        with np.errstate(all="ignore"):
-            out = host(*args)
+    if (out := on_host(primitive.name, args)) is not None:
+        pass
     elif (point := EXACT.get((primitive.name, *map(str, facts)))) is not None:
         return dtypes.oob_value(point, args[0].dtype)
     elif padded:
@@ -166,12 +166,28 @@ def _known(key: Any, facts: Any, padded: bool) -> dtypes.Scalar | None:
     return dtypes.NAN if value != value else value
 
 
+def on_host(name: str, args: Sequence[Any]) -> Any:
+    """The primitive of numbers, NumPy scalars or 0-d arrays, where NumPy makes the same bits."""
+    if (fn := _ON_HOST.get(name)) is None:
+        return None
+    with np.errstate(all="ignore"):
+        return fn(*args)
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    """By a power of two; other divisions are rounded as the backend does it."""
+    if not jnp.issubdtype(a.dtype, jnp.floating) or abs(frexp(float(b))[0]) != 0.5:
+        return None
+    out = np.divide(a, b)
+    return out if not a or abs(out) >= jnp.finfo(a.dtype).tiny else None
+
+
 # What NumPy computes to the same bit, without compiling a program for one number.
 _ON_HOST: dict[str, Callable[..., Any]] = {
     **{"add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply},
     **{"neg": np.negative, "max": np.maximum, "min": np.minimum, "copy": np.positive},
     **{"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal},
-    **{"gt": np.greater, "ge": np.greater_equal, "stop_gradient": np.positive},
+    **{"gt": np.greater, "ge": np.greater_equal, "stop_gradient": np.positive, "div": _quotient},
     **{"not": np.invert, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor},
 }
 # Points where functions of real numbers are exact on every backend: by name and argument.

@@ -9,9 +9,9 @@ evenly) is gathered before the route, or sliced after it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import prod
 
@@ -48,14 +48,25 @@ class Exchange:
     """What one device does: gather whole dims, split, transfer, join, slice whole dims.
 
     gathers: dims that are gathered first, to their `grid` extent. slices: dims that are grown to
-    their slots last, of which each device keeps its part.
+    their slots last, of which each device keeps its part. first, last: the moves before and after
+    the transfers, made when they are first asked for: most exchanges are only counted.
     """
 
     gathers: Shape
-    first: tuple[Move, ...]
     transfers: tuple[Transfer, ...]
-    last: tuple[Move, ...]
     slices: Shape
+    _first: Callable[[], tuple[Move, ...]] = field(repr=False, compare=False)
+    _last: Callable[[], tuple[Move, ...]] = field(repr=False, compare=False)
+
+    @cached_property
+    def first(self) -> tuple[Move, ...]:
+        """How the gathered dims are split into the digits that are transferred."""
+        return self._first()
+
+    @cached_property
+    def last(self) -> tuple[Move, ...]:
+        """How the digits are joined into the dims of the new layout."""
+        return self._last()
 
     def received(self, local: int, before: Placement, sizes: Mapping[str, int]) -> int:
         """Elements that one device receives, of `local` elements that it holds."""
@@ -173,22 +184,13 @@ class _Finder:
             stays = not axes or k in self.kept.values()
             if not stays and not (even and self._claim(digits, axes, target)):
                 slices.append(k)
-        local = {k: self.before.per_device[k] for k in self.kept}
         dims = [leaf for piece in self.pieces for leaf in self._leaves([piece])]
-        held = [self._local(digit, source, local) for digit in dims]
-        gathered = dict(enumerate(self.before.grid)) | {
-            k: self.before.per_device[k] for k in range(len(self.before.grid)) if k not in gathers
-        }
-        shape = tuple(gathered.get(k, n) for k, n in enumerate(self.route.shape))
-        first = moves_of(shape, [], range(len(shape)))
-        if shape != tuple(held):
-            first = (ReshapeMove(shape, tuple(held)),)
         return Exchange(
             tuple(gathers),
-            first,
             tuple(self._transfers(dims, source, target)),
-            self._last(dims, [self._local(digit, target, local) for digit in dims]),
             tuple(slices),
+            lambda: self._first(gathers, self._locals(dims, source)),
+            lambda: self._last(dims, self._locals(dims, target)),
         )
 
     def _joined(self, axis: int, joins: Mapping[int, Sequence[int]]) -> list[int]:
@@ -245,8 +247,17 @@ class _Finder:
         self.claimed.update(found.values())
         return True
 
-    def _local(self, digit: int, claims: Mapping[Axes, int], local: Mapping[int, int]) -> int:
-        return 1 if digit in claims.values() else local.get(digit, self.extent[digit])
+    def _locals(self, dims: Sequence[int], claims: Mapping[Axes, int]) -> Shape:
+        """The extents of the digits on one device, some of which mesh axes divide."""
+        kept = {k: self.before.per_device[k] for k in self.kept}
+        return tuple(1 if d in claims.values() else kept.get(d, self.extent[d]) for d in dims)
+
+    def _first(self, gathers: Sequence[int], held: Shape) -> tuple[Move, ...]:
+        """The dims, some of them gathered, split into digits."""
+        dims = dict(enumerate(self.before.grid))
+        dims |= {k: n for k, n in enumerate(self.before.per_device) if k not in gathers}
+        shape = tuple(dims.get(k, n) for k, n in enumerate(self.route.shape))
+        return () if shape == held else (ReshapeMove(shape, held),)
 
     def _transfers(
         self, dims: list[int], source: Mapping[Axes, int], target: Mapping[Axes, int]
@@ -279,7 +290,7 @@ class _Finder:
             move(axis, None)
         return found
 
-    def _last(self, dims: list[int], shape: list[int]) -> tuple[Move, ...]:
+    def _last(self, dims: Sequence[int], shape: Shape) -> tuple[Move, ...]:
         """The digits joined to the route's axes again, and the rest of the route."""
         walk = Walk(shape)
         at: dict[int, int] = dict(zip(dims, range(len(dims)), strict=True))
@@ -292,7 +303,7 @@ class _Finder:
             before = set(walk.extent)
             walk.run([renamed(done.step, reads)])
             at.update(zip(done.makes, sorted(set(walk.extent) - before), strict=True))
-        return moves_of(tuple(shape), walk.steps, [at[axis] for axis in self.route.order])
+        return moves_of(shape, walk.steps, [at[axis] for axis in self.route.order])
 
 
 def kept_dims(route: Route, before: Placement, after: Placement) -> dict[int, int]:

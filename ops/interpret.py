@@ -21,7 +21,7 @@ from gridlayout.ops import control
 from gridlayout.ops.control import Evaluate
 from gridlayout.ops.cost import flops, held
 from gridlayout.ops.dot import dot_general
-from gridlayout.ops.elementwise import ELEMENTWISE
+from gridlayout.ops.elementwise import ELEMENTWISE, on_host
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.report import FALLBACK, Cost, Row
 from gridlayout.ops.rules import RULES
@@ -146,6 +146,11 @@ def _plainly(ctx: Context, eqn: Any, values: list[Any]) -> list[Any]:
     values = [plain(ctx, value) for value in values]
     if values and not eqn.effects and all(map(_is_known_number, values)):
         # A number made of known numbers is known, and so is more of the padding.
+        if not any(map(_is_key, values)):
+            pairs = zip(eqn.invars, values, strict=True)
+            numbers = [np.asarray(value, atom.aval.dtype) for atom, value in pairs]
+            if (known := on_host(eqn.primitive.name, numbers)) is not None:
+                return [known]
         with jax.ensure_compile_time_eval():
             return _run_alone(eqn, values)
     return _run_alone(eqn, values)

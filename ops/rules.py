@@ -24,7 +24,6 @@ from gridlayout.ops.linalg import LINALG
 from gridlayout.ops.pooling import POOLING
 from gridlayout.ops.reductions import NEUTRAL, bitwise, own_function, reduction
 from gridlayout.ops.report import RULE, Cost
-from gridlayout.ops.scanning import SCANNING
 from gridlayout.ops.shapes import (
     broadcast_in_dim,
     identity,
@@ -34,6 +33,7 @@ from gridlayout.ops.shapes import (
     with_layout,
 )
 from gridlayout.ops.values import Context
+from gridlayout.ops.vectors import VECTORS
 
 RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(ELEMENTWISE, elementwise),
@@ -41,7 +41,7 @@ RULES: dict[str, Callable[..., Any]] = {
     "reduce_xor": bitwise,
     "reduce": own_function,
     **ALONG,
-    **SCANNING,
+    **VECTORS,
     **INDEXING,
     **POOLING,
     **LINALG,

@@ -63,6 +63,15 @@ class Reach:
     length: int
     base: int
 
+    def starts(self, n: int) -> list[int]:
+        """The first element that each of `n` devices needs; below 0 before the array begins."""
+        return [(d * self.step + self.offset) // self.base for d in range(n)]
+
+    @property
+    def count(self) -> int:
+        """How many elements a device needs at most."""
+        return (self.length + self.base - 2) // self.base + 1
+
 
 def of_results(window: Window, block: int) -> Reach:
     """What a device needs for `block` elements of the result."""
@@ -84,23 +93,40 @@ def with_halo(
     x: this device's block. extent: elements in all; what is outside of them becomes `fill`.
     """
     n, block = wires.count(axes), x.shape[dim]
-    starts = [(d * reach.step + reach.offset) // reach.base for d in range(n)]
-    count = (reach.length + reach.base - 2) // reach.base + 1
-    needed = [(max(s, 0), min(s + count, extent)) for s in starts]
+    left, right = hops(n, block, extent, reach)
+    if left + right >= (n - 1) * block:
+        return of_whole(wires, wires.gather(x, axes, dim), dim, axes, extent, reach, fill)
+    before = [_hop(wires, x, dim, axes, k, left) for k in range(-(-left // block), 0, -1)]
+    after = [_hop(wires, x, dim, axes, -k, right) for k in range(1, -(-right // block) + 1)]
+    x = lax.concatenate([*before, x, *after], dim)
+    return _needed(x, index_of(axes) * block - left, dim, axes, n, extent, reach, fill)
+
+
+def of_whole(
+    wires: Wires, x: jax.Array, dim: int, axes: Axes, extent: int, reach: Reach, fill: Any
+) -> jax.Array:
+    """The same from all devices' blocks, which `x` is."""
+    return _needed(x, 0, dim, axes, wires.count(axes), extent, reach, fill)
+
+
+def hops(n: int, block: int, extent: int, reach: Reach) -> tuple[int, int]:
+    """How many positions before its own block, and after it, any of `n` devices needs."""
+    needed = [(max(start, 0), min(start + reach.count, extent)) for start in reach.starts(n)]
     left = max([d * block - a for d, (a, b) in enumerate(needed) if a < b] + [0])
     right = max([b - (d + 1) * block for d, (a, b) in enumerate(needed) if a < b] + [0])
-    here = index_of(axes)
-    if left + right >= (n - 1) * block:
-        x, first = wires.gather(x, axes, dim), 0
-    else:
-        before = [_hop(wires, x, dim, axes, k, left) for k in range(-(-left // block), 0, -1)]
-        after = [_hop(wires, x, dim, axes, -k, right) for k in range(1, -(-right // block) + 1)]
-        x, first = lax.concatenate([*before, x, *after], dim), here * block - left
+    return left, right
+
+
+def _needed(
+    x: jax.Array, first: Any, dim: int, axes: Axes, n: int, extent: int, reach: Reach, fill: Any
+) -> jax.Array:
+    """What this one of `n` devices needs, of elements from `first` on that it has."""
+    here, count = index_of(axes), reach.count
     at = first + jnp.arange(x.shape[dim])
     inside = lax.expand_dims((at >= 0) & (at < extent), [d for d in range(x.ndim) if d != dim])
     x = jnp.where(inside, x, fill)
     x = _padded(x, dim, (count, count, 0), fill)
-    start = jnp.asarray(starts)[here]
+    start = jnp.asarray(reach.starts(n))[here]
     x = lax.dynamic_slice_in_dim(x, start - first + count, count, dim)
     if reach.base == 1:
         return x

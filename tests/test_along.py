@@ -153,6 +153,18 @@ VECTORS = {
     "cumlogsumexp": lax.cumlogsumexp,
     "top_k": lambda x: lax.top_k(x, 3),
     "all of top_k": lambda x: lax.top_k(jnp.round(x), 9),
+    "slice": lambda x: x[2:8],
+    "slice by threes": lambda x: x[1::3],
+    "one element": lambda x: x[7:8],
+    "split": lambda x: jnp.split(x, [2, 3, 8]),
+    "thirds": lambda x: jnp.split(x, 3),
+    "pad": lambda x: lax.pad(x, jnp.float32(2), [(3, 1, 0)]),
+    "pad inside and drop": lambda x: lax.pad(x, x.max(), [(-2, 4, 2)]),
+    "drop both ends": lambda x: lax.pad(x, jnp.float32(0), [(-1, -3, 0)]),
+    "concatenate": lambda x: jnp.concatenate([x[3:], x, jnp.arange(4.0), 2 * x[:1]]),
+    "rev": lambda x: x[::-1],
+    "roll": lambda x: jnp.roll(x, 4),
+    "differences": lambda x: jnp.diff(x),
 }
 
 
@@ -163,6 +175,45 @@ def test_along_the_only_dim(name):
         x = poisoned(example((9,)), layout, DEVICE)
         assert_same(gl.on_grid(fn)(x), fn(jnp.asarray(example((9,)))), rtol=2e-5)
         assert gl.on_grid(fn).report(x).fallbacks == ()
+
+        def loss(x, fn=fn):
+            return sum(jnp.sum(jnp.sin(out)) for out in jax.tree.leaves(fn(x)))
+
+        if "cum" not in name and "top_k" not in name:
+            wanted = jax.grad(loss)(jnp.asarray(example((9,))))
+            assert_same(jax.grad(gl.on_grid(loss))(x), wanted, rtol=1e-5)
+            assert gl.on_grid(jax.grad(loss)).report(x).fallbacks == ()
+
+
+@pytest.mark.parametrize("n", [8, 9, 61, 128])
+def test_vectors_are_cut_and_joined_on_grids_of_any_size(n):
+    x = np.arange(1.0, n + 1, dtype=np.float32)
+    layouts = [
+        gl.GridLayout((n,), grid=(4,)),
+        gl.GridLayout((n,), grid=(5,)),
+        gl.GridLayout((n,), grid=(3, 4)),
+        gl.GridLayout((n,), grid=(2, 4), tile=(4, 8)),
+        gl.GridLayout((n,), grid=(17,)),
+        gl.GridLayout((n,), grid=(2,), linear="(d0) -> (d0 * 3 + 1)"),
+    ]
+    for fn in (
+        lambda x: (x[n // 2 :], x[1:-1], x[::2], x[::-1]),
+        lambda x: jnp.concatenate([x, x[: n // 3], x]),
+        lambda x: lax.pad(x, jnp.float32(-7), [(n, 3, 1)]),
+    ):
+        for layout in layouts:
+            laid = poisoned(x, layout, DEVICE)
+            assert_same(gl.on_grid(fn)(laid), fn(jnp.asarray(x)), rtol=0)
+            assert gl.on_grid(fn).report(laid).fallbacks == ()
+
+
+def test_a_slice_of_a_vector_asks_the_neighbours_only():
+    n = 16 * COUNT
+    x = gl.put(example((n,)), gl.GridLayout((n,), grid=(COUNT,)), DEVICE)
+    fn = gl.on_grid(lambda x: x[1:])
+    assert fn.report(x).bytes_moved == (COUNT - 1) * 4
+    text = jax.jit(fn).lower(x).compile().as_text()
+    assert sum(moved for _, moved in collectives(text, COUNT)) == (COUNT - 1) * 4
 
 
 def test_along_the_only_dim_devices_share_totals_and_candidates():
