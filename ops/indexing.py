@@ -7,6 +7,7 @@ dims lie as the operand does.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from jax import lax
 
 from gridlayout.ops import values as v
 from gridlayout.ops.along import Shape, bound, rest_layout, run, stacked
+from gridlayout.ops.elements import dynamic_slice, dynamic_update_slice, elements, put_elements
 from gridlayout.ops.shapes import transposed
 from gridlayout.ops.values import Context
 
@@ -28,13 +30,19 @@ def gather(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
         if not numbers.operand_batching_dims:
             return _from_table(ctx, eqn, value, indices)
         value = _by_batch(ctx, value, indices, numbers)
-    rank, batch = eqn.outvars[0].aval.ndim, numbers.operand_batching_dims
+    aval, batch = eqn.outvars[0].aval, numbers.operand_batching_dims
+    rank = aval.ndim
     dropped, places = numbers.collapsed_slice_dims, numbers.start_indices_batching_dims
     place = _places(value.ndim, dropped, batch, numbers.offset_dims, rank, places)
     columns = _columns(eqn, numbers.start_index_map, value.shape, sizes)
     indexed = tuple(numbers.start_index_map[k] for k in columns)
     axes = _indexed(value.shape, sizes, batch, indexed, dropped)
     gone = [place[d] for d in range(value.ndim) if d not in axes]
+    if not gone and set(sizes) == {1}:
+        sent = _nbytes(indices.shape, indices.dtype) + 2 * _nbytes(aval.shape, aval.dtype)
+        if v.layout_of(indices) is None or _nbytes(value.shape, value.dtype) > sent:
+            return elements(ctx, eqn, value, indices)
+        return _from_table(ctx, eqn, v.plain(ctx, value), indices)
     if gone != sorted(gone) or v.layout_of(value) is None:
         return None
     out_axes = tuple(k for k in range(rank) if k not in gone)
@@ -65,6 +73,10 @@ def _from_table(ctx: Context, eqn: Any, table: Any, indices: Any) -> Any:
     )
 
 
+def _nbytes(shape: Shape, dtype: Any) -> int:
+    return prod(shape) * int(np.dtype(dtype).itemsize)
+
+
 def _by_batch(ctx: Context, value: Any, indices: Any, numbers: Any) -> Any:
     """An array that every device has, each core keeping the batch of the indices that it has."""
     batch, places = numbers.operand_batching_dims, numbers.start_indices_batching_dims
@@ -86,6 +98,8 @@ def scatter(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> A
     indexed = tuple(numbers.scatter_dims_to_operand_dims[k] for k in columns)
     axes = _indexed(value.shape, sizes, batch, indexed, dropped)
     gone = [place[d] for d in range(value.ndim) if d not in axes]
+    if not gone and set(sizes) == {1}:
+        return put_elements(ctx, eqn, value, indices, updates)
     if gone != sorted(gone):
         return None
     own = tuple(k for k in range(rank) if k not in gone)
@@ -162,6 +176,7 @@ def _indexed(shape: Shape, sizes: Sequence[int], batch: Shape, *named: Sequence[
 
 
 INDEXING: dict[str, Callable[..., Any]] = {
+    **{"dynamic_slice": dynamic_slice, "dynamic_update_slice": dynamic_update_slice},
     "gather": gather,
     **dict.fromkeys(("scatter", "scatter-add", "scatter-mul"), scatter),
     **dict.fromkeys(("scatter-min", "scatter-max", "scatter-sub"), scatter),

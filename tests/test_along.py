@@ -78,6 +78,36 @@ CASES = {
         lambda x, y: jax.vmap(lambda k: lax.dynamic_update_index_in_dim(x, y[k], k, 0))(ROWS[1]),
         [A, A],
     ),
+    "elements": (lambda x: x[jnp.arange(5), jnp.array([3, 0, 6, 1, 3])], [A]),
+    "elements of each": (lambda x: x[ROWS % 5, ROWS[:, :1] + 1, 2], [(5, 7, 3)]),
+    "elements of a vector": (lambda x: x[ROWS], [(9,)]),
+    "elements that are named twice": (lambda x, y: x[jnp.argmax(y, 0) % 3, ROWS[0]], [A, (4, 3)]),
+    "elements out of bounds": (lambda x: x.at[jnp.array([4, 5, -9]), 1].get(mode="fill"), [A]),
+    "elements, clipped": (lambda x: x.at[jnp.array([4, 5, -9]), 1].get(mode="clip"), [A]),
+    "integers out of bounds": (
+        lambda x: (x * 9).astype("int8").at[ROWS, 9].get(mode="fill"),
+        [A],
+    ),
+    "bits out of bounds": (lambda x: (x > 0).at[ROWS, ROWS].get(mode="fill"), [A]),
+    "complex elements": (lambda x: (x + 1j * x)[ROWS[0], ROWS[0]], [A]),
+    "a small table": (lambda x, y: x[jnp.argmax(y, 1)], [(9,), (40, 7)]),
+    "one element": (lambda x: x[2, jnp.int32(3)] * x, [A]),
+    "some elements": (lambda x: lax.dynamic_slice(x, (jnp.int32(5),), (6,)), [(9,)]),
+    "write an element": (
+        lambda x: lax.dynamic_update_slice(x, jnp.full((1, 1), 2.0), (3, jnp.int32(-1))),
+        [A],
+    ),
+    "write some elements": (
+        lambda x: lax.dynamic_update_slice(x, x[:2] * 2, (jnp.int32(5),)),
+        [(9,)],
+    ),
+    "add to elements": (lambda x: x.at[jnp.arange(5), ROWS[0, 0]].add(2.0), [A]),
+    "add elements": (lambda x, y: x.at[ROWS[0], ROWS[1]].add(y[0, :3]), [A, A]),
+    "add out of bounds": (lambda x: x.at[jnp.array([1, 8, 1]), 2].add(5.0), [A]),
+    "write elements": (lambda x: x.at[jnp.arange(5), jnp.arange(5)].set(0), [A]),
+    "largest elements": (lambda x, y: x.at[ROWS[:, 0]].max(y[0, :2]), [(9,), A]),
+    "a histogram": (lambda x: jnp.zeros(6).at[jnp.argmax(x, 1) % 6].add(1.0), [A]),
+    "scale elements": (lambda x: x.at[ROWS].multiply(3.0), [(9,)]),
     "slice all": (lambda x: x[1:4, 2:], [A]),
     "pad all": (lambda x: jnp.pad(x, 1), [A]),
     "tile": (lambda x: lax.tile(x, (1, 3)), [A]),
@@ -108,6 +138,12 @@ SMOOTH += (
     "rows of a table, one by one",
     "along an axis",
     "rows of each",
+    "elements",
+    "elements of a vector",
+    "elements of each",
+    "a small table",
+    "add elements",
+    "write elements",
     "slice all",
     "pad all",
     "tile",
@@ -141,7 +177,8 @@ def test_what_lies_whole_stays(name):
         x = gl.put(example(A), gl.GridLayout(A, grid=grid, linear=linear), DEVICE)
         text = jax.jit(gl.on_grid(fn)).lower(x).compile().as_text()
         free.append(re.search(moving, text) is None)
-    moves = ("one hot", "median", "concatenate a broadcast", "slice all", "pad all")
+    moves = (*(name for name in CASES if "element" in name or "bounds" in name), "a histogram")
+    moves += ("one hot", "median", "concatenate a broadcast", "slice all", "pad all")
     assert any(free) or name in moves
 
 
@@ -224,6 +261,24 @@ def test_along_the_only_dim_devices_share_totals_and_candidates():
         assert report.bytes_moved == COUNT * (COUNT - 1) * sent
         text = jax.jit(gl.on_grid(fn)).lower(x).compile().as_text()
         assert sum(moved for _, moved in collectives(text, COUNT)) == report.bytes_moved
+
+
+def test_elements_at_indices_move_themselves_and_not_their_table():
+    shape, n = (4 * COUNT, 64), 4 * COUNT
+    x = gl.put(example(shape), gl.GridLayout(shape, grid=(COUNT, 1)), DEVICE)
+    named = (COUNT - 1) * n * 2 * 4  # the indices, which lie on cores
+    fn = gl.on_grid(lambda x: x[np.arange(n), np.arange(n) % 64])
+    assert fn.report(x).rows[-1].bytes_moved == named + 2 * (COUNT - 1) * n * 4
+    scattered = gl.on_grid(lambda x: x.at[np.arange(n), np.arange(n) % 64].add(1.0))
+    assert scattered.report(x).rows[-1].bytes_moved == named
+
+
+def test_elements_keep_their_bits():
+    x = np.array([[-0.0, np.inf], [1e-40, np.nan]], np.float32).repeat(4, 0)
+    laid = gl.put(x, gl.GridLayout(x.shape, grid=(4, 2)), DEVICE)
+    found = gl.on_grid(lambda x: x[np.arange(8), np.arange(8) % 2])(laid)
+    wanted = x[np.arange(8), np.arange(8) % 2]
+    assert np.asarray(found).tobytes() == wanted.tobytes()
 
 
 def test_without_a_dim_to_spare_a_sort_falls_back():
