@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.affine import AffineMap
+from gridlayout.affine import AffineExpr, AffineMap
 from gridlayout.affine_solve import AffineSet, Inverse
 from gridlayout.errors import LayoutError
-from gridlayout.steps import Scatter, Step, Walk, walk_back
+from gridlayout.steps import Scatter, Step, Walk, is_small, walk_back
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -88,6 +88,8 @@ class Layout:
             raise LayoutError(f"core_rank {core_rank} must lie in [0, {len(self.order)}]")
         self.core_rank: int = core_rank
         _check_size(self.shape, self.physical_shape)
+        if not is_small(self.ndim, self.steps):
+            self._expressions()  # refuses what is too large to say
         self._hash = hash((type(self), self._key()))
 
     # A block format in which a core stores 32x32 tiles: it changes bytes only.
@@ -212,13 +214,17 @@ class Layout:
         padding = int(self.padding_per_core().sum()) if self.is_scatter else total - self.size
         return padding / total
 
+    def _expressions(self) -> tuple[AffineExpr, ...]:
+        """Of each physical dim, before they are simplified."""
+        expr = Walk(self.shape).run(self.steps).expr
+        return tuple(expr[axis] for axis in self.order)
+
     # -- the map and its inverse ---------------------------------------------------------------
 
     @cached_property
     def index_map(self) -> AffineMap:
         """Logical index -> physical index."""
-        expr = Walk(self.shape).run(self.steps).expr
-        exact = AffineMap(self.ndim, tuple(expr[axis] for axis in self.order))
+        exact = AffineMap(self.ndim, self._expressions())
         return exact if 0 in self.shape else exact.simplify(self.shape)
 
     @cached_property

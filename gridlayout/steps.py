@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from gridlayout.affine import AffineExpr, AffineMap, constant, dim
+from gridlayout.affine_expr import MAX_DEPTH, MAX_NODES
 
 
 @dataclass(frozen=True)
@@ -214,6 +215,39 @@ def _expressions(shape: Sequence[int], steps: Sequence[Step]) -> dict[int, Affin
                 made = map.compose(inner).results
         expr.update(zip((a for a in walk.extent if a not in before), made, strict=True))
     return expr
+
+
+def is_small(rank: int, steps: Sequence[Step]) -> bool:
+    """Whether the expressions of the steps are surely within the limits of `AffineExpr`.
+
+    An upper bound of their sizes, much cheaper than the expressions.
+
+    >>> is_small(1, [Split(0, (2, 2))]), is_small(1, [Flip(k) for k in range(99)])
+    (True, False)
+    """
+    size: dict[int, tuple[int, int]] = dict.fromkeys(range(rank), (1, 1))  # nodes and depth
+    next_axis = rank
+    for step in steps:
+        match step:
+            case Pad(axis, _, _) | Flip(axis):
+                nodes, depth = size.pop(axis)
+                made = [(nodes + 4, depth + 2)]
+            case Split(axis, sizes):
+                nodes, depth = size.pop(axis)
+                made = [(nodes + 4, depth + 2)] * len(sizes)
+            case Join(axes):
+                parts = [size.pop(axis) for axis in axes]
+                nodes = sum(nodes for nodes, _ in parts) + 4 * len(parts)
+                made = [(nodes, max(depth for _, depth in parts) + 1 + len(parts))]
+            case Unit():
+                made = [(1, 1)]
+            case Scatter():
+                return False
+        if any(nodes > MAX_NODES or depth > MAX_DEPTH for nodes, depth in made):
+            return False
+        size.update(zip(range(next_axis, next_axis + len(made)), made, strict=True))
+        next_axis += len(made)
+    return True
 
 
 def nest(
