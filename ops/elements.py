@@ -6,7 +6,8 @@ device has an element, and where.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import jax
@@ -25,25 +26,37 @@ from gridlayout.ops.wires import Wires, index_of
 from gridlayout.sharding.device_grid import Placement
 
 
-def elements(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
-    """A gather of elements: who has one sends it to all devices."""
-    aval, dims = eqn.outvars[0].aval, eqn.params["dimension_numbers"].start_index_map
-    x, named = v.on_cores(ctx, value), v.plain(ctx, indices)
-    index, inside = _index(x, dims, named)
+def elements(ctx: Context, eqn: Any, value: Any, indices: Any, place: Mapping[int, int]) -> Any:
+    """A gather of elements, or of slices of all dims: who has one sends it to all devices.
+
+    place: where dims of the operand are in the result.
+    """
+    aval, sizes = eqn.outvars[0].aval, eqn.params["slice_sizes"]
+    if 2 * aval.size > value.size:
+        return _of_whole(ctx, eqn, value, indices)
+    dims, named = eqn.params["dimension_numbers"].start_index_map, v.plain(ctx, indices)
+    index, inside = _index(value.shape, sizes, place, aval.ndim, dims, named)
+    x = v.on_cores(ctx, value)
     out = _fetched(ctx, x, index)
     if eqn.params["mode"] == lax.GatherScatterMode.FILL_OR_DROP:
         out = jnp.where(inside, out, _fill(eqn.params["fill_value"], aval.dtype))
-    return RULE, v.on_cores(ctx, out.reshape(aval.shape), like=x)
+    return RULE, v.on_cores(ctx, out, like=x)
 
 
-def put_elements(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> Any:
-    """A scatter of elements: every device gets them all, and takes those for places of its own."""
+def put_elements(
+    ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any, place: Mapping[int, int]
+) -> Any:
+    """A scatter of elements: every device gets them all, and takes those for places of its own.
+
+    place: where dims of the operand are in the updates.
+    """
     dims = eqn.params["dimension_numbers"].scatter_dims_to_operand_dims
-    like = next((y for y in (updates, indices) if v.layout_of(y) is not None), None)
-    x, named = v.on_cores(ctx, value, like=like), v.plain(ctx, indices)
-    index, inside = _index(x, dims, named)
-    if eqn.params["mode"] != lax.GatherScatterMode.FILL_OR_DROP:
+    sizes = [updates.shape[place[d]] if d in place else 1 for d in range(value.ndim)]
+    index, inside = _index(value.shape, sizes, place, updates.ndim, dims, v.plain(ctx, indices))
+    if eqn.params["mode"] == lax.GatherScatterMode.CLIP:
         inside = jnp.ones_like(inside)
+    like = next((y for y in (updates, indices) if v.layout_of(y) is not None), None)
+    x = v.on_cores(ctx, value, like=like)
     every = tuple(range(x.storage.ndim))
     bind = bound(
         eqn,
@@ -56,23 +69,25 @@ def put_elements(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any)
         out: jax.Array = bind(part, jnp.stack(local, -1), new)[0]
         return out
 
-    new = v.plain(ctx, updates).reshape(inside.shape)
-    return RULE, _written(ctx, x, index, inside, new, write)
+    return RULE, _written(ctx, x, index, inside, v.plain(ctx, updates), write)
 
 
 def dynamic_slice(ctx: Context, eqn: Any, value: Any, *starts: Any) -> Any:
-    """As in `along.py`; a part of a vector, or one element, as elements at indices."""
+    """A slice of all dims as elements; else as in `along.py`."""
     sizes = eqn.params["slice_sizes"]
-    if v.layout_of(value) is None or not _is_alone(value.shape, sizes):
+    shortened = all(size != n for size, n in zip(sizes, value.shape, strict=True))
+    if v.layout_of(value) is None or not shortened:
         return ALONG["dynamic_slice"](ctx, eqn, value, *starts)
+    if 2 * prod(sizes) > value.size:
+        return _of_whole(ctx, eqn, value, *starts)
     x = v.on_cores(ctx, value)
     out = _fetched(ctx, x, _window(ctx, value.shape, sizes, starts))
-    return RULE, v.on_cores(ctx, out.reshape(sizes), like=x)
+    return RULE, v.on_cores(ctx, out, like=x)
 
 
 def dynamic_update_slice(ctx: Context, eqn: Any, value: Any, update: Any, *starts: Any) -> Any:
-    """As in `along.py`; a part of a vector, or one element, as elements at indices."""
-    if not _is_alone(value.shape, update.shape):
+    """A slice of all dims as elements; else as in `along.py`."""
+    if any(size == n for size, n in zip(update.shape, value.shape, strict=True)):
         return ALONG["dynamic_update_slice"](ctx, eqn, value, update, *starts)
     x = v.on_cores(ctx, value, like=update if v.layout_of(update) is not None else None)
     index = _window(ctx, value.shape, update.shape, starts)
@@ -80,32 +95,47 @@ def dynamic_update_slice(ctx: Context, eqn: Any, value: Any, update: Any, *start
     def write(part: jax.Array, local: Sequence[jax.Array], new: jax.Array) -> jax.Array:
         return part.at[tuple(local)].set(new, mode="drop")
 
-    new = v.plain(ctx, update).reshape(index[0].shape)
-    return RULE, _written(ctx, x, index, jnp.ones(new.shape, bool), new, write)
+    return RULE, _written(ctx, x, index, jnp.asarray(True), v.plain(ctx, update), write)
 
 
-def _is_alone(shape: Shape, sizes: Shape) -> bool:
-    """Whether a window shortens all dims, and is one element or of a vector."""
-    shortened = all(size != n for size, n in zip(sizes, shape, strict=True))
-    return shortened and (len(shape) == 1 or set(sizes) == {1})
+def _of_whole(ctx: Context, eqn: Any, value: Any, *named: Any) -> Any:
+    """Every device gets the operand and keeps its part: fewer bytes than to send so much of it."""
+    (out,) = bound(eqn)(v.plain(ctx, value), *(v.plain(ctx, x) for x in named))
+    return RULE, v.on_cores(ctx, out, like=value)
 
 
 def _window(ctx: Context, shape: Shape, sizes: Shape, starts: Sequence[Any]) -> list[jax.Array]:
-    """The indices of a window's elements along each dim; it starts where it fits."""
-    return [
-        jnp.clip(v.plain(ctx, start), 0, n - size) + jnp.arange(size)
-        for start, n, size in zip(starts, shape, sizes, strict=True)
-    ]
+    """The logical indices of a slice's elements, which broadcast to it; it starts where it fits."""
+    named = jnp.stack([v.plain(ctx, start) for start in starts])
+    every = range(len(shape))
+    return _index(shape, sizes, dict(zip(every, every, strict=True)), len(shape), every, named)[0]
 
 
-def _index(x: Any, dims: Sequence[int], named: jax.Array) -> tuple[list[jax.Array], jax.Array]:
-    """The logical index that columns of indices name, in bounds, and whether it was."""
-    inside = jnp.ones(named.shape[:-1], bool)
-    index = [jnp.zeros(inside.shape, jnp.int32)] * x.ndim
+def _index(
+    shape: Shape,
+    sizes: Sequence[int],
+    place: Mapping[int, int],
+    rank: int,
+    dims: Sequence[int],
+    named: jax.Array,
+) -> tuple[list[jax.Array], jax.Array]:
+    """The logical indices of slices, whose starts columns of `named` say, moved to where they fit.
+
+    sizes: of the slices. place: where dims of slices are in the result, of `rank` dims; the others
+    are those of `named`. dims: what its columns name. Also whether the slices did fit. All
+    broadcast to the result.
+    """
+    behind = sorted(place.values())
+    inside = jnp.ones((1,) * rank, bool)
+    index = [jnp.zeros((1,) * rank, jnp.int32)] * len(shape)
     for column, d in enumerate(dims):
-        k, last = named[..., column], x.shape[d] - 1
-        inside &= (k >= 0) & (k <= last)
-        index[d] = jnp.clip(k, 0, last).astype(jnp.int32 if last < 2**31 else jnp.int64)
+        start = lax.expand_dims(named[..., column], behind)
+        last = shape[d] - sizes[d]
+        inside &= (start >= 0) & (start <= last)
+        index[d] = jnp.clip(start, 0, last).astype(jnp.int32 if last < 2**31 else jnp.int64)
+    for d, k in place.items():
+        along = tuple(sizes[d] if axis == k else 1 for axis in range(rank))
+        index[d] = index[d] + lax.broadcasted_iota(index[d].dtype, along, k)
     return index, inside
 
 
@@ -159,8 +189,8 @@ def _held(
     layout: Layout, placed: Placement, index: Sequence[jax.Array]
 ) -> tuple[list[jax.Array], Any]:
     """Where logical indices are in this device's part, and whether they are."""
-    physical = jnp.broadcast_arrays(*layout.index_map(*index), index[0])[:-1]
-    local, here = list(physical), True
+    local: list[Any] = jnp.broadcast_arrays(*layout.index_map(*index))
+    here: Any = True
     for k, (axes, cores) in enumerate(zip(placed.axes, placed.per_device, strict=True)):
         here &= local[k] // cores == index_of(axes)
         local[k] = local[k] % cores

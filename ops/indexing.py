@@ -38,10 +38,10 @@ def gather(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
     indexed = tuple(numbers.start_index_map[k] for k in columns)
     axes = _indexed(value.shape, sizes, batch, indexed, dropped)
     gone = [place[d] for d in range(value.ndim) if d not in axes]
-    if not gone and set(sizes) == {1}:
+    if not gone and not batch:
         sent = _nbytes(indices.shape, indices.dtype) + 2 * _nbytes(aval.shape, aval.dtype)
         if v.layout_of(indices) is None or _nbytes(value.shape, value.dtype) > sent:
-            return elements(ctx, eqn, value, indices)
+            return elements(ctx, eqn, value, indices, place)
         return _from_table(ctx, eqn, v.plain(ctx, value), indices)
     if gone != sorted(gone) or v.layout_of(value) is None:
         return None
@@ -98,8 +98,8 @@ def scatter(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> A
     indexed = tuple(numbers.scatter_dims_to_operand_dims[k] for k in columns)
     axes = _indexed(value.shape, sizes, batch, indexed, dropped)
     gone = [place[d] for d in range(value.ndim) if d not in axes]
-    if not gone and set(sizes) == {1}:
-        return put_elements(ctx, eqn, value, indices, updates)
+    if not gone and not batch:
+        return put_elements(ctx, eqn, value, indices, updates, place)
     if gone != sorted(gone):
         return None
     own = tuple(k for k in range(rank) if k not in gone)

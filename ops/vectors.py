@@ -150,6 +150,13 @@ def concatenate(ctx: Context, eqn: Any, *values: Any) -> Any:
     return _moved(ctx, eqn, values, [joined])
 
 
+def tile(ctx: Context, eqn: Any, value: Any) -> Any:
+    """The elements again and again."""
+    extent = value.shape[0]
+    whole = Reach(0, 0, extent, 1)
+    return _moved(ctx, eqn, [value], [lambda read, at: read(0, whole)[at % extent]])
+
+
 def rev(ctx: Context, eqn: Any, value: Any) -> Any:
     """The elements backwards."""
     extent = value.shape[0]
@@ -247,6 +254,6 @@ def _alone(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
 _RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(COMBINED, cumulative),
     **{"top_k": top_k, "slice": slice_, "split": split, "pad": pad, "concatenate": concatenate},
-    "rev": rev,
+    **{"rev": rev, "tile": tile},
 }
 VECTORS = {name: _alone(name, rule) for name, rule in _RULES.items()}

@@ -112,6 +112,21 @@ CASES = {
     "pad all": (lambda x: jnp.pad(x, 1), [A]),
     "tile": (lambda x: lax.tile(x, (1, 3)), [A]),
     "fft": (lambda x: jnp.abs(jnp.fft.rfft(x)), [A]),
+    "fft of all": (lambda x: jnp.abs(jnp.fft.fft2(x)), [A]),
+    "rfft of all": (lambda x: jnp.abs(jnp.fft.rfftn(x)), [C]),
+    "ifft of all": (lambda x: jnp.abs(jnp.fft.ifft2(x + 1j)), [A]),
+    "irfft of all": (lambda x: jnp.fft.irfftn(x + 1j * x), [C]),
+    "block": (lambda x: lax.dynamic_slice(x, (jnp.int32(2), jnp.int32(6)), (2, 4)), [A]),
+    "most of it": (lambda x: lax.dynamic_slice(x, (jnp.int32(2), jnp.int32(1)), (4, 6)), [A]),
+    "write a block": (
+        lambda x, y: lax.dynamic_update_slice(x, y[:2, 3:], (jnp.int32(9), jnp.int32(1))),
+        [A, A],
+    ),
+    "add to a block": (lambda x: x.at[1:3, 2:5].add(x[:2, :3]), [A]),
+    "write columns out of bounds": (
+        lambda x: x.at[jnp.array([1, 7])[:, None], jnp.array([2, 3])].set(1.0),
+        [A],
+    ),
     "one hot": (lambda x: jax.nn.one_hot(jnp.argmax(x, 1), 7) @ x.T, [A]),
 }
 
@@ -178,7 +193,8 @@ def test_what_lies_whole_stays(name):
         text = jax.jit(gl.on_grid(fn)).lower(x).compile().as_text()
         free.append(re.search(moving, text) is None)
     moves = (*(name for name in CASES if "element" in name or "bounds" in name), "a histogram")
-    moves += ("one hot", "median", "concatenate a broadcast", "slice all", "pad all")
+    moves += tuple(name for name in CASES if "of all" in name or "block" in name)
+    moves += ("most of it", "one hot", "median", "concatenate a broadcast", "slice all", "pad all")
     assert any(free) or name in moves
 
 
@@ -202,6 +218,10 @@ VECTORS = {
     "rev": lambda x: x[::-1],
     "roll": lambda x: jnp.roll(x, 4),
     "differences": lambda x: jnp.diff(x),
+    "tile": lambda x: lax.tile(x, (4,)),
+    "write a part": lambda x: x.at[2:6].set(x[:4] * 2),
+    "add to a part": lambda x: x.at[1:].add(x[:-1]),
+    "parts at indices": lambda x: jax.vmap(lambda k: lax.dynamic_slice(x, (k,), (2,)))(ROWS[0]),
 }
 
 
