@@ -18,8 +18,9 @@ from jax.sharding import PartitionSpec
 
 from gridlayout.layout import Layout
 from gridlayout.ops import values as v
-from gridlayout.ops.along import ALONG, Shape, bound
+from gridlayout.ops.along import ALONG, Shape, bound, rest_layout, unstack
 from gridlayout.ops.grid_array import GridArray
+from gridlayout.ops.masking import valid_mask
 from gridlayout.ops.report import RULE
 from gridlayout.ops.values import Context
 from gridlayout.ops.wires import Wires, index_of
@@ -32,7 +33,7 @@ def elements(ctx: Context, eqn: Any, value: Any, indices: Any, place: Mapping[in
     place: where dims of the operand are in the result.
     """
     aval, sizes = eqn.outvars[0].aval, eqn.params["slice_sizes"]
-    if 2 * aval.size > value.size:
+    if 2 * aval.size > prod(value.shape):
         return _of_whole(ctx, eqn, value, indices)
     dims, named = eqn.params["dimension_numbers"].start_index_map, v.plain(ctx, indices)
     index, inside = _index(value.shape, sizes, place, aval.ndim, dims, named)
@@ -72,13 +73,50 @@ def put_elements(
     return RULE, _written(ctx, x, index, inside, v.plain(ctx, updates), write)
 
 
+def add_to_few(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> Any:
+    """Elements added to an array that is smaller than they are: each device adds up its own first.
+
+    None where they are not more, or do not lie on cores.
+    """
+    last = updates.ndim  # the columns of the indices; no slice has dims of its own
+    few = 2 * prod(value.shape) < prod(updates.shape) and eqn.primitive.name == "scatter-add"
+    if not few or last != indices.ndim - 1 or v.layout_of(indices) is None:
+        return None
+    if (rest := rest_layout(ctx, indices, (last,))) is None:
+        return None
+    named = jnp.moveaxis(unstack(ctx, indices, (last,), rest), 0, -1)
+    new = v.on_cores(ctx, updates, rest.with_dtype(updates.dtype)).storage
+    dims = eqn.params["dimension_numbers"].scatter_dims_to_operand_dims
+    index, inside = _index(value.shape, (1,) * value.ndim, {}, named.ndim - 1, dims, named)
+    if eqn.params["mode"] == lax.GatherScatterMode.CLIP:
+        inside = jnp.ones_like(inside)
+    inside = inside & valid_mask(rest, ctx.device)
+    placed, wires = ctx.device.placement(rest.core_shape), Wires(ctx)
+
+    def kernel(new: jax.Array, inside: jax.Array, *index: jax.Array) -> jax.Array:
+        places = [jnp.where(inside, k, n) for k, n in zip(index, value.shape, strict=True)]
+        own = jnp.zeros(value.shape, new.dtype).at[tuple(places)].add(new, mode="drop")
+        return wires.sum(own, tuple(axis for axes in placed.axes for axis in axes))
+
+    total = jax.shard_map(
+        kernel,
+        mesh=ctx.device.fine,
+        in_specs=(placed.spec,) * (2 + len(index)),
+        out_specs=PartitionSpec(),
+        check_vma=False,
+    )(new, inside, *(jnp.broadcast_to(k, inside.shape) for k in index))
+    x = v.on_cores(ctx, value, like=indices)
+    added = v.on_cores(ctx, total, x.layout)
+    return RULE, GridArray(x.storage + added.storage, x.layout, ctx.device)
+
+
 def dynamic_slice(ctx: Context, eqn: Any, value: Any, *starts: Any) -> Any:
     """A slice of all dims as elements; else as in `along.py`."""
     sizes = eqn.params["slice_sizes"]
     shortened = all(size != n for size, n in zip(sizes, value.shape, strict=True))
     if v.layout_of(value) is None or not shortened:
         return ALONG["dynamic_slice"](ctx, eqn, value, *starts)
-    if 2 * prod(sizes) > value.size:
+    if 2 * prod(sizes) > prod(value.shape):
         return _of_whole(ctx, eqn, value, *starts)
     x = v.on_cores(ctx, value)
     out = _fetched(ctx, x, _window(ctx, value.shape, sizes, starts))
@@ -125,6 +163,7 @@ def _index(
     are those of `named`. dims: what its columns name. Also whether the slices did fit. All
     broadcast to the result.
     """
+    named = named.astype(jnp.int64 if named.dtype.itemsize > 4 else jnp.int32)
     behind = sorted(place.values())
     inside = jnp.ones((1,) * rank, bool)
     index = [jnp.zeros((1,) * rank, jnp.int32)] * len(shape)

@@ -15,7 +15,13 @@ from jax import lax
 
 from gridlayout.ops import values as v
 from gridlayout.ops.along import Shape, bound, rest_layout, run, stacked
-from gridlayout.ops.elements import dynamic_slice, dynamic_update_slice, elements, put_elements
+from gridlayout.ops.elements import (
+    add_to_few,
+    dynamic_slice,
+    dynamic_update_slice,
+    elements,
+    put_elements,
+)
 from gridlayout.ops.shapes import transposed
 from gridlayout.ops.values import Context
 
@@ -99,7 +105,8 @@ def scatter(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -> A
     axes = _indexed(value.shape, sizes, batch, indexed, dropped)
     gone = [place[d] for d in range(value.ndim) if d not in axes]
     if not gone and not batch:
-        return put_elements(ctx, eqn, value, indices, updates, place)
+        few = add_to_few(ctx, eqn, value, indices, updates)
+        return few or put_elements(ctx, eqn, value, indices, updates, place)
     if gone != sorted(gone):
         return None
     own = tuple(k for k in range(rank) if k not in gone)

@@ -121,7 +121,7 @@ def _needed(
     x: jax.Array, first: Any, dim: int, axes: Axes, n: int, extent: int, reach: Reach, fill: Any
 ) -> jax.Array:
     """What this one of `n` devices needs, of elements from `first` on that it has."""
-    here, count = index_of(axes), reach.count
+    here, count, fill = index_of(axes), reach.count, jnp.asarray(fill, x.dtype)
     at = first + jnp.arange(x.shape[dim])
     inside = lax.expand_dims((at >= 0) & (at < extent), [d for d in range(x.ndim) if d != dim])
     x = jnp.where(inside, x, fill)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hlo import collectives
 from jax import lax
-from laid_out import assert_same, choices, poisoned
+from laid_out import assert_same, choices, poisoned, quick
 
 import gridlayout as gl
 
@@ -90,6 +90,10 @@ CASES = {
     ),
     "bits out of bounds": (lambda x: (x > 0).at[ROWS, ROWS].get(mode="fill"), [A]),
     "complex elements": (lambda x: (x + 1j * x)[ROWS[0], ROWS[0]], [A]),
+    "small integers for elements": (
+        lambda x: x.at[ROWS[:, 0].astype("uint8"), jnp.uint8(200)].get(mode="clip"),
+        [(5, 300)],
+    ),
     "a small table": (lambda x, y: x[jnp.argmax(y, 1)], [(9,), (40, 7)]),
     "one element": (lambda x: x[2, jnp.int32(3)] * x, [A]),
     "some elements": (lambda x: lax.dynamic_slice(x, (jnp.int32(5),), (6,)), [(9,)]),
@@ -107,6 +111,15 @@ CASES = {
     "write elements": (lambda x: x.at[jnp.arange(5), jnp.arange(5)].set(0), [A]),
     "largest elements": (lambda x, y: x.at[ROWS[:, 0]].max(y[0, :2]), [(9,), A]),
     "a histogram": (lambda x: jnp.zeros(6).at[jnp.argmax(x, 1) % 6].add(1.0), [A]),
+    "a histogram of many": (
+        lambda x: jnp.zeros((2, 3)).at[jnp.argmax(x, 1) % 3 - 1, jnp.argmax(x, 1) % 4].add(x[:, 0]),
+        [(30, 7)],
+    ),
+    "counts": (lambda x: jnp.bincount(jnp.argmax(x, 1) % 5, length=5), [(61, 7)]),
+    "sums of segments": (
+        lambda x: jax.ops.segment_sum(x, jnp.arange(40) // 9 % 4, 3, mode="clip"),
+        [(40,)],
+    ),
     "scale elements": (lambda x: x.at[ROWS].multiply(3.0), [(9,)]),
     "slice all": (lambda x: x[1:4, 2:], [A]),
     "pad all": (lambda x: jnp.pad(x, 1), [A]),
@@ -138,7 +151,7 @@ def test_they_are_jaxs_on_every_layout(name):
     wanted = fn(*map(jnp.asarray, arrays))
     for layouts in choices(shapes, 4, list(CASES).index(name)):
         laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
-        assert_same(gl.on_grid(fn)(*laid), wanted, rtol=2e-5)
+        assert_same(quick(gl.on_grid(fn))(*laid), wanted, rtol=2e-5)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -177,7 +190,7 @@ def test_their_gradients_are_jaxs(name):
     wanted = jax.grad(loss)(*map(jnp.asarray, arrays))
     (layouts,) = choices(shapes, 1, list(CASES).index(name))
     laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
-    assert_same(jax.grad(gl.on_grid(loss))(*laid), wanted, rtol=1e-4, atol=1e-5)
+    assert_same(quick(jax.grad(gl.on_grid(loss)))(*laid), wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", [name for name, (_, shapes) in CASES.items() if shapes == [A]])
@@ -219,6 +232,7 @@ VECTORS = {
     "roll": lambda x: jnp.roll(x, 4),
     "differences": lambda x: jnp.diff(x),
     "tile": lambda x: lax.tile(x, (4,)),
+    "bools": lambda x: jnp.where(jnp.concatenate([(x > 0)[1:], (x > 1)[:1]]), x, x[::-1]),
     "write a part": lambda x: x.at[2:6].set(x[:4] * 2),
     "add to a part": lambda x: x.at[1:].add(x[:-1]),
     "parts at indices": lambda x: jax.vmap(lambda k: lax.dynamic_slice(x, (k,), (2,)))(ROWS[0]),
@@ -230,7 +244,7 @@ def test_along_the_only_dim(name):
     fn = VECTORS[name]
     for (layout,) in choices([(9,)], 3, list(VECTORS).index(name)):
         x = poisoned(example((9,)), layout, DEVICE)
-        assert_same(gl.on_grid(fn)(x), fn(jnp.asarray(example((9,)))), rtol=2e-5)
+        assert_same(quick(gl.on_grid(fn))(x), fn(jnp.asarray(example((9,)))), rtol=2e-5)
         assert gl.on_grid(fn).report(x).fallbacks == ()
 
         def loss(x, fn=fn):
@@ -238,7 +252,7 @@ def test_along_the_only_dim(name):
 
         if "cum" not in name and "top_k" not in name:
             wanted = jax.grad(loss)(jnp.asarray(example((9,))))
-            assert_same(jax.grad(gl.on_grid(loss))(x), wanted, rtol=1e-5)
+            assert_same(quick(jax.grad(gl.on_grid(loss)))(x), wanted, rtol=1e-5)
             assert gl.on_grid(jax.grad(loss)).report(x).fallbacks == ()
 
 
@@ -260,7 +274,7 @@ def test_vectors_are_cut_and_joined_on_grids_of_any_size(n):
     ):
         for layout in layouts:
             laid = poisoned(x, layout, DEVICE)
-            assert_same(gl.on_grid(fn)(laid), fn(jnp.asarray(x)), rtol=0)
+            assert_same(quick(gl.on_grid(fn))(laid), fn(jnp.asarray(x)), rtol=0)
             assert gl.on_grid(fn).report(laid).fallbacks == ()
 
 
@@ -291,6 +305,14 @@ def test_elements_at_indices_move_themselves_and_not_their_table():
     assert fn.report(x).rows[-1].bytes_moved == named + 2 * (COUNT - 1) * n * 4
     scattered = gl.on_grid(lambda x: x.at[np.arange(n), np.arange(n) % 64].add(1.0))
     assert scattered.report(x).rows[-1].bytes_moved == named
+
+
+def test_many_elements_are_added_up_before_they_are_sent():
+    n = 64 * COUNT
+    x = gl.put(np.arange(n, dtype=np.int32) % 4, gl.GridLayout((n,), "int32", (COUNT,)), DEVICE)
+    fn = gl.on_grid(lambda k: jnp.zeros(4, jnp.int32).at[k].add(k))
+    assert fn.report(x).rows[-1].bytes_moved == 2 * (COUNT - 1) * 4 * 4
+    np.testing.assert_array_equal(fn(x), np.bincount(np.arange(n) % 4, np.arange(n) % 4))
 
 
 def test_elements_keep_their_bits():

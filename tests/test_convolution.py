@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hlo import collectives
 from jax import lax
-from laid_out import assert_same, poisoned
+from laid_out import assert_same, poisoned, quick
 
 import gridlayout as gl
 
@@ -125,7 +125,7 @@ def test_gradients_of_images_and_kernels(name):
             poisoned(arrays[0], gl.GridLayout(shapes[0], **layout), DEVICE),
             poisoned(arrays[1], gl.GridLayout(shapes[1], grid=(2, 2)), DEVICE),
         ]
-        grad = jax.grad(gl.on_grid(loss), (0, 1))
+        grad = quick(jax.grad(gl.on_grid(loss), (0, 1)))
         assert_same(grad(*laid), wanted, rtol=1e-3, atol=1e-3)
     report = gl.on_grid(jax.grad(loss, (0, 1))).report(*laid)
     assert {row.primitive for row in report.fallbacks} == set()
@@ -136,7 +136,7 @@ def test_other_types(dtype):
     fn, shapes = CASES["same"]
     arrays = [jnp.asarray(example(shape, k) * 3, dtype) for k, shape in enumerate(shapes)]
     laid = [poisoned(a, gl.GridLayout(a.shape, dtype, grid=(2, 4)), DEVICE) for a in arrays]
-    found, wanted = gl.on_grid(fn)(*laid), fn(*arrays)
+    found, wanted = quick(gl.on_grid(fn))(*laid), fn(*arrays)
     assert found.dtype == wanted.dtype
     assert_same(found, wanted, rtol=0.02, atol=0.1)
 
@@ -150,7 +150,7 @@ def test_a_preferred_type_is_kept():
         preferred_element_type=jnp.float32,
     )
     laid = [poisoned(a, gl.GridLayout(a.shape, a.dtype, grid=(2, 4)), DEVICE) for a in arrays]
-    assert_same(gl.on_grid(fn)(*laid), fn(*arrays), rtol=1e-3, atol=1e-3)
+    assert_same(quick(gl.on_grid(fn))(*laid), fn(*arrays), rtol=1e-3, atol=1e-3)
 
 
 def test_a_divided_image_sends_its_edges_only():

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from laid_out import QUICK_TO_COMPILE, assert_same, equations, layouts, poisoned
+from laid_out import assert_same, equations, layouts, poisoned, quick
 
 import gridlayout as gl
 from gridlayout.ops.interpret import _CALLS, _REBUILT
@@ -115,16 +115,13 @@ PAIR |= {
     "optimization_barrier": lambda x, y, p: lax.optimization_barrier((x, y, 2.0, p[0, 0])),
 }
 
-# Long programs, all by the one rule that has its many turns above: these take turns.
 SPECIAL = {
-    "special functions": [
-        lambda p, q, u: lax.igamma(p, q),
-        lambda p, q, u: lax.igammac(p, q),
-        lambda p, q, u: lax.igamma_grad_a(p, q),
-        lambda p, q, u: lax.betainc(p, q, abs(u)),
-        lambda p, q, u: lax.polygamma(lax.round(p), q),
-        lambda p, q, u: lax.zeta(p + 1, q),
-    ]
+    "igamma": lambda p, q, u: lax.igamma(p, q),
+    "igammac": lambda p, q, u: lax.igammac(p, q),
+    "igamma_grad_a": lambda p, q, u: lax.igamma_grad_a(p, q),
+    "betainc": lambda p, q, u: lax.betainc(p, q, abs(u)),
+    "polygamma": lambda p, q, u: lax.polygamma(lax.round(p), q),
+    "zeta": lambda p, q, u: lax.zeta(p + 1, q),
 }
 
 INTEGER = {
@@ -515,7 +512,7 @@ def test_primitives_are_jaxs_on_every_layout(kind):
         layouts = [drawn(a.shape, rng).with_dtype(a.dtype) for a in arrays]
         fn = everything(kind, turn)
         wanted = fn(*map(jnp.asarray, arrays))
-        on_grid = jax.jit(gl.on_grid(fn), compiler_options=QUICK_TO_COMPILE)
+        on_grid = quick(gl.on_grid(fn))
         for which in range(2):
             laid = [
                 poisoned(a, layout, device, fills(a.dtype)[which])
