@@ -230,13 +230,20 @@ def home_layout(ctx: Context, found: Layout, first: Any, axes: Shape) -> Layout:
     """Where a result belongs: as the first operand, if its layout can be said of the shape."""
     layout = v.layout_of(first)
     if isinstance(first, GridArray) and without(first.layout, axes):
-        if first.ndim == found.ndim:
+        if first.ndim == found.ndim and _can_resize(first.layout, found.shape):
             return resized(first.layout, found.shape)
         if axes:
             return found
     if layout is None or layout.shape != found.shape or layout.is_scatter:
         return ctx.choose(found.shape, found.dtype, layout)
     return layout
+
+
+def _can_resize(layout: Layout, shape: Shape) -> bool:
+    """Whether the dims that are to be longer or shorter each are alone in a collapsed dim."""
+    changed = {d for d, n in enumerate(layout.shape) if n != shape[d]}
+    groups = layout.groups or () if isinstance(layout, GridLayout) else ()
+    return all(len(group) == 1 for group in groups if changed & set(group))
 
 
 @lru_cache(maxsize=4096)

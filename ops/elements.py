@@ -21,7 +21,7 @@ from gridlayout.ops import values as v
 from gridlayout.ops.along import ALONG, Shape, bound, rest_layout, unstack
 from gridlayout.ops.grid_array import GridArray
 from gridlayout.ops.masking import valid_mask
-from gridlayout.ops.report import RULE
+from gridlayout.ops.report import RULE, VIEW
 from gridlayout.ops.values import Context
 from gridlayout.ops.wires import Wires, index_of
 from gridlayout.sharding.device_grid import Placement
@@ -113,6 +113,8 @@ def add_to_few(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -
 def dynamic_slice(ctx: Context, eqn: Any, value: Any, *starts: Any) -> Any:
     """A slice of all dims as elements; else as in `along.py`."""
     sizes = eqn.params["slice_sizes"]
+    if v.layout_of(value) is not None and sizes == value.shape:
+        return VIEW, value
     shortened = all(size != n for size, n in zip(sizes, value.shape, strict=True))
     if v.layout_of(value) is None or not shortened:
         return ALONG["dynamic_slice"](ctx, eqn, value, *starts)
@@ -125,6 +127,8 @@ def dynamic_slice(ctx: Context, eqn: Any, value: Any, *starts: Any) -> Any:
 
 def dynamic_update_slice(ctx: Context, eqn: Any, value: Any, update: Any, *starts: Any) -> Any:
     """A slice of all dims as elements; else as in `along.py`."""
+    if update.shape == value.shape:
+        return RULE, v.on_cores(ctx, update, v.layout_of(value))
     if any(size == n for size, n in zip(update.shape, value.shape, strict=True)):
         return ALONG["dynamic_update_slice"](ctx, eqn, value, update, *starts)
     x = v.on_cores(ctx, value, like=update if v.layout_of(update) is not None else None)

@@ -46,9 +46,10 @@ def gather(ctx: Context, eqn: Any, value: Any, indices: Any) -> Any:
     gone = [place[d] for d in range(value.ndim) if d not in axes]
     if not gone and not batch:
         sent = _nbytes(indices.shape, indices.dtype) + 2 * _nbytes(aval.shape, aval.dtype)
-        if v.layout_of(indices) is None or _nbytes(value.shape, value.dtype) > sent:
-            return elements(ctx, eqn, value, indices, place)
-        return _from_table(ctx, eqn, v.plain(ctx, value), indices)
+        made = None
+        if v.layout_of(indices) is not None and _nbytes(value.shape, value.dtype) <= sent:
+            made = _from_table(ctx, eqn, v.plain(ctx, value), indices)
+        return made or elements(ctx, eqn, value, indices, place)
     if gone != sorted(gone) or v.layout_of(value) is None:
         return None
     out_axes = tuple(k for k in range(rank) if k not in gone)

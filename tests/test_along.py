@@ -101,6 +101,22 @@ CASES = {
         lambda x: lax.dynamic_update_slice(x, jnp.full((1, 1), 2.0), (3, jnp.int32(-1))),
         [A],
     ),
+    "all of it": (lambda x: lax.dynamic_slice(x, (jnp.int32(1), jnp.int32(0)), A) * 2, [A]),
+    "write all of it": (
+        lambda x, y: lax.dynamic_update_slice(x, y, (jnp.int32(1), jnp.int32(-4))),
+        [A, A],
+    ),
+    "at one computed place": (lambda x, y: x[jnp.argmax(y, 1)[:1], jnp.argmin(y, 1)[:1]], [A, A]),
+    "pairs at joined places": (
+        lambda x, i: lax.gather(
+            x,
+            (jnp.abs(i) * 4).astype("int32"),
+            lax.GatherDimensionNumbers((1,), (), (0,)),
+            (8,),
+            mode="clip",
+        ),
+        [(8,), (4, 2, 1)],
+    ),
     "write some elements": (
         lambda x: lax.dynamic_update_slice(x, x[:2] * 2, (jnp.int32(5),)),
         [(9,)],
@@ -207,7 +223,15 @@ def test_what_lies_whole_stays(name):
         free.append(re.search(moving, text) is None)
     moves = (*(name for name in CASES if "element" in name or "bounds" in name), "a histogram")
     moves += tuple(name for name in CASES if "of all" in name or "block" in name)
-    moves += ("most of it", "one hot", "median", "concatenate a broadcast", "slice all", "pad all")
+    moves += (
+        "most of it",
+        "at one computed place",
+        "one hot",
+        "median",
+        "concatenate a broadcast",
+        "slice all",
+        "pad all",
+    )
     assert any(free) or name in moves
 
 
