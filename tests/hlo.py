@@ -2,10 +2,18 @@
 
 import re
 
+import jax
 import numpy as np
 
 KINDS = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter"
 BITS = {"pred": 8, "bf16": 16} | {f"{k}{n}": n for k in "fsuc" for n in (8, 16, 32, 64, 128)}
+
+
+def operations(fn, *args):
+    """What XLA makes of a function: its instructions, but for views."""
+    text = jax.jit(fn).lower(*args).compile().as_text()
+    found = re.findall(r" = (\S+) ([\w-]+)\(", text)
+    return sorted(op for _, op in found if op != "bitcast")
 
 
 def collectives(text, devices):

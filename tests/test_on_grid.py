@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from hlo import collectives
+from hlo import collectives, operations
 from jax import lax
 from laid_out import (
     assert_claim_holds,
@@ -628,6 +628,19 @@ def test_facts_that_no_device_is_asked_for_are_what_it_computes(dtype):
         found = np.asarray(fn(*(jnp.asarray(float(point), dtype) for point in points)))
         assert found.dtype == dtype
         assert repr(float(found)) == repr(float(value)), (name, points)
+
+
+def test_a_chain_compiles_to_the_program_on_the_padded_arrays():
+    """So it is as fast: one loop over the storage."""
+    layout = gl.GridLayout((50, 70), "float32", grid=(2, 4), tile=(8, 8))
+    x, y = (gl.put(example((50, 70), seed), layout, DEVICE) for seed in (0, 1))
+
+    def fn(x, y):
+        return jnp.tanh(x * y + 1) * jnp.exp(-x) - y / 2
+
+    found = operations(lambda x, y: gl.on_grid(fn)(x, y).storage, x, y)
+    assert found.count("fusion") == 1
+    assert found == operations(fn, x.storage, y.storage)
 
 
 def test_where_nothing_is_padded_no_program_is_compiled_for_a_fact():

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hlo import operations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laid_out import indices, layouts, packed, padding
@@ -449,13 +450,6 @@ def test_the_table_has_every_kind():
         lambda layout: len(layout.grid) < layout.ndim,
     ):
         assert any(map(has, kinds))
-
-
-def operations(fn, x):
-    """What XLA makes of a function: its instructions, but for views."""
-    text = jax.jit(fn).lower(x).compile().as_text()
-    found = re.findall(r" = (\S+) ([\w-]+)\(", text)
-    return sorted(op for _, op in found if op != "bitcast")
 
 
 @pytest.mark.parametrize(
