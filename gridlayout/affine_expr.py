@@ -145,7 +145,6 @@ class AffineExpr:
         return f"AffineExpr({self})"
 
 
-@lru_cache(maxsize=1024, typed=True)
 def dim(position: int) -> AffineExpr:
     """The dim at a position, counted from 0.
 
@@ -155,17 +154,21 @@ def dim(position: int) -> AffineExpr:
     checked = int64(position, "dim")
     if checked < 0:
         raise LayoutError(f"dim {checked} is below 0; dims are counted from 0")
-    return AffineExpr("dim", checked)
+    return _leaf("dim", checked)
 
 
-@lru_cache(maxsize=1024, typed=True)
 def constant(value: int) -> AffineExpr:
     """The constant expression of an int that fits int64.
 
     >>> str(constant(-3) + dim(0))
     'd0 - 3'
     """
-    return AffineExpr("constant", int64(value, "constant"))
+    return _leaf("constant", int64(value, "constant"))
+
+
+@lru_cache(maxsize=1024)
+def _leaf(kind: Literal["dim", "constant"], value: int) -> AffineExpr:
+    return AffineExpr(kind, value)
 
 
 def dims(count: int) -> tuple[AffineExpr, ...]:

@@ -702,3 +702,10 @@ def test_sets_contain():
     assert AffineSet(1, []).contains(np.arange(3)).tolist() == [True] * 3
     with pytest.raises(LayoutError, match="reads d1"):
         AffineSet(1, [(dim(1), False)])
+
+
+@pytest.mark.parametrize("value", [[1], {}, True, 1.5, "d0", None, 2**70])
+def test_what_is_no_int_is_no_dim_and_no_constant(value):
+    for make in (dim, constant):
+        with pytest.raises(LayoutError, match=r"is not an integer|outside int64"):
+            make(value)
