@@ -232,7 +232,7 @@ def _held(
     layout: Layout, placed: Placement, index: Sequence[jax.Array]
 ) -> tuple[list[jax.Array], Any]:
     """Where logical indices are in this device's part, and whether they are."""
-    local: list[Any] = jnp.broadcast_arrays(*layout.index_map(*index))
+    local: list[Any] = [*jnp.broadcast_arrays(*layout.index_map(*index))]
     here: Any = True
     for k, (axes, cores) in enumerate(zip(placed.axes, placed.per_device, strict=True)):
         here &= local[k] // cores == index_of(axes)

@@ -73,8 +73,9 @@ INTERVALS = {
 QUICK_TO_COMPILE = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
-    "xla_cpu_use_fusion_emitters": False,
 }
+if jax.__version_info__ < (0, 11):  # gone in later XLA
+    QUICK_TO_COMPILE["xla_cpu_use_fusion_emitters"] = False
 
 
 def quick(fn):
