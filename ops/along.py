@@ -369,35 +369,6 @@ def tile(ctx: Context, eqn: Any, value: Any) -> Any:
     return run(ctx, eqn, [(value, axes)], bound(eqn, reps=tuple(reps[a] for a in axes)))
 
 
-def fft(ctx: Context, eqn: Any, value: Any) -> Any:
-    """Fourier transforms over the last dims; over all dims, of the last one and of the others."""
-    p = eqn.params
-    axes = tuple(range(value.ndim))[-len(p["fft_lengths"]) :]
-    if len(axes) < value.ndim or value.ndim == 1:
-        return run(ctx, eqn, [(value, axes)], bound(eqn))
-    kinds = lax.FftType
-    back = p["fft_type"] in (kinds.IFFT, kinds.IRFFT)
-    whole = kinds.IFFT if back else kinds.FFT
-    # What is real comes first, or is left last.
-    turns = [(axes[-1], p["fft_type"]), *((d, whole) for d in axes[:-1])]
-    for d, kind in reversed(turns) if back else turns:
-        length = p["fft_lengths"][d]
-        made = length // 2 + 1 if kind == kinds.RFFT else length
-        shape = tuple(made if k == d else n for k, n in enumerate(value.shape))
-        dtype = (
-            eqn.outvars[0].aval.dtype if kind == kinds.IRFFT else jnp.result_type(value.dtype, 1j)
-        )
-        part = SimpleNamespace(
-            primitive=eqn.primitive,
-            params={"fft_type": kind, "fft_lengths": (length,)},
-            outvars=[SimpleNamespace(aval=jax.ShapeDtypeStruct(shape, dtype))],
-        )
-        if (found := run(ctx, part, [(value, (d,))], bound(part))) is None:
-            return None
-        value = found[1]
-    return RULE, value
-
-
 def bitcast(ctx: Context, eqn: Any, value: Any) -> Any:
     """Bits as another type: of another width, a last dim that joins elements, or parts them."""
     aval = eqn.outvars[0].aval
@@ -421,14 +392,7 @@ ALONG: dict[str, Callable[..., Any]] = {
     **{name: _one_dim("axis") for name in ("cumlogsumexp", "top_k", "split")},
     **{name: _one_dim("dimension") for name in ("sort", "concatenate")},
     "approx_top_k": _one_dim("reduction_dimension"),
-    "bitcast_convert_type": bitcast,
-    "fft": fft,
-    "tile": tile,
-    "stack": stack,
-    "unstack": unstack_,
-    "rev": rev,
-    "pad": pad,
-    "slice": slice_,
-    "dynamic_slice": dynamic_slice,
-    "dynamic_update_slice": dynamic_update_slice,
+    **{"bitcast_convert_type": bitcast, "tile": tile, "stack": stack, "unstack": unstack_},
+    **{"rev": rev, "pad": pad, "slice": slice_},
+    **{"dynamic_slice": dynamic_slice, "dynamic_update_slice": dynamic_update_slice},
 }

@@ -19,6 +19,7 @@ from gridlayout.ops.along import ALONG
 from gridlayout.ops.convolution import conv_general_dilated
 from gridlayout.ops.dot import dot_general
 from gridlayout.ops.elementwise import ELEMENTWISE, barrier, elementwise, key
+from gridlayout.ops.fourier import fft
 from gridlayout.ops.indexing import INDEXING
 from gridlayout.ops.linalg import LINALG
 from gridlayout.ops.pooling import POOLING
@@ -47,6 +48,7 @@ RULES: dict[str, Callable[..., Any]] = {
     **LINALG,
     "conv_general_dilated": conv_general_dilated,
     "dot_general": dot_general,
+    "fft": fft,
     "broadcast_in_dim": broadcast_in_dim,
     "transpose": transpose,
     "squeeze": squeeze,
