@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from math import frexp
+from math import frexp, inf
 from typing import Any
 
 import jax
@@ -139,6 +139,8 @@ def known(
         return facts[1 + int(facts[0])]
     if any(f is None for f in facts):
         return None
+    if name == "integer_pow" and eqn.params["y"] > 0 and repr(facts[0]) in ("0.0", "1.0", "0", "1"):
+        return facts[0]
     params = tuple(sorted(eqn.params.items()))
     key = (eqn.primitive, params, tuple(map(repr, facts)), tuple(map(str, kinds)))
     try:
@@ -175,8 +177,10 @@ def on_host(name: str, args: Sequence[Any]) -> Any:
 
 
 def _quotient(a: Any, b: Any) -> Any:
-    """By a power of two; other divisions are rounded as the backend does it."""
-    if not jnp.issubdtype(a.dtype, jnp.floating) or abs(frexp(float(b))[0]) != 0.5:
+    """Of 0, or by a power of two; other divisions are rounded as the backend does it."""
+    if not jnp.issubdtype(a.dtype, jnp.floating):
+        return None
+    if abs(frexp(float(b))[0]) != 0.5 and (a or not 0 < abs(float(b)) < inf):
         return None
     out = np.divide(a, b)
     return out if not a or abs(out) >= jnp.finfo(a.dtype).tiny else None

@@ -647,6 +647,13 @@ def test_where_nothing_is_padded_no_program_is_compiled_for_a_fact():
     x = gl.put(example((4, 8)), gl.GridLayout((4, 8), "float32", (2, 4), oob=0.3), DEVICE)
     assert gl.on_grid(jnp.tanh)(x).layout.oob is None
     assert gl.on_grid(lambda x: x + 1)(x).layout.oob == np.float32(1.3)
+    zeros = gl.put(example((4, 8)), gl.GridLayout((4, 8), "float32", (2, 4), oob=0), DEVICE)
+    for fn in (lambda x: x / 3, lambda x: x**3, lambda x: -x / 7, jnp.tanh):
+        assert gl.on_grid(fn)(zeros).layout.oob == 0
+    assert gl.on_grid(lambda x: (x + 1) ** 3 / 4)(zeros).layout.oob == 0.25
+    assert gl.on_grid(lambda x: x / 0)(zeros).layout.oob is None
+    scaled = gl.on_grid(lambda x: x * lax.div(jnp.complex64(2j), jnp.complex64(1 + 1j)))(zeros)
+    np.testing.assert_allclose(np.asarray(scaled), example((4, 8)) * (1 + 1j), rtol=1e-6)
     padded = gl.put(example((3, 8)), gl.GridLayout((3, 8), "float32", (2, 4), oob=0.3), DEVICE)
     found = gl.on_grid(jnp.tanh)(padded)
     assert found.layout.oob is not None
