@@ -36,10 +36,11 @@ def elements(ctx: Context, eqn: Any, value: Any, indices: Any, place: Mapping[in
     if 2 * aval.size > prod(value.shape):
         return _of_whole(ctx, eqn, value, indices)
     dims, named = eqn.params["dimension_numbers"].start_index_map, v.plain(ctx, indices)
-    index, inside = _index(value.shape, sizes, place, aval.ndim, dims, named)
+    mode = eqn.params["mode"]
+    index, inside = _index(value.shape, sizes, place, aval.ndim, dims, named, mode)
     x = v.on_cores(ctx, value)
     out = _fetched(ctx, x, index)
-    if eqn.params["mode"] == lax.GatherScatterMode.FILL_OR_DROP:
+    if mode == lax.GatherScatterMode.FILL_OR_DROP:
         out = jnp.where(inside, out, _fill(eqn.params["fill_value"], aval.dtype))
     return RULE, v.on_cores(ctx, out, like=x)
 
@@ -53,9 +54,8 @@ def put_elements(
     """
     dims = eqn.params["dimension_numbers"].scatter_dims_to_operand_dims
     sizes = [updates.shape[place[d]] if d in place else 1 for d in range(value.ndim)]
-    index, inside = _index(value.shape, sizes, place, updates.ndim, dims, v.plain(ctx, indices))
-    if eqn.params["mode"] == lax.GatherScatterMode.CLIP:
-        inside = jnp.ones_like(inside)
+    named, mode = v.plain(ctx, indices), eqn.params["mode"]
+    index, inside = _index(value.shape, sizes, place, updates.ndim, dims, named, mode)
     like = next((y for y in (updates, indices) if v.layout_of(y) is not None), None)
     x = v.on_cores(ctx, value, like=like)
     every = tuple(range(x.storage.ndim))
@@ -87,9 +87,8 @@ def add_to_few(ctx: Context, eqn: Any, value: Any, indices: Any, updates: Any) -
     named = jnp.moveaxis(unstack(ctx, indices, (last,), rest), 0, -1)
     new = v.on_cores(ctx, updates, rest.with_dtype(updates.dtype)).storage
     dims = eqn.params["dimension_numbers"].scatter_dims_to_operand_dims
-    index, inside = _index(value.shape, (1,) * value.ndim, {}, named.ndim - 1, dims, named)
-    if eqn.params["mode"] == lax.GatherScatterMode.CLIP:
-        inside = jnp.ones_like(inside)
+    sizes, mode = (1,) * value.ndim, eqn.params["mode"]
+    index, inside = _index(value.shape, sizes, {}, named.ndim - 1, dims, named, mode)
     inside = inside & valid_mask(rest, ctx.device)
     placed, wires = ctx.device.placement(rest.core_shape), Wires(ctx)
 
@@ -149,8 +148,9 @@ def _of_whole(ctx: Context, eqn: Any, value: Any, *named: Any) -> Any:
 def _window(ctx: Context, shape: Shape, sizes: Shape, starts: Sequence[Any]) -> list[jax.Array]:
     """The logical indices of a slice's elements, which broadcast to it; it starts where it fits."""
     named = jnp.stack([v.plain(ctx, start) for start in starts])
-    every = range(len(shape))
-    return _index(shape, sizes, dict(zip(every, every, strict=True)), len(shape), every, named)[0]
+    every, mode = range(len(shape)), lax.GatherScatterMode.CLIP
+    place = {d: d for d in every}
+    return _index(shape, sizes, place, len(shape), every, named, mode)[0]
 
 
 def _index(
@@ -160,12 +160,13 @@ def _index(
     rank: int,
     dims: Sequence[int],
     named: jax.Array,
+    mode: Any,
 ) -> tuple[list[jax.Array], jax.Array]:
     """The logical indices of slices, whose starts columns of `named` say, moved to where they fit.
 
     sizes: of the slices. place: where dims of slices are in the result, of `rank` dims; the others
-    are those of `named`. dims: what its columns name. Also whether the slices did fit. All
-    broadcast to the result.
+    are those of `named`. dims: what its columns name. Also whether the slices count: by `mode`,
+    those that did fit, or all. All broadcast to the result.
     """
     named = named.astype(jnp.int64 if named.dtype.itemsize > 4 else jnp.int32)
     behind = sorted(place.values())
@@ -174,7 +175,8 @@ def _index(
     for column, d in enumerate(dims):
         start = lax.expand_dims(named[..., column], behind)
         last = shape[d] - sizes[d]
-        inside &= (start >= 0) & (start <= last)
+        if mode != lax.GatherScatterMode.CLIP:
+            inside &= (start >= 0) & (start <= last)
         index[d] = jnp.clip(start, 0, last).astype(jnp.int32 if last < 2**31 else jnp.int64)
     for d, k in place.items():
         along = tuple(sizes[d] if axis == k else 1 for axis in range(rank))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import frexp, inf
 from typing import Any
 
@@ -48,8 +48,8 @@ def elementwise(ctx: Context, eqn: Any, *values: Any) -> tuple[str, Any]:
     avals = [atom.aval for atom in eqn.invars]
     arrays = [_full(a, shape, aval) for (a, _), aval in zip(operands, avals, strict=True)]
     out = _bind(eqn, arrays)
-    padded = has_padding(layout, ctx.device)
-    oob = known(eqn, [f for _, f in operands], [a.dtype for a in arrays], padded)
+    facts, kinds = [f for _, f in operands], [a.dtype for a in arrays]
+    oob = known(eqn, facts, kinds, partial(has_padding, layout, ctx.device))
     return RULE, GridArray(out, layout.with_dtype(aval.dtype, oob), ctx.device)
 
 
@@ -128,7 +128,7 @@ class _Var:
 
 
 def known(
-    eqn: Any, facts: Sequence[Any], kinds: Sequence[Any], padded: bool
+    eqn: Any, facts: Sequence[Any], kinds: Sequence[Any], padded: Callable[[], bool]
 ) -> dtypes.Scalar | None:
     """The primitive of what is known of its operands' padding; None if it needs more.
 
@@ -144,7 +144,7 @@ def known(
     params = tuple(sorted(eqn.params.items()))
     key = (eqn.primitive, params, tuple(map(repr, facts)), tuple(map(str, kinds)))
     try:
-        return _known(key, tuple(facts), padded)
+        return _known(key, tuple(facts), padded())
     except TypeError:  # a parameter that can't be hashed
         return None
 

@@ -41,11 +41,6 @@ class Seen:
         digits = tuple(n for n in array.shape if n != 1)
         return cls(array, digits, tuple(range(len(digits))), array.shape)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the elements take."""
-        return int(self.array.nbytes)
-
     def reshape(self, *shape: int) -> Seen:
         """In another shape; one extent may be -1."""
         if -1 in shape:
