@@ -5,14 +5,17 @@
 #   make bench   the benchmarks
 #   make docs    the site, in build/docs; a warning is an error
 #   make notebooks   runs notebooks/*.py, writes the .ipynb beside each
-#   make clean   removes .venv, builds and caches
+#   make clean   removes the environments, builds and caches
 
-# Each candidate is run, not only looked up: a version manager may leave commands that only fail.
-PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
-	"$$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
-	</dev/null >/dev/null 2>&1 && echo "$$python" && break; done)
+# The newest Python there is, pyenv's too. Each is run, not only looked up: a version manager may
+# leave commands that only fail.
+PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 python3 python \
+	$$(ls -d "$$(pyenv root 2>/dev/null)"/versions/3.*/bin/python3 2>/dev/null); do \
+	"$$python" -c 'import sys, venv, ensurepip; v = sys.version_info; \
+	v >= (3, 11) and v.releaselevel == "final" and print("%d.%d.%d" % v[:3], sys.executable)' \
+	</dev/null 2>/dev/null; done | sort -V | tail -n 1 | cut -d " " -f 2-)
 
-VENV := .venv
+VENV ?= .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 
@@ -48,5 +51,5 @@ $(INSTALLED): pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-* build dist *.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find gridlayout sharding ops tests -name __pycache__ -type d -prune -exec rm -rf {} +

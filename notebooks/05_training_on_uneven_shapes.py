@@ -35,7 +35,7 @@ features = np.random.default_rng(0).normal(size=(101, 7)).astype(np.float32)
 mesh = jax.make_mesh((2, 4), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
 sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x", "y"))
 try:
-    jax.device_put(features, sharding)
+    sharding.shard_shape(features.shape)
 except ValueError as error:
     reason = str(error).split(" implies that ")[-1]
     print("ValueError:", reason.split(" (")[0])
@@ -114,7 +114,7 @@ first.draw("physical")
 # %%
 on_grid = gl.on_grid(step)
 report = on_grid.report(params, state, *data)
-print(len(report.rows), "primitives,", len(report.fallbacks), "fallbacks")
+print(len(report.fallbacks), "primitives without a rule")
 print(f"{report.bytes_moved:,} bytes move in a step, most of them here:")
 for row in sorted(report.rows, key=lambda row: -row.bytes_moved)[:4]:
     print(f"  {row.bytes_moved:>7,}  {row.primitive} to {row.outputs[0].shape}")

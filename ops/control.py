@@ -14,14 +14,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.extend import core
 
 from gridlayout.grid_layout import GridLayout
 from gridlayout.ops import along
 from gridlayout.ops.grid_array import GridArray
+from gridlayout.ops.jaxprs import ClosedJaxpr
 from gridlayout.ops.values import Context, layout_of, on_cores, plain
 
-Evaluate = Callable[[Context, core.ClosedJaxpr, Sequence[Any]], list[Any]]
+Evaluate = Callable[[Context, ClosedJaxpr, Sequence[Any]], list[Any]]
 
 
 def scan(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) -> list[Any]:
@@ -98,7 +98,7 @@ def while_(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) ->
     return dressed(final)
 
 
-def _kept_rows(p: Any) -> core.ClosedJaxpr:
+def _kept_rows(p: Any) -> ClosedJaxpr:
     """What goes round a batched loop: a new row where its test says so, else the old one."""
     (going,), carry = p["cond_jaxpr"].out_avals, p["body_jaxpr"].out_avals
 

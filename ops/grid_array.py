@@ -28,7 +28,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
 from gridlayout.ops import packing
 from gridlayout.ops.seen import Seen
-from gridlayout.program import host_fill, pack_host, unpack_host
+from gridlayout.program import host_fill, moves, pack_host, unpack_host
 from gridlayout.sharding.device_grid import DeviceGrid
 
 if TYPE_CHECKING:
@@ -281,9 +281,20 @@ def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
     return jax.make_array_from_callback(shape, device.sharding(layout), lambda i: physical[i])
 
 
-@partial(jax.jit, static_argnums=(1, 2))
-def _pack_and_place(x: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
-    return place(packing.pack(x, layout), layout, device, packing.fill_value(layout))
+def pack_and_place(x: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """The storage of a logical array, inside a traced program."""
+
+    def moved(x: jax.Array, fill: jax.Array) -> jax.Array:
+        # Whole on every device first: how XLA splits what made it is not left to propagation, which
+        # gets some operations wrong (an interior pad) and warns of others. Here, where x may be the
+        # bits of floats: slices of the floats themselves would lose NaN payloads.
+        x = lax.with_sharding_constraint(x, device.replicated)
+        return place(packing.run_moves(Seen.of(x), moves(layout), fill).now(), layout, device, fill)
+
+    return packing.bitwise(moved, x, packing.fill_value(layout))
+
+
+_pack_and_place = partial(jax.jit, static_argnums=(1, 2))(pack_and_place)
 
 
 def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArray:

@@ -23,6 +23,7 @@ from gridlayout.ops.cost import flops, held
 from gridlayout.ops.dot import dot_general
 from gridlayout.ops.elementwise import ELEMENTWISE, on_host
 from gridlayout.ops.grid_array import GridArray
+from gridlayout.ops.jaxprs import ClosedJaxpr
 from gridlayout.ops.report import FALLBACK, Cost, Row
 from gridlayout.ops.rules import RULES
 from gridlayout.ops.values import Context, Spread, layout_of, on_cores, plain, settled
@@ -35,7 +36,7 @@ _CALLS = {
 }
 
 
-def evaluate(ctx: Context, closed: core.ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+def evaluate(ctx: Context, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     """The values of a closed jaxpr's results, for these values of its arguments."""
     jaxpr = closed.jaxpr
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
@@ -93,8 +94,8 @@ def _equation(ctx: Context, eqn: Any, values: list[Any], follower: Any) -> list[
         return outs if follower is None else _plainly(ctx, follower, outs)
     if name in _CALLS:
         inner = eqn.params[_CALLS[name]]
-        if not isinstance(inner, core.ClosedJaxpr):
-            inner = core.ClosedJaxpr(inner, ())
+        if not isinstance(inner, ClosedJaxpr):
+            inner = ClosedJaxpr(inner, ())
         return evaluate(ctx, inner, values)
     if name in _REBUILT:
         return _REBUILT[name](evaluate, ctx, eqn, settled(ctx, values))
@@ -170,9 +171,7 @@ def _run_alone(eqn: Any, values: Sequence[Any]) -> list[Any]:
     used = [out for out in eqn.outvars if not isinstance(out, core.DropVar)]
     info = core.DebugInfo("gridlayout", eqn.primitive.name, ("x",) * len(known), ("",) * len(used))
     jaxpr = core.Jaxpr((), list(known), used, [eqn], eqn.effects, info)
-    outs = dict(
-        zip(used, core.jaxpr_as_fun(core.ClosedJaxpr(jaxpr, ()))(*known.values()), strict=True)
-    )
+    outs = dict(zip(used, core.jaxpr_as_fun(ClosedJaxpr(jaxpr, ()))(*known.values()), strict=True))
     return [outs.get(out) for out in eqn.outvars]
 
 
@@ -191,7 +190,7 @@ def _laid_out(ctx: Context, out: Any, like: Layout | None) -> Any:
 
 def _remat(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) -> list[Any]:
     inner = eqn.params["jaxpr"]
-    closed = inner if isinstance(inner, core.ClosedJaxpr) else core.ClosedJaxpr(inner, ())
+    closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
     if eqn.params["differentiated"] and eqn.params["prevent_cse"]:
         # The backward pass computes this part again; keep XLA from finding the first result.
         values = lax.optimization_barrier(values)
@@ -206,7 +205,7 @@ def _remat(evaluate: Evaluate, ctx: Context, eqn: Any, values: Sequence[Any]) ->
 # -- derivatives -------------------------------------------------------------------------------
 
 
-def differentiable(ctx: Context, closed: core.ClosedJaxpr, values: Sequence[Any]) -> list[Any]:
+def differentiable(ctx: Context, closed: ClosedJaxpr, values: Sequence[Any]) -> list[Any]:
     """`evaluate`, with the derivative of the logical function for its own.
 
     The derivative is taken of the jaxpr on logical shapes and evaluated by the same rules: padding
@@ -215,7 +214,7 @@ def differentiable(ctx: Context, closed: core.ClosedJaxpr, values: Sequence[Any]
     """
     # Constants may be tracers of an outer differentiation: they become arguments like the others.
     outer = closed.jaxpr
-    jaxpr = core.ClosedJaxpr(
+    jaxpr = ClosedJaxpr(
         core.Jaxpr(
             *((), [*outer.constvars, *outer.invars], outer.outvars, outer.eqns, outer.effects),
             core.DebugInfo(

@@ -14,7 +14,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
 from gridlayout.ops import packing
 from gridlayout.ops.exchange import Transfer, find_exchange
-from gridlayout.ops.grid_array import GridArray, place
+from gridlayout.ops.grid_array import GridArray, pack_and_place
 from gridlayout.ops.seen import Seen
 from gridlayout.route import find_route
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
@@ -166,8 +166,4 @@ def _grown(x: jax.Array, k: int, extent: int, fill: jax.Array) -> jax.Array:
 
 def lay_out(logical: jax.Array, layout: Layout, device: DeviceGrid) -> GridArray:
     """A logical array in a layout, inside a traced program."""
-    # Whole on every device first: how XLA splits what made it is not left to propagation, which
-    # gets some operations wrong (an interior pad) and warns of others.
-    logical = lax.with_sharding_constraint(logical, device.replicated)
-    physical = packing.pack(logical, layout)
-    return GridArray(place(physical, layout, device, packing.fill_value(layout)), layout, device)
+    return GridArray(pack_and_place(logical, layout, device), layout, device)

@@ -60,7 +60,7 @@ def encode(tiles: ArrayLike, tile_format: str) -> NDArray[np.uint8]:
         raise LayoutError("tiles hold infinities or NaN, which block formats can't encode")
     shared = exponent.max(axis=-1, keepdims=True)
     significand = np.where(exponent > 0, (pattern & 0x7FFFFF) | 0x800000, 0)
-    aligned = significand >> np.minimum(shared - exponent, 31)
+    aligned: Any = significand >> np.minimum(shared - exponent, 31)
     magnitude = np.minimum(_nearest_even(aligned, 24 - bits), (1 << bits) - 1)
     sign = np.where(magnitude > 0, pattern >> 31, 0)
     elements = ((sign << bits) | magnitude).astype(np.uint8)
