@@ -1,4 +1,4 @@
-"""The one error of the library."""
+"""The one error of the library, and its one warning."""
 
 from __future__ import annotations
 
@@ -12,3 +12,7 @@ class LayoutError(ValueError):
     Traceback (most recent call last):
     gridlayout.errors.LayoutError: tile (32, 0) has an extent below 1; give extents of 1 or more
     """
+
+
+class LayoutWarning(UserWarning):
+    """A legal choice that wastes most of its memory; the message gives the ways out."""

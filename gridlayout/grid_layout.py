@@ -9,8 +9,10 @@ The grid divides first, the tile second, both ceil-wise; the physical shape is
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
@@ -22,7 +24,7 @@ from gridlayout.collapse import (
     collapsed_shape,
     default_map,
 )
-from gridlayout.errors import LayoutError
+from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layout import Layout, Shape, as_shape
 from gridlayout.memory import Chip, Fit, as_memory_space
 from gridlayout.padding import image
@@ -39,7 +41,8 @@ class GridLayout(Layout):
     shape, dtype: the logical tensor. grid: cores along each collapsed dim, any rank and size.
     tile: the innermost block of the last `len(tile)` collapsed dims, or None for scalars.
     collapse: half-open intervals of logical dims to join, negative ends count from the rank; dims
-    in no interval stay ("Dimension Collapsing"). linear: an affine map, or its text, instead.
+    in no interval stay ("Dimension Collapsing"). A `LayoutWarning` where the default wastes most of
+    its places. linear: an affine map, or its text, instead.
     face: splits a tile into blocks. oob: the value of the padding, None for undef: a number, or
     undef, zero, one, inf, neginf. memory_space: system, mmio, dram or l1. tile_format: a block
     format (bfp_bf8, bfp_bf4, bfp_bf2) in which a core stores 32x32 tiles; it changes bytes only,
@@ -72,6 +75,7 @@ class GridLayout(Layout):
         self.grid: Shape = _positive(grid, "grid")
         if collapse is not None and linear is not None:
             raise LayoutError("give either collapse intervals or a linear map, not both")
+        is_default = collapse is None and linear is None
         if linear is None:
             linear = collapse_map(shape, collapse, len(self.grid))
         elif isinstance(linear, str):
@@ -80,6 +84,8 @@ class GridLayout(Layout):
             raise LayoutError(f"linear {linear!r} must be an AffineMap or its text")
         self.linear: AffineMap = as_printed(linear)
         self.collapsed_shape: Shape = collapsed_shape(self.linear, shape, self.grid)
+        if is_default and prod(self.collapsed_shape) > 2 * prod(shape) > 0:
+            _warn_of_waste(shape, self.grid, self.linear, self.collapsed_shape)
         self.shard_shape: Shape = tuple(
             -(-n // g) for n, g in zip(self.collapsed_shape, self.grid, strict=True)
         )
@@ -138,7 +144,8 @@ class GridLayout(Layout):
 
     def __repr__(self) -> str:
         extras = [f"tile={self.tile}"] if self.tile else []
-        if self.linear != default_map(self.shape, len(self.grid)):
+        wastes = prod(self.collapsed_shape) > 2 * prod(self.shape) > 0
+        if wastes or self.linear != default_map(self.shape, len(self.grid)):
             extras.append(f"linear={str(self.linear)!r}")
         extras += [f"face={self.face}"] if self.face else []
         extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
@@ -227,6 +234,16 @@ _ARGUMENTS = (
     *("shape", "dtype", "grid", "tile", "linear"),
     *("oob", "memory_space", "face", "tile_format"),
 )
+
+
+def _warn_of_waste(shape: Shape, grid: Shape, linear: AffineMap, collapsed: Shape) -> None:
+    warnings.warn(
+        f"the default collapse of {shape} onto a grid of rank {len(grid)} joins leading dims and "
+        f"keeps them too, {linear}: {prod(collapsed)} places for {prod(shape)} elements. Give "
+        f"collapse=[] to keep every dim apart, or linear={str(linear)!r}, which means just that",
+        LayoutWarning,
+        stacklevel=3,
+    )
 
 
 def _positive(values: Any, what: str) -> Shape:

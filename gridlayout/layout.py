@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.affine import AffineExpr, AffineMap
+from gridlayout.affine import AffineExpr, AffineMap, dim
 from gridlayout.affine_solve import AffineSet, Inverse
 from gridlayout.errors import LayoutError
 from gridlayout.steps import Scatter, Step, Walk, is_small, walk_back
@@ -95,7 +95,7 @@ class Layout:
     # A block format in which a core stores 32x32 tiles: it changes bytes only.
     tile_format: str | None = None
     # What is computed of the steps when it is first asked for.
-    _cached: ClassVar[tuple[str, ...]] = ("index_map", "inverse")
+    _cached: ClassVar[tuple[str, ...]] = ("index_map", "inverse", "inverse_in_bounds")
 
     # -- identity ------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class Layout:
             *(other.shape, other.physical_shape, other.core_rank),
         ):
             return False
-        if (self.steps, self.order) == (other.steps, other.order):
+        if (self.steps, self.order) == (other.steps, other.order) or 0 in self.shape:
             return True
         return self.index_map == other.index_map
 
@@ -210,9 +210,11 @@ class Layout:
         total = prod(self.physical_shape)
         if not total:
             return 0.0
-        # A scatter may put several elements in one place, so count the places.
-        padding = int(self.padding_per_core().sum()) if self.is_scatter else total - self.size
-        return padding / total
+        try:
+            self.check_invertible()
+        except LayoutError:  # several elements share a place, so count the places
+            return int(self.padding_per_core().sum()) / total
+        return (total - self.size) / total
 
     def _expressions(self) -> tuple[AffineExpr, ...]:
         """Of each physical dim, before they are simplified."""
@@ -233,6 +235,15 @@ class Layout:
 
         `LayoutError` where the map is a `Scatter` without a closed inverse.
         """
+        map, domain = self.inverse_in_bounds
+        box: list[tuple[AffineExpr, bool]] = []
+        for d, extent in enumerate(self.physical_shape):
+            box += [(dim(d), False), (-dim(d) + (extent - 1), False)]
+        return Inverse(map, AffineSet(domain.num_dims, (*box, *domain.constraints)))
+
+    @cached_property
+    def inverse_in_bounds(self) -> Inverse:
+        """`inverse` for indices that are known to lie in `physical_shape`."""
         back = walk_back(self.shape, self.steps, self.order)
         rank = len(self.order)
         constraints = [(e, True) for e in back.equal]
@@ -277,7 +288,7 @@ class Layout:
         physical = _as_index(physical, self.physical_shape, "physical index")
         if self.is_scatter:
             return self.index_map.preimage(physical, self.shape)
-        if not self.inverse.domain.contains(*physical):
+        if not self.inverse_in_bounds.domain.contains(*physical):
             return None
         return self.inverse.map(*physical)
 

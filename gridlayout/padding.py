@@ -57,13 +57,24 @@ def parts(layout: Layout) -> tuple[Part, ...]:
     return tuple(sorted(found, key=lambda part: part.physical))
 
 
-@lru_cache(maxsize=512)
+# Masks of up to this many bytes are kept: with the cache's length, 64 MB in all.
+_KEPT = 1 << 17
+
+
 def _valid(layout: Layout) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
     """Each part with the mask of its valid positions, over the part's physical dims."""
+    sizes = (prod(layout.physical_shape[k] for k in part.physical) for part in parts(layout))
+    return (_kept_masks if sum(sizes) <= _KEPT else _masks)(layout)
+
+
+def _masks(layout: Layout) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
     if 0 in layout.shape:
         everything = tuple(range(len(layout.physical_shape)))
         return ((Part((), everything), np.zeros(_mask_shape(layout, everything), bool)),)
     return tuple((part, _part_mask(layout, part)) for part in parts(layout))
+
+
+_kept_masks = lru_cache(maxsize=512)(_masks)
 
 
 def _mask_shape(layout: Layout, dims: tuple[int, ...]) -> tuple[int, ...]:

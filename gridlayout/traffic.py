@@ -115,11 +115,29 @@ def _histogram(
     total: dict[tuple[int, ...], int] = {}
     for index in _chunks(extents):
         values = [np.broadcast_to(np.asarray(r, np.int64), index[0].shape) for r in inner(*index)]
-        found, times = np.unique(np.stack(values, axis=1), axis=0, return_counts=True)
-        for row, count in zip(map(tuple, found.tolist()), times.tolist(), strict=True):
+        for row, count in _counted(values):
             total[row] = total.get(row, 0) + count
     rows = sorted(total)
     return np.array(rows, np.int64), np.array([total[row] for row in rows], np.int64)
+
+
+def _counted(columns: list[Ints]) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Distinct rows of some columns, and how often each occurs."""
+    lows = [int(column.min()) for column in columns]
+    spans = [int(column.max()) - low + 1 for column, low in zip(columns, lows, strict=True)]
+    numbers = np.zeros(columns[0].shape, np.int64)  # rows as numbers: sorting those is quick
+    for column, low, span in zip(columns, lows, spans, strict=True):
+        numbers = numbers * span + (column - low)
+    if prod(spans) <= 4 * len(numbers):
+        times = np.bincount(numbers)
+        found = np.flatnonzero(times)
+        times = times[found]
+    else:
+        found, times = np.unique(numbers, return_counts=True)
+    digits = np.unravel_index(found, spans)
+    rows = zip(*(d.tolist() for d in digits), strict=True)
+    for row, count in zip(rows, times.tolist(), strict=True):
+        yield tuple(d + low for d, low in zip(row, lows, strict=True)), count
 
 
 def _chunks(extents: tuple[int, ...]) -> Iterator[tuple[Ints, ...]]:

@@ -3,6 +3,7 @@
 import copy
 import pickle
 import re
+import warnings
 from itertools import accumulate, product
 from math import prod
 
@@ -15,6 +16,9 @@ from random_layouts import cases
 
 import gridlayout as gl
 from gridlayout.program import pack_host, unpack_host
+
+# The document's default collapse, whatever it wastes, is among what is tested here.
+pytestmark = pytest.mark.filterwarnings("ignore:the default collapse:gridlayout.LayoutWarning")
 
 quick = settings(
     deadline=None,
@@ -377,3 +381,47 @@ def test_every_small_untiled_layout_of_rank_two():
             found = np.stack([np.broadcast_to(r, shape) for r in layout.index_map(rows, columns)])
             np.testing.assert_array_equal(found.reshape(len(expected), -1), expected)
             assert layout.padding_mask().sum() == prod(brute.physical_shape) - prod(shape)
+
+
+def test_a_default_that_wastes_most_of_its_memory_warns_and_gives_both_ways_out():
+    with pytest.warns(gl.LayoutWarning, match=r"33554432 places for 262144 elements") as found:
+        wasteful = gl.GridLayout((8, 128, 256), grid=(2, 2, 2))
+    (warning,) = found
+    assert warning.filename == __file__
+    assert "collapse=[]" in str(warning.message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gl.GridLayout((8, 128, 256), grid=(2, 2, 2), collapse=[]).padding_share == 0
+        text = "(d0, d1, d2) -> (d0 * 128 + d1, d1, d2)"
+        assert gl.GridLayout((8, 128, 256), grid=(2, 2, 2), linear=text) == wasteful
+        assert f"linear={text!r}" in str(warning.message)
+        assert eval(repr(wasteful), {"GridLayout": gl.GridLayout}) == wasteful
+        assert gl.parse(str(wasteful)) == wasteful
+        assert wasteful.replace(oob=0).grid == (2, 2, 2)
+        assert gl.GridLayout((5, 128, 256), grid=(2, 2)).padding_share < 0.5
+
+
+def test_the_domain_of_the_inverse_is_the_image_of_the_map():
+    for layout in (
+        gl.GridLayout((5, 7), grid=(2, 4)),
+        gl.GridLayout((5, 7), grid=(3, 2), tile=(2, 4)),
+        gl.GridLayout((6,), grid=(2,), linear="(d0) -> (d0 * 2 + 1)"),
+    ):
+        domain, shape = layout.inverse.domain, layout.physical_shape
+        image = {layout.index_map(*index) for index in np.ndindex(layout.shape)}
+        around = product(*(range(-2, n + 3) for n in shape))
+        assert {index for index in around if domain.contains(*index)} == image
+
+
+def test_layouts_without_elements_hold_them_alike():
+    a = gl.GridLayout((0, 4), grid=(2, 2), collapse=[])
+    b = gl.GridLayout((0, 4), grid=(2, 2), linear="(d0, d1) -> (d0 * 3, d1)")
+    assert a.physical_shape == b.physical_shape
+    assert a.same_physical(b)
+
+
+def test_the_share_of_padding_is_known_without_listing_elements():
+    layout = gl.GridLayout(
+        (2**31,), grid=(4, 4), linear=f"(d0) -> (d0 floordiv {2**29}, d0 mod {2**29})"
+    )
+    assert layout.padding_share == 0

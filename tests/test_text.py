@@ -11,6 +11,9 @@ from random_layouts import cases
 
 import gridlayout as gl
 
+# The document's default collapse, whatever it wastes, is among what is tested here.
+pytestmark = pytest.mark.filterwarnings("ignore:the default collapse:gridlayout.LayoutWarning")
+
 quick = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],

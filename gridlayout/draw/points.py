@@ -97,7 +97,7 @@ def from_physical(layout: Layout, index: Sequence[Ints], shape: Shape = ()) -> P
         at = np.searchsorted(places, wanted).clip(0, len(places) - 1)
         logical, valid = np.unravel_index(elements[at], layout.shape), places[at] == wanted
     else:
-        valid = layout.inverse.domain.contains(*physical)
+        valid = layout.inverse_in_bounds.domain.contains(*physical)
         logical = layout.inverse.map(*physical)
     spread = tuple(np.broadcast_to(np.asarray(i, np.int64), shape) for i in logical)
     return Points(layout, spread, physical, np.broadcast_to(valid, shape))
