@@ -11,7 +11,10 @@ author = "The gridlayout authors"
 release = importlib.metadata.version("gridlayout")
 extensions = ["sphinx.ext.autodoc", "myst_parser", "extension"]
 nitpicky = True
-nitpick_ignore = [("py:class", "gridlayout.ops.exchange.Exchange")]  # only ever printed
+nitpick_ignore = [  # only ever printed, or made by the library
+    ("py:class", "gridlayout.sharding.exchange.Exchange"),
+    ("py:class", "gridlayout.ops.decisions.program.Program"),
+]
 # Other projects' names link nowhere: the site is built without a network.
 nitpick_ignore_regex = [("py:.*", r"(?!gridlayout).*")]
 

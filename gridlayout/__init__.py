@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gridlayout import megengine, mli, sophon, tenstorrent, xla
 from gridlayout.affine import AffineExpr, AffineMap
 from gridlayout.affine_solve import AffineSet
-from gridlayout.errors import LayoutError
+from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout, Location
 from gridlayout.memory import Chip, Fit
@@ -23,17 +23,26 @@ from gridlayout.text import parse
 if TYPE_CHECKING:
     from gridlayout.dump.explanation import Explanation, explain
     from gridlayout.explorer.page import Explorer, explore
-    from gridlayout.ops import nn, numpy
-    from gridlayout.ops.algorithms import ALGORITHMS
-    from gridlayout.ops.attention import ring_attention
-    from gridlayout.ops.cores import all_gather, core_index, map_shards, pmax, pmin, psum, shift
-    from gridlayout.ops.grid_array import GridArray, from_physical, put
-    from gridlayout.ops.on_grid import OnGrid, on_grid, with_layout
-    from gridlayout.ops.packing import pack, unpack
-    from gridlayout.ops.relayout import relayout
-    from gridlayout.ops.relayout_plan import RelayoutPlan, relayout_plan
-    from gridlayout.ops.report import Cost, Report
-    from gridlayout.ops.rules import def_rule
+    from gridlayout.ops.array.grid_array import GridArray, from_physical, put
+    from gridlayout.ops.array.map_shards import (
+        all_gather,
+        core_index,
+        map_shards,
+        pmax,
+        pmin,
+        psum,
+        shift,
+    )
+    from gridlayout.ops.array.relayout import relayout
+    from gridlayout.ops.array.relayout_plan import RelayoutPlan, relayout_plan
+    from gridlayout.ops.decisions.cost import Cost
+    from gridlayout.ops.decisions.report import Report
+    from gridlayout.ops.interpret.on_grid import OnGrid, on_grid, with_layout
+    from gridlayout.ops.moves.packing import pack, unpack
+    from gridlayout.ops.products.algorithms import ALGORITHMS
+    from gridlayout.ops.rules.table import def_rule
+    from gridlayout.ops.user import nn, numpy
+    from gridlayout.ops.user.ring_attention import ring_attention
     from gridlayout.sharding.device_grid import DeviceGrid
     from gridlayout.sharding.emulate import emulate_devices
 
@@ -45,31 +54,31 @@ _LAZY = {
     "explore": "explorer.page",
     "DeviceGrid": "sharding.device_grid",
     "emulate_devices": "sharding.emulate",
-    "GridArray": "ops.grid_array",
-    "put": "ops.grid_array",
-    "from_physical": "ops.grid_array",
-    "pack": "ops.packing",
-    "unpack": "ops.packing",
-    "relayout": "ops.relayout",
-    "relayout_plan": "ops.relayout_plan",
-    "RelayoutPlan": "ops.relayout_plan",
-    "on_grid": "ops.on_grid",
-    "OnGrid": "ops.on_grid",
-    "with_layout": "ops.on_grid",
-    "ALGORITHMS": "ops.algorithms",
-    "map_shards": "ops.cores",
-    "core_index": "ops.cores",
-    "shift": "ops.cores",
-    "psum": "ops.cores",
-    "pmax": "ops.cores",
-    "pmin": "ops.cores",
-    "all_gather": "ops.cores",
-    "ring_attention": "ops.attention",
-    "def_rule": "ops.rules",
-    "Cost": "ops.report",
-    "Report": "ops.report",
-    "numpy": "ops.numpy",
-    "nn": "ops.nn",
+    "GridArray": "ops.array.grid_array",
+    "put": "ops.array.grid_array",
+    "from_physical": "ops.array.grid_array",
+    "pack": "ops.moves.packing",
+    "unpack": "ops.moves.packing",
+    "relayout": "ops.array.relayout",
+    "relayout_plan": "ops.array.relayout_plan",
+    "RelayoutPlan": "ops.array.relayout_plan",
+    "on_grid": "ops.interpret.on_grid",
+    "OnGrid": "ops.interpret.on_grid",
+    "with_layout": "ops.interpret.on_grid",
+    "ALGORITHMS": "ops.products.algorithms",
+    "map_shards": "ops.array.map_shards",
+    "core_index": "ops.array.map_shards",
+    "shift": "ops.array.map_shards",
+    "psum": "ops.array.map_shards",
+    "pmax": "ops.array.map_shards",
+    "pmin": "ops.array.map_shards",
+    "all_gather": "ops.array.map_shards",
+    "ring_attention": "ops.user.ring_attention",
+    "def_rule": "ops.rules.table",
+    "Cost": "ops.decisions.cost",
+    "Report": "ops.decisions.report",
+    "numpy": "ops.user.numpy",
+    "nn": "ops.user.nn",
 }
 
 __all__ = [
@@ -87,6 +96,7 @@ __all__ = [
     "GridLayout",
     "Layout",
     "LayoutError",
+    "LayoutWarning",
     "Location",
     "OnGrid",
     "RelayoutPlan",

@@ -78,6 +78,16 @@ def bits(dtype: np.dtype[Any]) -> int:
     return 4 if dtype.name in ("int4", "uint4") else dtype.itemsize * 8
 
 
+def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type in which partial sums are kept: of narrow floats float32.
+
+    >>> sum_dtype(as_dtype("bfloat16")).name, sum_dtype(as_dtype("int8")).name
+    ('float32', 'int8')
+    """
+    narrow = _kind(dtype) == "float" and dtype.itemsize < 4
+    return np.dtype(np.float32) if narrow else dtype
+
+
 def oob_value(oob: Any, dtype: np.dtype[Any]) -> Scalar | None:
     """What is known of the padding, as a value of `dtype`: None is undef.
 

@@ -1,4 +1,4 @@
 """Jit-compiled movement and computation on laid-out arrays."""
 
 # Gives GridArray its operators, whichever module of this floor is imported first.
-from gridlayout.ops import operators as operators
+from gridlayout.ops.user import operators as operators

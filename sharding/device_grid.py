@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
-from math import prod
+from math import comb, prod
 from typing import Any
 
 import jax
-from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+import numpy as np
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from numpy.typing import NDArray
 
 from gridlayout.affine import AffineExpr, AffineMap, constant, dim
 from gridlayout.errors import LayoutError
@@ -49,44 +50,87 @@ class DeviceGrid:
 
     `DeviceGrid((2, 4))` takes the first 8 of `jax.devices()`; `DeviceGrid(mesh)` takes a
     `jax.sharding.Mesh` of any shape, with Auto or Explicit axes (placement here is always by hand,
-    so `device.mesh` is the same mesh with Auto axes). Arrays lie on `device.fine`: the same devices
-    in the same order, each axis in its prime factors (`y` of 4 devices is `y0` and `y1` of 2), so
-    that a grid of three dims can use a mesh of two. `LayoutError` when there are too few devices.
+    so `device.mesh` is the same mesh with Auto axes). A `jax.sharding.AbstractMesh` has names and
+    sizes and no devices: on it grids are placed, programs reported and relayouts planned, for any
+    number of devices; it holds no data. Arrays lie on `device.fine`: the same devices in the same
+    order, each axis in its prime factors (`y` of 4 devices is `y0` and `y1` of 2), so that a grid
+    of three dims can use a mesh of two. `LayoutError` when there are too few devices.
 
     >>> import jax
     >>> device = DeviceGrid((1,))
     >>> device.shape, str(device.core_map((3, 2)))
     ((1,), '(d0, d1) -> (0, d0, d1)')
+    >>> DeviceGrid(jax.sharding.AbstractMesh((256, 128), ("x", "y"))).placement((512, 64)).axes[1]
+    ('y1', 'y2', 'y3', 'y4', 'y5', 'y6')
     """
 
-    def __init__(self, mesh: Mesh | Sequence[int]) -> None:
-        if not isinstance(mesh, Mesh):
+    def __init__(self, mesh: Mesh | AbstractMesh | Sequence[int]) -> None:
+        if not isinstance(mesh, (Mesh, AbstractMesh)):
             mesh = _first_devices(mesh)
-        auto = (AxisType.Auto,) * len(mesh.axis_names)
-        self.mesh: Mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=auto)
+        names = tuple(map(str, mesh.axis_names))
+        sizes = tuple(mesh.shape.values())
+        if not sizes or 0 in sizes:
+            raise LayoutError(f"a device grid's mesh must have axes with devices, not {sizes}")
+        self.is_abstract: bool = isinstance(mesh, AbstractMesh)
+        self._devices: Any = mesh.devices if isinstance(mesh, Mesh) else None
+        self.mesh: Any = self._mesh(sizes, names)
         # Every axis in its prime factors, the major first: how finely placement can choose. All
         # shardings are on this one mesh, since JAX takes one mesh a program.
         factors = [
-            (f"{name}{i}" if len(primes) > 1 else str(name), str(name), prime)
-            for name, size in self.mesh.shape.items()
+            (f"{name}{i}" if len(primes) > 1 else name, name, prime)
+            for name, size in zip(names, sizes, strict=True)
             for primes in [_primes(size)]
             for i, prime in enumerate(primes)
         ]
         self._whole: tuple[str, ...] = tuple(whole for _, whole, _ in factors)
-        names = tuple(name for name, _, _ in factors)
-        sizes = tuple(size for _, _, size in factors)
-        types = (AxisType.Auto,) * len(names)
-        self.fine: Mesh = Mesh(mesh.devices.reshape(sizes), names, axis_types=types)
+        self._factors: dict[str, tuple[str, ...]] = {}
+        for name, whole, _ in factors:
+            self._factors[whole] = (*self._factors.get(whole, ()), name)
+        self.fine: Any = self._mesh(tuple(f[2] for f in factors), tuple(f[0] for f in factors))
+
+    def _mesh(self, sizes: Shape, names: tuple[str, ...]) -> Mesh | AbstractMesh:
+        auto = (AxisType.Auto,) * len(names)
+        if self.is_abstract:
+            return AbstractMesh(sizes, names, axis_types=auto)
+        return Mesh(self._devices.reshape(sizes), names, axis_types=auto)
 
     @property
     def shape(self) -> Shape:
         """Devices along each mesh axis."""
-        return tuple(self.mesh.devices.shape)
+        return tuple(self.mesh.shape.values())
 
     @property
     def size(self) -> int:
         """Devices in all."""
         return prod(self.shape)
+
+    @property
+    def platform(self) -> str:
+        """The devices' platform, as JAX names it; `abstract` where there are none."""
+        return "abstract" if self.is_abstract else str(self._devices.flat[0].platform)
+
+    def check_has_devices(self, what: str) -> None:
+        """`LayoutError` where there are no devices, which `what` needs."""
+        if self.is_abstract:
+            raise LayoutError(
+                f"{what} needs devices, but {self!r} has none: it is of an AbstractMesh, on which "
+                "grids are placed, programs reported and relayouts planned; "
+                "gl.DeviceGrid(jax.sharding.Mesh(devices, names)) holds data"
+            )
+
+    def count(self, axes: Sequence[str]) -> int:
+        """Devices along axes of `fine`."""
+        return prod(self.fine.shape[axis] for axis in axes)
+
+    def names(self, axes: Sequence[str]) -> tuple[str, ...]:
+        """Axes of `fine` as axes of `mesh`, where all factors of one are among them."""
+        found: dict[str, None] = {}
+        for whole, factors in self._factors.items():
+            if set(factors) <= set(axes):
+                found |= {whole: None}
+            else:
+                found |= {axis: None for axis in factors if axis in axes}
+        return tuple(name for name in found if self.count(self._factors.get(name, (name,))) > 1)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeviceGrid) and self.mesh == other.mesh
@@ -96,11 +140,12 @@ class DeviceGrid:
 
     def __repr__(self) -> str:
         axes = ", ".join(f"{n}={s}" for n, s in zip(self.mesh.axis_names, self.shape, strict=True))
-        return f"DeviceGrid({axes}, {self.mesh.devices.flat[0].platform})"
+        return f"DeviceGrid({axes}, {self.platform})"
 
     def active(self) -> AbstractContextManager[Any]:
         """The context in which programs on this grid run, whatever mesh the user has set."""
-        return jax.sharding.use_abstract_mesh(self.fine.abstract_mesh)
+        mesh = self.fine if self.is_abstract else self.fine.abstract_mesh
+        return jax.sharding.use_abstract_mesh(mesh)
 
     def placement(self, grid: Sequence[int]) -> Placement:
         """Which mesh axes divide which dim of a virtual grid.
@@ -181,36 +226,66 @@ def _primes(size: int) -> list[int]:
 
 @lru_cache(maxsize=4096)
 def _placement(device: DeviceGrid, grid: Shape) -> Placement:
-    sizes = tuple(device.fine.devices.shape)
     # Only grid dims with more than one core can use an axis, and only axes with several devices.
     wide = [k for k, g in enumerate(grid) if g > 1]
-    if (len(wide) + 1) ** len(sizes) > 1 << 14:
-        # Many axes or dims: the dims with the most cores are enough to choose from.
-        keep = max(int((1 << 14) ** (1 / len(sizes))) - 1, 1)
-        wide = sorted(sorted(wide, key=lambda k: -grid[k])[:keep])
-    choices = [[*wide, None] if size > 1 else [None] for size in sizes]
-    best = min(product(*choices), key=lambda chosen: _cost(device, grid, chosen))
-    names = device.fine.axis_names
-    axes = tuple(
-        tuple(name for name, d in zip(names, best, strict=True) if d == k) for k in range(len(grid))
-    )
-    along = [prod(s for s, d in zip(sizes, best, strict=True) if d == k) for k in range(len(grid))]
+    names, sizes = device.fine.axis_names, tuple(device.fine.shape.values())
+    # Equal factors of one mesh axis are alike: what counts is how many of them each dim gets.
+    alike: dict[tuple[str, int], list[str]] = {}
+    for name, whole, size in zip(names, device._whole, sizes, strict=True):
+        if size > 1:
+            alike.setdefault((whole, size), []).append(name)
+    counts = [len(group) for group in alike.values()]
+    while prod(comb(n + len(wide), n) for n in counts) > 1 << 16:
+        wide.remove(
+            min(wide, key=lambda k: (grid[k], -k))
+        )  # the dims with the most cores are enough
+    ways = [_compositions(n, len(wide) + 1) for n in counts]
+    chosen = _best(grid, wide, list(alike), ways)
+    axes: list[tuple[str, ...]] = [()] * len(grid)
+    for group, row in zip(alike.values(), chosen, strict=True):
+        rest = list(group)
+        for k, count in zip(wide, row, strict=False):
+            axes[k] += tuple(rest[:count])
+            rest = rest[count:]
+    order = {name: i for i, name in enumerate(names)}
+    placed = tuple(tuple(sorted(found, key=order.__getitem__)) for found in axes)
+    along = [device.count(found) for found in placed]
     per_device = tuple(-(-g // a) for g, a in zip(grid, along, strict=True))
     slots = tuple(p * a for p, a in zip(per_device, along, strict=True))
-    return Placement(grid, axes, slots, per_device)
+    return Placement(grid, placed, slots, per_device)
 
 
-def _cost(device: DeviceGrid, grid: Shape, chosen: tuple[int | None, ...]) -> tuple[Any, ...]:
-    along = [1] * len(grid)
-    for size, d in zip(device.fine.devices.shape, chosen, strict=True):
-        if d is not None:
-            along[d] *= size
-    local = [-(-g // a) for g, a in zip(grid, along, strict=True)]
-    busy = prod(-(-g // n) for g, n in zip(grid, local, strict=True))
-    used = prod(along)
-    dims: dict[str, set[int | None]] = {}
-    for whole, d in zip(device._whole, chosen, strict=True):
-        dims.setdefault(whole, set()).add(d)
-    split = sum(len(found) > 1 for found in dims.values())
-    order = tuple(len(grid) if d is None else d for d in chosen)
-    return (prod(local), -busy, used - busy, split, used, sum(local), order)
+@lru_cache(maxsize=256)
+def _compositions(n: int, parts: int) -> NDArray[np.int64]:
+    """Every way to deal `n` equal factors to `parts`, the first ones most first."""
+    if parts == 1:
+        return np.array([[n]], np.int64)
+    rows = [np.insert(_compositions(n - k, parts - 1), 0, k, axis=1) for k in range(n, -1, -1)]
+    return np.concatenate(rows)
+
+
+def _best(
+    grid: Shape, wide: list[int], alike: list[tuple[str, int]], ways: list[NDArray[np.int64]]
+) -> list[NDArray[np.int64]]:
+    """The best row of each factor group: how many factors each wide dim gets, and nobody.
+
+    ways: of each group of equal factors, the rows there are.
+    """
+    # Rows come with most for the first dims first, and so do ties: the order of the grid dims.
+    picks = np.indices(tuple(map(len, ways))).reshape(len(ways), prod(map(len, ways)))
+    rows = [way[pick] for way, pick in zip(ways, picks, strict=True)]
+    along = np.ones((picks.shape[1], len(wide)), np.int64)
+    split = np.zeros(picks.shape[1], np.int64)
+    dims: dict[str, Any] = {}
+    for (whole, size), row in zip(alike, rows, strict=True):
+        along *= np.power(size, row[:, :-1])
+        dims[whole] = dims.get(whole, 0) + (row > 0)
+    for used in dims.values():
+        split += (used > 0).sum(axis=1) > 1
+    cores = np.array([grid[k] for k in wide], np.int64)
+    local = -(-cores // along)
+    busy = (-(-cores // local)).prod(axis=1)
+    used = along.prod(axis=1)
+    keys = (local.prod(axis=1), -busy, used - busy, split, used, local.sum(axis=1))
+    best = np.lexsort((np.arange(picks.shape[1]), *reversed(keys)))[0]
+    return [row[best] for row in rows]

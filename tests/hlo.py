@@ -32,6 +32,41 @@ def collectives(text, devices):
     return found
 
 
+def compiled_collectives(text, devices):
+    """The collectives that a program runs: kind, group size, and bytes that all devices receive.
+
+    What is in the body of a loop is counted as often as XLA says that it goes round.
+    """
+    found, name = [], None
+    blocks = {}
+    for line in text.splitlines():
+        if match := re.match(r"(?:ENTRY )?%?([\w.-]+) .*\{$", line):
+            name = match[1]
+            blocks[name] = []
+        elif name and line.startswith("  "):
+            blocks[name].append(line)
+    entry = re.search(r"^ENTRY %?([\w.-]+)", text, re.MULTILINE)[1]
+
+    def visit(block, times):
+        for line in blocks.get(block, ()):
+            if match := re.search(rf"= (.*?) ({KINDS})(?:-start)?\(", line):
+                out = sum(
+                    BITS[kind] // 8 * int(np.prod([int(n) for n in dims.split(",") if n]))
+                    for kind, dims in re.findall(r"(\w+)\[([\d,]*)\]", match[1])
+                )
+                size = None if match[2] == "collective-permute" else group_size(line)
+                if size != 1:
+                    found.append((match[2], size, times * received(match[2], out, devices, line)))
+            if match := re.search(r" while\(.*body=%?([\w.-]+)", line):
+                trips = re.search(r'"known_trip_count":\{"n":"(\d+)"', line)
+                visit(match[1], times * int(trips[1] if trips else 1))
+            for inner in re.findall(r"(?:to_apply|calls)=%?([\w.-]+)", line):
+                visit(inner, times)
+
+    visit(entry, 1)
+    return found
+
+
 def received(kind, out, devices, line):
     """out: bytes that the operation makes on one device."""
     if kind == "collective-permute":

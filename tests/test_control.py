@@ -8,7 +8,7 @@ from jax import lax
 from laid_out import assert_same, choices, poisoned, quick
 
 import gridlayout as gl
-from gridlayout.ops.report import FALLBACK
+from gridlayout.ops.decisions.builder import FALLBACK
 
 COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))

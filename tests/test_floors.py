@@ -1,4 +1,8 @@
-"""Nothing imports upward: gridlayout imports neither sharding nor ops, sharding imports no ops."""
+"""Nothing imports upward: gridlayout imports neither sharding nor ops, sharding imports no ops.
+
+In `ops/` each room imports from those before it only, and no modules of it import each other in a
+circle.
+"""
 
 import ast
 from pathlib import Path
@@ -87,3 +91,58 @@ def test_code_imports_the_installed_names():
 )
 def test_upward_imports_are_found(source, package, found):
     assert upward_imports(source, package, FLOORS[package.rpartition(".")[2]][1]) == found
+
+
+# -- rooms -----------------------------------------------------------------------------------------
+
+# The folders of ops/, each of which may import from those before it.
+ROOMS = ("moves", "array", "decisions", "products", "rules", "interpret", "user")
+
+
+def run_time_imports(path):
+    """What a module imports when it is run, at its top or in a function."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    waiting = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from imported_names(ast.unparse(node), "gridlayout")
+        else:
+            waiting += list(ast.iter_child_nodes(node))
+
+
+def test_every_folder_of_ops_is_a_room():
+    folders = {path.name for path in (ROOT / "ops").iterdir() if (path / "__init__.py").exists()}
+    assert folders == set(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_from_those_before_it(room):
+    later = ROOMS[ROOMS.index(room) + 1 :]
+    for path in (ROOT / "ops" / room).glob("*.py"):
+        for name in run_time_imports(path):
+            climbs = [r for r in later if f"{name}.".startswith(f"gridlayout.ops.{r}.")]
+            assert not climbs, f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_no_modules_of_ops_import_each_other_in_a_circle():
+    modules = {
+        ".".join(("gridlayout", *path.relative_to(ROOT).with_suffix("").parts)): path
+        for path in (ROOT / "ops").rglob("*.py")
+        if path.name != "__init__.py"
+    }
+    imports = {
+        name: {
+            m
+            for m in modules
+            for found in run_time_imports(path)
+            if f"{found}.".startswith(f"{m}.")
+        }
+        for name, path in modules.items()
+    }
+    done = set()
+    while ready := {name for name in modules.keys() - done if imports[name] <= done}:
+        done |= ready
+    assert done == modules.keys(), sorted(modules.keys() - done)

@@ -11,9 +11,10 @@ from laid_out import indices, layouts, packed
 from random_layouts import lifted, nested_sums
 
 import gridlayout as gl
-from gridlayout.ops.exchange import exchange_bytes, find_exchange
+from gridlayout.ops.moves.relayout import moved_bytes
 from gridlayout.program import PadMove, ReshapeMove, ReverseMove, TransposeMove
 from gridlayout.route import find_route
+from gridlayout.sharding.exchange import find_exchange
 
 POISON, FILL = -1, -2
 
@@ -158,7 +159,7 @@ def test_a_dim_lies_alike_joined_or_by_itself(tile, is_joined_first):
     check(*pair)
     device = gl.DeviceGrid((2, 4))
     assert find_exchange(*pair, device).transfers == ()
-    assert exchange_bytes(*pair, device) == 0
+    assert moved_bytes(*pair, device) == 0
 
 
 def test_joined_dims_that_are_padded_inside_are_no_digits_of_one_number():
@@ -174,4 +175,4 @@ def test_dims_of_extent_one_do_not_stand_in_the_way():
     along = gl.GridLayout((11, 3, 1), grid=(8, 1), linear="(d0, d1, d2) -> (d0, d1)")
     for a, b in [(across, along), (along, across)]:
         assert find_route(a, b).steps == ()
-        assert exchange_bytes(a, b, gl.DeviceGrid((8,))) == 0
+        assert moved_bytes(a, b, gl.DeviceGrid((8,))) == 0

@@ -7,7 +7,7 @@ import pytest
 from jax import lax
 
 import gridlayout as gl
-from gridlayout.ops.rules import RULES
+from gridlayout.ops.rules.table import RULES
 
 DEVICE = gl.DeviceGrid((len(jax.devices()),))
 LAYOUT = gl.GridLayout((5, 7), grid=(2, 4), tile=(2, 2))
@@ -84,7 +84,60 @@ def test_a_rule_of_one_s_own_primitive_and_its_derivative():
     np.testing.assert_allclose(np.asarray(fn(x())), 3 * np.sin(X), rtol=1e-5)
     loss = gl.on_grid(lambda x: jnp.sum(primitive.bind(jnp.sin(x))))
     np.testing.assert_allclose(np.asarray(jax.grad(loss)(x())), 3 * np.cos(X), rtol=1e-5)
-    assert len(calls) >= 3
+    assert calls == [primitive]  # what it decides is remembered
+
+
+def test_a_rule_states_its_decision():
+    def decide(eqn, a):
+        if a.shape != (5, 5):
+            return None
+        whole = gl.GridLayout(a.shape, a.dtype, grid=(1, 1))
+        return [whole], [whole]
+
+    calls = []
+
+    @gl.def_rule("cholesky", decide=decide)
+    def kernel(shard):
+        calls.append(shard.shape)
+        return jnp.linalg.cholesky(shard)
+
+    fn = gl.on_grid(lambda x: jnp.linalg.cholesky(x) * 2)
+    found = fn(square(5))
+    np.testing.assert_allclose(np.asarray(found), 2 * np.linalg.cholesky(positive(5)), rtol=1e-4)
+    assert set(calls) == {(5, 5)}
+    row = cholesky(fn.report(square(5)))
+    assert (row.how, row.outputs[0].grid) == ("rule", (1, 1))
+    assert row.bytes_moved > 0
+    assert cholesky(fn.report(square(4))).how == "fallback"
+
+
+@pytest.mark.parametrize(
+    ("decide", "words"),
+    [
+        (lambda eqn, a: ([], [a]), "a layout or None for each of 1 operands"),
+        (lambda eqn, a: ([a], [3]), "a layout for each result"),
+        (lambda eqn, a: ([a], [a.with_dtype("int32")]), r"the primitive gives float32\[5,7\]"),
+        (lambda eqn, a: ([a], [gl.GridLayout((5, 7), grid=(1, 1))]), "must have one core grid"),
+    ],
+)
+def test_a_wrong_decision_is_refused(decide, words):
+    gl.def_rule("ceil", decide=decide)(lambda shard: shard)
+    with pytest.raises(gl.LayoutError, match=words):
+        gl.on_grid(lax.ceil)(x())
+
+
+def test_a_rule_s_collectives_are_found_and_remembered():
+    @gl.def_rule("ceil")
+    def rule(eqn, a):
+        return gl.map_shards(lambda s: gl.psum(s, 1), a, out=a.layout)
+
+    device = gl.DeviceGrid((len(jax.devices()),))
+    layout = gl.GridLayout((4, 16), grid=(1, len(jax.devices())))
+    a = gl.put(np.ones((4, 16), np.float32), layout, device)
+    (row,) = gl.on_grid(lax.ceil).report(a).rows
+    if device.size > 1:
+        (found,) = row.collectives
+        assert (found.kind, found.group_size) == ("all_reduce", device.size)
 
 
 def test_a_rule_for_products_replaces_ours_transposes_and_all():
@@ -115,6 +168,8 @@ def test_bad_definitions_are_refused():
         gl.def_rule(3)
     with pytest.raises(gl.LayoutError, match="cost must be a function"):
         gl.def_rule("fft", cost=7)
+    with pytest.raises(gl.LayoutError, match="decide must be a function"):
+        gl.def_rule("fft", decide=7)
     with pytest.raises(gl.LayoutError, match="must be a function, not 5"):
         gl.def_rule("fft")(5)
 

@@ -1,0 +1,1 @@
+"""`GridArray`: how data becomes one, relayouts, and functions of its shards."""

@@ -1,0 +1,397 @@
+"""`GridArray`: a logical tensor that lives, laid out, on a device grid.
+
+A registered pytree of one leaf, the placed array; layout and device grid are static. It goes
+through jit, grad, vmap, scan and `jax.tree_util` unchanged. Under vmap the leaf has batch dims in
+front, which the layout does not speak of.
+
+What the layout says of the padding (`oob`) is true of the leaf it was said of. Wherever JAX puts
+another array in its place (`jax.tree.map(jnp.exp, x)`, a gradient, the inside of a jit), the layout
+comes back with an undef `oob`, so that nothing is ever computed on a claim that may not hold. Calls
+of this library's own functions hand claims on.
+"""
+
+from __future__ import annotations
+
+import operator
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec
+
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout
+from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.padding import fill_padding
+from gridlayout.program import host_fill, moves, pack_host, unpack_host
+from gridlayout.sharding.device_grid import DeviceGrid
+
+if TYPE_CHECKING:
+    from jax.sharding import Sharding
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GridArray:
+    """A logical tensor in a layout on a device grid. Made by `gl.put` and by every operation.
+
+    storage: the one placed `jax.Array`, of the layout's physical shape with the grid dims rounded
+    up by idle slots where the mesh needs it. No validation happens here, since JAX rebuilds pytrees
+    with leaves of its own.
+    """
+
+    storage: jax.Array
+    layout: Layout
+    device: DeviceGrid
+
+    __array_ufunc__ = None  # NumPy on the left hands over to our reflected operators
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The logical shape."""
+        return self.layout.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return self.layout.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The logical rank."""
+        return self.layout.ndim
+
+    @property
+    def size(self) -> int:
+        """Logical elements."""
+        return self.layout.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all cores' buffers, padding included."""
+        return self.layout.nbytes
+
+    @property
+    def sharding(self) -> Sharding:
+        """The sharding of `storage`."""
+        return self.storage.sharding
+
+    def __repr__(self) -> str:
+        dims = ",".join(map(str, self.shape))
+        grid = "x".join(map(str, self.layout.core_shape))
+        tile = getattr(self.layout, "tile", None)
+        tiles = f", tile {'x'.join(map(str, tile))}" if tile else ""
+        mesh = "x".join(map(str, self.device.shape))
+        return f"GridArray({self.dtype.name}[{dims}], grid {grid}{tiles}, on {mesh} devices)"
+
+    def _repr_html_(self) -> str:
+        return self.layout.draw("fold", device=self.device).svg
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d GridArray")
+        return self.shape[0]
+
+    def __bool__(self) -> bool:
+        return bool(self.to_logical())
+
+    def __int__(self) -> int:
+        return int(self.to_logical())
+
+    def __float__(self) -> float:
+        return float(self.to_logical())
+
+    def __complex__(self) -> complex:
+        return complex(self.to_logical())
+
+    def __index__(self) -> int:
+        return operator.index(self.to_logical())
+
+    # -- out of the grid -----------------------------------------------------------------------
+
+    @property
+    def physical(self) -> jax.Array:
+        """The storage without the idle slots: exactly `layout.physical_shape` (batch dims kept).
+
+        Where there are idle slots to leave out, every device gets the whole.
+        """
+        shape = self.layout.physical_shape
+        if self.storage.shape[self.storage.ndim - len(shape) :] == shape:
+            return self.storage
+        with self.device.active():
+            return _without_idle(self.storage, shape, self.device)
+
+    def to_logical(self) -> jax.Array:
+        """The logical array, a `jax.Array` that every device holds whole; in multi-process too."""
+        with self.device.active():
+            return _to_logical(self.storage, self.layout, self.device)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("a GridArray has no logical array to share: copy=False can't be met")
+        if self.storage.is_fully_addressable and self.storage.ndim == len(
+            self.layout.physical_shape
+        ):
+            storage = np.asarray(self.storage)
+            array = unpack_host(storage[tuple(map(slice, self.layout.physical_shape))], self.layout)
+        else:
+            array = np.asarray(self.to_logical())
+        return array if dtype is None else array.astype(dtype)
+
+    def with_oob(self, oob: Any) -> GridArray:
+        """The same data with its padding written to `oob`, or with nothing known of it (None)."""
+        layout = self.layout.with_oob(oob)
+        if layout.oob is None:
+            return GridArray(self.storage, layout, self.device)
+        with self.device.active():
+            fill = packing.fill_value(layout)
+            return GridArray(_padded(self.storage, layout, self.device, fill), layout, self.device)
+
+    def block_until_ready(self) -> GridArray:
+        """Wait until the data is there."""
+        self.storage.block_until_ready()
+        return self
+
+    # Operators, `.T` and jnp's methods are lifted, and set, by `gridlayout.ops.user.operators`.
+    if TYPE_CHECKING:
+        T: ClassVar[Any]
+        mT: ClassVar[Any]
+
+        def __add__(self, other: Any) -> Any: ...
+        def __radd__(self, other: Any) -> Any: ...
+        def __sub__(self, other: Any) -> Any: ...
+        def __rsub__(self, other: Any) -> Any: ...
+        def __mul__(self, other: Any) -> Any: ...
+        def __rmul__(self, other: Any) -> Any: ...
+        def __truediv__(self, other: Any) -> Any: ...
+        def __rtruediv__(self, other: Any) -> Any: ...
+        def __pow__(self, other: Any) -> Any: ...
+        def __matmul__(self, other: Any) -> Any: ...
+        def __rmatmul__(self, other: Any) -> Any: ...
+        def __neg__(self) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
+        def __getattr__(self, name: str) -> Any: ...
+
+
+class _Meta:
+    """The static part of the pytree, and which leaf its claim about padding is true of."""
+
+    def __init__(self, x: GridArray) -> None:
+        self.layout, self.device = x.layout, x.device
+        self.leaf: weakref.ref[Any] | None = None
+        with suppress(TypeError):  # of leaves of JAX's own, such as None
+            self.leaf = weakref.ref(x.storage)
+
+    # Without the claim: a loop's carry, or a compiled program, is for any padding.
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Meta) or self.device != other.device:
+            return False
+        return self.layout.with_oob(None) == other.layout.with_oob(None)
+
+    def __hash__(self) -> int:
+        return hash((self.layout.with_oob(None), self.device))
+
+    def __repr__(self) -> str:
+        return f"{self.layout.with_oob(None)!r} on {self.device!r}"
+
+    def rebuild(self, children: Any) -> GridArray:
+        """The `GridArray` of a leaf; its padding is undef unless the leaf is the same."""
+        (storage,) = children
+        same = self.leaf is not None and self.leaf() is storage
+        return GridArray(storage, self.layout if same else self.layout.with_oob(None), self.device)
+
+
+jax.tree_util.register_pytree_with_keys(
+    GridArray,
+    lambda x: (((jax.tree_util.GetAttrKey("storage"), x.storage),), _Meta(x)),
+    _Meta.rebuild,
+    lambda x: ((x.storage,), _Meta(x)),
+)
+
+
+def place(physical: jax.Array, layout: Layout, device: DeviceGrid, fill: Any = 0) -> jax.Array:
+    """A physical array as storage: idle slots added, and put on the devices that hold its cores.
+
+    Inside jit this constrains the sharding; `fill` goes into the idle slots.
+    """
+    batch = physical.ndim - len(layout.physical_shape)
+    storage_shape = device.storage_shape(layout)
+    grow = [n - p for n, p in zip(storage_shape, layout.physical_shape, strict=True)]
+    if any(grow):
+        fill = jnp.asarray(fill, physical.dtype)
+        physical = lax.pad(physical, fill, [(0, 0, 0)] * batch + [(0, n, 0) for n in grow])
+    return lax.with_sharding_constraint(physical, device.sharding(layout, batch))
+
+
+def put(array: Any, layout: Layout, device: DeviceGrid) -> GridArray:
+    """The array, laid out and placed: each device gets the shards of its cores and no others.
+
+    array: of the layout's shape and dtype, a NumPy array or a `jax.Array`; nested lists take the
+    layout's dtype. Padding holds the layout's `oob`, or 0 where that is undef. `LayoutError` for
+    another shape or dtype and for layouts that put two elements in one place.
+
+    >>> from gridlayout import DeviceGrid, GridLayout
+    >>> x = put([[1, 2, 3], [4, 5, 6]], GridLayout((2, 3), "int32", grid=(1, 2)), DeviceGrid((1,)))
+    >>> x, x.physical.shape
+    (GridArray(int32[2,3], grid 1x2, on 1 devices), (1, 2, 2, 2))
+
+    A `jax.ShapeDtypeStruct` makes a `GridArray` without data, for `gl.on_grid(fn).report`.
+    """
+    _check_device(device)
+    _check_layout(layout)
+    layout.check_invertible()
+    if isinstance(array, jax.ShapeDtypeStruct):
+        if (array.shape, array.dtype) != (layout.shape, layout.dtype):
+            raise LayoutError(f"{array} has another shape or dtype than {layout!r}")
+        return described(layout, device)
+    device.check_has_devices("gl.put")
+    if isinstance(array, GridArray):
+        raise LayoutError("put takes a logical array; gl.relayout moves a GridArray to a layout")
+    with device.active():
+        return GridArray(_put(array, layout, device), layout, device)
+
+
+def described(layout: Layout, device: DeviceGrid) -> GridArray:
+    """A `GridArray` without data: its storage is a `jax.ShapeDtypeStruct`."""
+    sharding = device.sharding(layout)
+    storage: Any = jax.ShapeDtypeStruct(
+        device.storage_shape(layout), layout.dtype, sharding=sharding
+    )
+    return GridArray(storage, layout, device)
+
+
+def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
+    if isinstance(array, jax.Array):
+        array = packing.as_logical(array, layout)
+        if not isinstance(array, jax.core.Tracer):
+            # Committed elsewhere, perhaps: bring it to this mesh first.
+            array = jax.device_put(array, device.replicated)
+        return _pack_and_place(array, layout, device)
+    return _put_host(array, layout, device)
+
+
+def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """Pack on the host, in NumPy: each device then receives its own part and nothing else."""
+    if not hasattr(array, "dtype"):
+        array = np.asarray(array, layout.dtype)
+    array = np.asarray(array)
+    if array.dtype != layout.dtype:
+        # NumPy defaults to 64 bits; JAX reads those as 32 where x64 is off, and so does put.
+        array = np.asarray(packing.as_array(array, layout.dtype))
+    elif layout.dtype != jax.dtypes.canonicalize_dtype(layout.dtype):
+        packing.as_array(array, layout.dtype)  # raises: the type needs jax_enable_x64
+    if array.shape != layout.shape:
+        raise LayoutError(f"the array has shape {array.shape}, but {layout!r} has {layout.shape}")
+    physical = pack_host(array, layout)
+    shape = device.storage_shape(layout)
+    if shape != physical.shape:
+        fill = host_fill(layout)
+        grow = [(0, n - p) for n, p in zip(shape, physical.shape, strict=True)]
+        physical = np.pad(physical, grow, constant_values=fill)
+    return jax.make_array_from_callback(shape, device.sharding(layout), lambda i: physical[i])
+
+
+def pack_and_place(x: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """The storage of a logical array, inside a traced program."""
+
+    def moved(x: jax.Array, fill: jax.Array) -> jax.Array:
+        # Whole on every device first: how XLA splits what made it is not left to propagation, which
+        # gets some operations wrong (an interior pad) and warns of others. Here, where x may be the
+        # bits of floats: slices of the floats themselves would lose NaN payloads.
+        x = lax.with_sharding_constraint(x, device.replicated)
+        return place(
+            packing.run_moves(LazyView.of(x), moves(layout), fill).materialize(),
+            layout,
+            device,
+            fill,
+        )
+
+    return packing.bitwise(moved, x, packing.fill_value(layout))
+
+
+_pack_and_place = partial(jax.jit, static_argnums=(1, 2))(pack_and_place)
+
+
+def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArray:
+    """Wrap data that was laid out elsewhere; its padding may hold anything.
+
+    physical: an array of `layout.physical_shape` and `layout.dtype`. The result's layout is
+    `layout` with an undef `oob`, since nothing is known of the padding.
+    """
+    _check_device(device)
+    _check_layout(layout)
+    device.check_has_devices("gl.from_physical")
+    physical = packing.as_array(physical, layout.dtype)
+    if physical.shape != layout.physical_shape:
+        raise LayoutError(
+            f"the physical array has shape {physical.shape}, but {layout!r} has physical shape "
+            f"{layout.physical_shape}"
+        )
+    layout = layout.with_oob(None)
+    with device.active():
+        if not isinstance(physical, jax.core.Tracer):
+            physical = jax.device_put(physical, device.replicated)
+        return GridArray(_place(physical, layout, device), layout, device)
+
+
+_place = partial(jax.jit, static_argnums=(1, 2))(place)
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _without_idle(storage: jax.Array, shape: tuple[int, ...], device: DeviceGrid) -> jax.Array:
+    def moved(storage: jax.Array, _: jax.Array) -> jax.Array:
+        # Its cores do not divide by the mesh any more, so every device has it whole.
+        storage = lax.with_sharding_constraint(storage, device.replicated)
+        return storage[(..., *map(slice, shape))]
+
+    return packing.bitwise(moved, storage, jnp.zeros((), storage.dtype))
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
+    def moved(storage: jax.Array, fill: jax.Array) -> jax.Array:
+        # Gathered first: XLA would split the unpacking of shards into masked sums, and -0.0 + 0.0
+        # is 0.0.
+        storage = lax.with_sharding_constraint(storage, device.replicated)
+        physical = storage[(..., *(slice(n) for n in layout.physical_shape))]
+        logical = packing.moved_back(LazyView.of(physical), fill, layout).materialize()
+        return lax.with_sharding_constraint(logical, device.replicated)
+
+    return packing.bitwise(moved, storage, jnp.zeros((), layout.dtype))
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _padded(storage: jax.Array, layout: Layout, device: DeviceGrid, fill: Any) -> jax.Array:
+    placement = device.placement(layout.core_shape)
+    batch = storage.ndim - len(layout.physical_shape)
+    fn: Any = lambda part, fill: fill_padding(part, layout, placement, fill)  # noqa: E731
+    for _ in range(batch):
+        fn = jax.vmap(fn, (0, None))
+    spec = device.sharding(layout, batch).spec
+    return jax.shard_map(
+        fn,
+        mesh=device.fine,
+        in_specs=(spec, PartitionSpec()),
+        out_specs=spec,
+        check_vma=False,
+    )(storage, fill)
+
+
+def _check_device(device: Any) -> None:
+    if not isinstance(device, DeviceGrid):
+        raise LayoutError(f"device must be a gl.DeviceGrid, not {type(device).__name__}")
+
+
+def _check_layout(layout: Any) -> None:
+    if not isinstance(layout, Layout):
+        raise LayoutError(
+            f"layout must be a gl.Layout, such as gl.GridLayout(...), not {type(layout).__name__}"
+        )

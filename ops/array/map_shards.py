@@ -1,0 +1,340 @@
+"""`map_shards`: a function of one core's shard on every core, and what it may ask there.
+
+Cores of one device are a `vmap` inside `shard_map`, so that a collective over a grid dim is one
+over the axis of that vmap and the mesh axes that divide the dim. Idle slots run the function too;
+nothing reads what they make.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec
+
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.sharding.device_grid import DeviceGrid, Placement
+
+Axes = tuple[str, ...]
+_here: ContextVar[_Cores | None] = ContextVar("gridlayout_cores", default=None)
+
+
+@dataclass(frozen=True)
+class _Cores:
+    """The grid that a function is being mapped over."""
+
+    placement: Placement
+    sizes: dict[str, int]
+
+    def local_name(self, k: int) -> Axes:
+        """The vmap axis of grid dim `k`: a device's own cores, if it holds several."""
+        return (f"gridlayout_core{k}",) if self.placement.per_device[k] > 1 else ()
+
+    def names(self, k: int) -> Axes:
+        return (*self.placement.axes[k], *self.local_name(k))
+
+    def devices(self, k: int) -> int:
+        return self.placement.slots[k] // self.placement.per_device[k]
+
+
+def map_shards(fn: Callable[..., Any], *arrays: Any, out: Any) -> Any:
+    """Run `fn` on each core's shard.
+
+    fn: a function of one core's buffers, arrays of each layout's `local_shape` (tiles and padding
+    as they lie), traced once for all cores. Inside it `gl.core_index`, `gl.shift`, `gl.psum`,
+    `gl.pmax`, `gl.pmin` and `gl.all_gather` speak of the grid of cores; a Pallas kernel may be
+    called. arrays: `GridArray`s on one device grid whose layouts have one `core_shape`; plain
+    arrays go to every core whole. out: the layout of the result, or a pytree of them like what `fn`
+    returns; nothing is claimed of a result's padding, whatever `out` says. Moves nothing by itself.
+    Differentiable; the derivative is that of `fn` on the buffers, padding included. `LayoutError`
+    where grids or shapes do not fit.
+
+    >>> from gridlayout import DeviceGrid, GridLayout, put
+    >>> layout = GridLayout((5,), "float32", grid=(3,))
+    >>> x = put([1.0, 2, 3, 4, 5], layout, DeviceGrid((1,)))
+    >>> map_shards(lambda shard: shard * 10 + core_index(0), x, out=layout).to_logical().tolist()
+    [10.0, 20.0, 31.0, 41.0, 52.0]
+    """
+    if not callable(fn):
+        raise LayoutError(f"map_shards takes a function of shards, not {type(fn).__name__}")
+    found = [x for x in arrays if isinstance(x, GridArray)]
+    if not found:
+        raise LayoutError(
+            "map_shards: no argument is a GridArray; gl.put makes one. Inside gl.on_grid values "
+            "are logical arrays, for which gl.def_rule defines how a primitive runs"
+        )
+    device, grid = found[0].device, found[0].layout.core_shape
+    device.check_has_devices("gl.map_shards")
+    layouts, structure = jax.tree.flatten(out, is_leaf=lambda x: isinstance(x, Layout))
+    for layout in layouts:
+        if not isinstance(layout, Layout):
+            raise LayoutError(f"map_shards: out must hold gl.Layouts, not {type(layout).__name__}")
+    for what, layout in [*((repr(x), x.layout) for x in found), *((repr(o), o) for o in layouts)]:
+        if layout.core_shape != grid:
+            raise LayoutError(
+                f"map_shards: {what} has core grid {layout.core_shape}, but the first array has "
+                f"{grid}; gl.relayout brings arrays onto one grid"
+            )
+    if any(x.device != device for x in found):
+        raise LayoutError(f"map_shards: the arrays are on device grids other than {device!r}")
+    # Programs are shared by layouts that differ in what they claim of padding only.
+    outs = tuple(layout.with_oob(None) for layout in layouts)
+    spread = tuple(isinstance(x, GridArray) for x in arrays)
+    operands = [x.storage if isinstance(x, GridArray) else jnp.asarray(x) for x in arrays]
+    static = _Static(device, grid, spread, outs, structure)
+    with device.active():
+        storages = _program(fn)(operands, static)
+    made = [GridArray(s, layout, device) for s, layout in zip(storages, outs, strict=True)]
+    return jax.tree.unflatten(structure, made)
+
+
+@dataclass(frozen=True)
+class _Static:
+    """The part of a call that is known when it is traced."""
+
+    device: DeviceGrid
+    grid: tuple[int, ...]
+    spread: tuple[bool, ...]
+    outs: tuple[Layout, ...]
+    structure: Any
+
+
+_programs: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
+
+
+def _program(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The jitted program of a function, kept as long as the function."""
+    try:
+        if fn not in _programs:
+            _programs[fn] = _jitted(weakref.ref(fn))
+        return _programs[fn]
+    except TypeError:  # a function that can't be hashed, or not weakly referenced, is not shared
+        return _jitted(lambda: fn)
+
+
+def _jitted(held: Callable[[], Any]) -> Callable[..., Any]:
+    return jax.jit(partial(_mapped, held), static_argnums=(1,))
+
+
+def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Static) -> Any:
+    device, spec = static.device, static.device.placement(static.grid).spec
+    return jax.shard_map(
+        _on_one_device(held(), static),
+        mesh=device.fine,
+        in_specs=tuple(spec if yes else PartitionSpec() for yes in static.spread),
+        out_specs=(spec,) * len(static.outs),
+        check_vma=False,
+    )(*operands)
+
+
+def _on_one_device(fn: Callable[..., Any], static: _Static) -> Callable[..., Any]:
+    """`fn` for all cores of one device, for use in `shard_map`."""
+    cores = _Cores(static.device.placement(static.grid), dict(static.device.fine.shape))
+    run: Callable[..., Any] = partial(_on_one_core, fn, cores, static)
+    for k in reversed(range(len(static.grid))):
+        run = _over_local_cores(run, cores, k, static.spread)
+    return run
+
+
+def on_parts(
+    fn: Callable[..., Any], device: DeviceGrid, operands: Sequence[Layout | None], outs: Any
+) -> Callable[..., Any]:
+    """`map_shards` of one device's parts, inside `shard_map`: a tuple of its parts of results.
+
+    operands: their layouts; None for what every core gets whole. outs: the results' layouts.
+    `LayoutError` where their core grids differ.
+    """
+    grids = {layout.core_shape for layout in (*operands, *outs) if layout is not None}
+    if len(grids) != 1:
+        raise LayoutError(f"map_shards: layouts must have one core grid, not {sorted(grids)}")
+    (grid,) = grids
+    spread = tuple(layout is not None for layout in operands)
+    structure = jax.tree.structure(outs[0] if len(outs) == 1 else tuple(outs))
+    return _on_one_device(fn, _Static(device, grid, spread, tuple(outs), structure))
+
+
+def _over_local_cores(
+    run: Callable[..., Any], cores: _Cores, k: int, spread: Sequence[bool]
+) -> Callable[..., Any]:
+    """`run` for all of a device's cores along grid dim `k`, the first dim of every buffer."""
+    if name := cores.local_name(k):
+        axes = tuple(0 if yes else None for yes in spread)
+        return jax.vmap(run, in_axes=axes, axis_name=name[0])
+
+    def alone(*operands: Any) -> Any:
+        outs = run(*(x[0] if yes else x for x, yes in zip(operands, spread, strict=True)))
+        return tuple(out[None] for out in outs)
+
+    return alone
+
+
+def _on_one_core(
+    fn: Callable[..., Any], cores: _Cores, static: _Static, *shards: Any
+) -> tuple[Any, ...]:
+    token = _here.set(cores)
+    try:
+        leaves, structure = jax.tree.flatten(fn(*shards))
+    finally:
+        _here.reset(token)
+    if structure != static.structure:
+        raise LayoutError(
+            f"map_shards: the function returns {structure}, but out is {static.structure}"
+        )
+    made = []
+    for leaf, layout in zip(leaves, static.outs, strict=True):
+        leaf = jnp.asarray(leaf)
+        if (leaf.shape, leaf.dtype) != (layout.local_shape, layout.dtype):
+            raise LayoutError(
+                f"map_shards: the function returns {leaf.dtype.name}{list(leaf.shape)} on a core, "
+                f"but {layout!r} has {layout.dtype.name}{list(layout.local_shape)} there"
+            )
+        made.append(leaf)
+    return tuple(made)
+
+
+# -- inside the function -------------------------------------------------------------------------
+
+
+def core_index(dim: int | None = None) -> Any:
+    """This core's coordinate along grid dim `dim`, an int32; of all dims, a tuple of them.
+
+    For use inside `gl.map_shards`.
+    """
+    cores = _cores("core_index")
+    if dim is None:
+        return tuple(core_index(k) for k in range(len(cores.placement.grid)))
+    return _index(cores.names(_dim(cores, dim)))
+
+
+def shift(x: Any, offset: int, dim: int = 0, *, wrap: bool = True, fill: Any = 0) -> jax.Array:
+    """`x` of the core `offset` places before this one along grid dim `dim`, as in `jnp.roll`.
+
+    So `shift(x, 1)` is the previous core's `x` and `shift(x, -1)` the next one's. wrap: the first
+    core and the last are neighbours; else cores without that neighbour get `fill`. For use inside
+    `gl.map_shards`.
+
+    >>> from gridlayout import DeviceGrid, GridLayout, put
+    >>> layout = GridLayout((3,), "int32", grid=(3,))
+    >>> x = put([1, 2, 3], layout, DeviceGrid((1,)))
+    >>> map_shards(lambda shard: shift(shard, 1), x, out=layout).to_logical().tolist()
+    [3, 1, 2]
+    """
+    cores = _cores("shift")
+    k = _dim(cores, dim)
+    x = jnp.asarray(x)
+    grid, per_device = cores.placement.grid[k], cores.placement.per_device[k]
+    if isinstance(offset, bool) or not isinstance(offset, int):
+        raise LayoutError(f"shift: offset {offset!r} must be an int, the same on every core")
+    local = cores.local_name(k)
+    block = lax.all_gather(x, local[0]) if local else x[None]
+    missing = jnp.full(x.shape, fill, x.dtype)
+    found = []
+    for slot in range(per_device):
+        wanted = []
+        for here in range(cores.devices(k)):
+            core = here * per_device + slot
+            source = (core - offset) % grid if wrap else core - offset
+            if core < grid and 0 <= source < grid:
+                wanted.append((source // per_device, here, source % per_device))
+        found.append(_fetched(block, wanted, cores, k, missing))
+    return jnp.stack(found)[lax.axis_index(local[0])] if local else found[0]
+
+
+def _fetched(
+    block: jax.Array, wanted: list[tuple[int, int, int]], cores: _Cores, k: int, missing: jax.Array
+) -> jax.Array:
+    """A buffer of the block of another device; wanted: (device there, device here, place there)."""
+    axes = cores.placement.axes[k]
+    me, out = _index(axes), missing
+    while wanted:
+        # One permutation sends from each device once.
+        first = {source: (source, here, place) for source, here, place in reversed(wanted)}
+        wanted = [one for one in wanted if first[one[0]] != one]
+        places = {source: place for source, _, place in first.values()}
+        if len(set(places.values())) == 1:
+            sent = block[next(iter(places.values()))]
+        else:
+            table = jnp.asarray([places.get(d, 0) for d in range(cores.devices(k))])
+            sent = block[table[me]]
+        pairs = [(source, here) for source, here, _ in first.values()]
+        if any(source != here for source, here in pairs):
+            sent = lax.ppermute(sent, axes, pairs)
+        reached = jnp.asarray([any(h == d for _, h in pairs) for d in range(cores.devices(k))])
+        out = sent if len(pairs) == cores.devices(k) else jnp.where(reached[me], sent, out)
+    return out
+
+
+def psum(x: Any, dim: int | Sequence[int]) -> jax.Array:
+    """The sum of all cores' `x` along one grid dim or several. For use inside `gl.map_shards`."""
+    return _reduced("psum", lax.psum, x, dim, 0)
+
+
+def pmax(x: Any, dim: int | Sequence[int]) -> jax.Array:
+    """The maximum of all cores' `x` along grid dims. For use inside `gl.map_shards`."""
+    return _reduced("pmax", lax.pmax, x, dim, -1)
+
+
+def pmin(x: Any, dim: int | Sequence[int]) -> jax.Array:
+    """The minimum of all cores' `x` along grid dims. For use inside `gl.map_shards`."""
+    return _reduced("pmin", lax.pmin, x, dim, 1)
+
+
+def _reduced(name: str, reduce: Callable[..., Any], x: Any, dim: Any, sign: int) -> jax.Array:
+    cores = _cores(name)
+    dims = {_dim(cores, d) for d in ((dim,) if isinstance(dim, int) else tuple(dim))}
+    x = jnp.asarray(x)
+    if sign and not jnp.issubdtype(x.dtype, jnp.number):
+        raise LayoutError(f"{name} takes numbers, not {x.dtype.name}")
+    for k in dims:
+        if cores.placement.slots[k] != cores.placement.grid[k]:  # idle slots take no part
+            neutral = jnp.zeros((), x.dtype) if not sign else _extreme(x.dtype, sign)
+            x = jnp.where(core_index(k) < cores.placement.grid[k], x, neutral)
+    names = tuple(name for k in sorted(dims) for name in cores.names(k))
+    return reduce(x, names) if names else x
+
+
+def _extreme(dtype: Any, sign: int) -> jax.Array:
+    if jnp.issubdtype(dtype, jnp.inexact):
+        return jnp.asarray(sign * jnp.inf, dtype)
+    info = jnp.iinfo(dtype)
+    return jnp.asarray(info.max if sign > 0 else info.min, dtype)
+
+
+def all_gather(x: Any, dim: int = 0) -> jax.Array:
+    """All cores' `x` along grid dim `dim`, stacked in front. For use inside `gl.map_shards`."""
+    cores = _cores("all_gather")
+    k = _dim(cores, dim)
+    x = jnp.asarray(x)
+    name, axes = cores.local_name(k), cores.placement.axes[k]
+    block = lax.all_gather(x, name[0]) if name else x[None]
+    if axes:
+        block = lax.all_gather(block, axes, axis=0, tiled=True)
+    return lax.slice_in_dim(block, 0, cores.placement.grid[k])
+
+
+def _index(names: Axes) -> jax.Array:
+    return lax.axis_index(names) if names else jnp.zeros((), jnp.int32)
+
+
+def _cores(name: str) -> _Cores:
+    cores = _here.get()
+    if cores is None:
+        raise LayoutError(f"gl.{name} speaks of the core it runs on: call it inside gl.map_shards")
+    return cores
+
+
+def _dim(cores: _Cores, dim: Any) -> int:
+    rank = len(cores.placement.grid)
+    if isinstance(dim, bool) or not isinstance(dim, int) or not -rank <= dim < rank:
+        raise LayoutError(f"grid dim {dim!r} must be an int in [{-rank}, {rank}): {rank} grid dims")
+    return dim % rank

@@ -1,0 +1,78 @@
+"""`relayout`: the same logical tensor in another layout."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout
+from gridlayout.ops.array.grid_array import GridArray, pack_and_place
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.relayout import find_move, nothing_moves
+from gridlayout.sharding.device_grid import DeviceGrid
+
+
+def relayout(x: GridArray, layout: Layout) -> GridArray:
+    """`x` in another layout of the same logical shape and dtype, on the same devices.
+
+    Nothing moves when both put every element at the same physical index. Asking for a known `oob`
+    writes it to the padding. `LayoutError` for another shape or dtype.
+
+    >>> from gridlayout import DeviceGrid, GridLayout, put
+    >>> x = put([1, 2, 3], GridLayout((3,), "int32", grid=(3,)), DeviceGrid((1,)))
+    >>> relayout(x, GridLayout((3,), "int32", grid=(1,))).physical.tolist()
+    [[1, 2, 3]]
+    """
+    if not isinstance(x, GridArray):
+        raise LayoutError(f"relayout takes a GridArray, not {type(x).__name__}; gl.put makes one")
+    check_relayout(x.layout, layout)
+    x.device.check_has_devices("gl.relayout")
+    with x.device.active():
+        return GridArray(_relayout(x.storage, x.layout, layout, x.device), layout, x.device)
+
+
+def check_relayout(old: Layout, new: Layout) -> None:
+    """`LayoutError` unless both are layouts of one logical shape and dtype."""
+    for layout in (old, new):
+        if not isinstance(layout, Layout):
+            raise LayoutError(f"relayout to {type(layout).__name__}: give a gl.Layout")
+    if new.shape != old.shape or new.dtype != old.dtype:
+        raise LayoutError(
+            f"relayout keeps shape and dtype: {old!r} can't become {new!r}; "
+            "gl.numpy.reshape or astype changes those"
+        )
+
+
+@partial(jax.jit, static_argnums=(1, 2, 3))
+def _relayout(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -> jax.Array:
+    if not nothing_moves(old, new):
+        new.check_invertible()
+        storage = _moved(old, new, device, storage)
+    if new.oob is None or repr(new.oob) == repr(old.oob):
+        return storage
+    return GridArray(storage, new.with_oob(None), device).with_oob(new.oob).storage
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
+def _moved(old: Layout, new: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Array:
+    """The storage of `new` from that of `old`."""
+    before, after = (device.placement(layout.core_shape) for layout in (old, new))
+    move = find_move(old, new, device, before, after)
+    assert move is not None
+    return jax.shard_map(
+        lambda part: move.run(LazyView.of(part)).materialize(),
+        mesh=device.fine,
+        in_specs=before.spec,
+        out_specs=after.spec,
+        check_vma=False,
+    )(storage)
+
+
+@_moved.defjvp
+def _(old: Layout, new: Layout, device: DeviceGrid, primals: Any, tangents: Any) -> Any:
+    # The same movement of the logical array, which JAX differentiates in either mode.
+    tangent = GridArray(tangents[0], old, device).to_logical()
+    return _moved(old, new, device, *primals), pack_and_place(tangent, new, device)

@@ -1,0 +1,195 @@
+"""`RelayoutPlan`: what a relayout moves between devices, and the program that does it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout import dtypes
+from gridlayout.draw.flows import draw_device_flows
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.relayout import check_relayout
+from gridlayout.ops.moves.relayout import moved_bytes, nothing_moves
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.exchange import Exchange, find_exchange
+from gridlayout.traffic import traffic
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class RelayoutPlan:
+    """What moves when a tensor goes from layout `source` to layout `target`.
+
+    bytes: `bytes[i, j]` is what device `j` needs and device `i` holds, without padding; a device
+    that holds a copy of what it needs gets it from itself. Without a `device` grid each core is a
+    device of its own, numbered row-major, and there is no program. how: `nothing`, `local` (each
+    device by itself), `exchange`, or `logical` (through the logical array, whole on every device).
+    received: bytes that the program brings to devices, padding and what is sliced off included.
+    exchange: the program of one device, for `local` and `exchange`.
+    """
+
+    source: Layout
+    target: Layout
+    device: DeviceGrid | None
+    bytes: NDArray[np.int64]
+    how: str
+    received: int
+    exchange: Exchange | None
+
+    @property
+    def stays(self) -> int:
+        """Bytes that are on the device that needs them."""
+        return int(np.trace(self.bytes))
+
+    @property
+    def moved(self) -> int:
+        """Bytes that have to change device, however it is done."""
+        return int(self.bytes.sum()) - self.stays
+
+    def __str__(self) -> str:
+        dims = ",".join(map(str, self.source.shape))
+        unit = "cores" if self.device is None else "devices"
+        lines = [
+            f"relayout {self.source.dtype.name}[{dims}] on {len(self.bytes)} {unit}: {self.how}",
+            f"  from {self.source!r}",
+            f"  to   {self.target!r}",
+            f"  {self.moved:,} B must move, {self.stays:,} B stay; "
+            f"the program receives {self.received:,} B",
+            *(f"  {line}" for line in _program_lines(self.exchange)),
+        ]
+        if len(self.bytes) <= 16:
+            lines += _matrix_lines(self.bytes)
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return draw_device_flows(self.source, self.target, self.bytes).svg
+
+
+def _program_lines(exchange: Exchange | None) -> list[str]:
+    if exchange is None:
+        return []
+    return [
+        *(f"all_gather of dim {k}" for k in exchange.gathers),
+        *map(str, exchange.first),
+        *map(str, exchange.transfers),
+        *map(str, exchange.last),
+        *(f"slice of dim {k}" for k in exchange.slices),
+    ]
+
+
+def _matrix_lines(bytes: NDArray[np.int64]) -> list[str]:
+    width = max(len(f"{n:,}") for n in bytes.reshape(-1).tolist()) + 2
+    head = "  from \\ to" + "".join(str(j).rjust(width) for j in range(len(bytes)))
+    rows = [
+        f"{i:>11}" + "".join(f"{n:,}".rjust(width) for n in row)
+        for i, row in enumerate(bytes.tolist())
+    ]
+    return [head, *rows]
+
+
+def relayout_plan(
+    source: GridArray | Layout, target: Layout, device: DeviceGrid | None = None
+) -> RelayoutPlan:
+    """The plan of `gl.relayout(source, target)`; nothing is moved.
+
+    source: the array, or a layout and the `device` grid that both are placed on; without one each
+    core counts as a device. `LayoutError` for another shape or dtype.
+
+    >>> from gridlayout import DeviceGrid, GridLayout
+    >>> a, b = (GridLayout((8, 8), "float32", grid=(2, 1), tile=(t, t)) for t in (4, 2))
+    >>> print(relayout_plan(a, b, DeviceGrid((1,))))
+    relayout float32[8,8] on 1 devices: local
+      from GridLayout((8, 8), 'float32', grid=(2, 1), tile=(4, 4))
+      to   GridLayout((8, 8), 'float32', grid=(2, 1), tile=(2, 2))
+      0 B must move, 256 B stay; the program receives 0 B
+      ReshapeMove(before=(2, 1, 1, 2, 4, 4), after=(2, 1, 1, 2, 2, 2, 2, 2))
+      TransposeMove(order=(0, 1, 2, 4, 3, 6, 5, 7))
+      ReshapeMove(before=(2, 1, 1, 2, 2, 2, 2, 2), after=(2, 1, 2, 4, 2, 2))
+      from \\ to    0
+              0  256
+    """
+    if isinstance(source, GridArray):
+        if device is not None and device != source.device:
+            raise LayoutError(f"the array is on {source.device!r}, not on {device!r}")
+        array = source
+        source, device = array.layout, array.device
+    check_relayout(source, target)
+    if device is not None and not isinstance(device, DeviceGrid):
+        raise LayoutError(f"device must be a gl.DeviceGrid, not {type(device).__name__}")
+    bytes = device_bytes(source, target, device)
+    if nothing_moves(source, target):
+        return RelayoutPlan(source, target, device, bytes, "nothing", 0, None)
+    if device is None:
+        moved = int(bytes.sum() - np.trace(bytes))
+        return RelayoutPlan(
+            source, target, None, bytes, "exchange" if moved else "local", moved, None
+        )
+    exchange = find_exchange(source, target, device)
+    received = moved_bytes(source, target, device)
+    how = "logical" if exchange is None else "exchange" if received else "local"
+    return RelayoutPlan(source, target, device, bytes, how, received, exchange)
+
+
+def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.int64]:
+    """Bytes of the logical tensor, by device that holds them in `a` and that needs them in `b`.
+
+    Without a device grid, by core, numbered row-major.
+    """
+    found = traffic(a, b)
+    bits = dtypes.bits(a.dtype)
+    if device is None:
+        count = max(a.num_cores, b.num_cores)
+        total = np.zeros((count, count), np.int64)
+        pairs = (_numbers(found.before, a.core_shape), _numbers(found.after, b.core_shape))
+        np.add.at(total, pairs, found.counts)
+        return total * bits // 8
+    sizes = tuple(device.fine.devices.shape)
+    before = _coordinates(device, a.core_shape, found.before)
+    after = _coordinates(device, b.core_shape, found.after)
+    total = np.zeros((device.size, device.size), np.int64)
+    # Every device along an axis that `b` leaves free needs a copy; it takes it from the holder in
+    # `a` that is nearest to it: along an axis that `a` leaves free, itself.
+    for copy in product(
+        *(range(n) if free else (0,) for n, free in zip(sizes, after.free, strict=True))
+    ):
+        target = after.digits + np.array(copy, np.int64)
+        source = np.where(before.free, target, before.digits)
+        np.add.at(total, (_numbers(source, sizes), _numbers(target, sizes)), found.counts)
+    return total * bits // 8
+
+
+@dataclass(frozen=True, eq=False)
+class _Coordinates:
+    """Device coordinates along each fine mesh axis, a row a core; `free` axes hold copies."""
+
+    digits: NDArray[np.int64]
+    free: NDArray[np.bool_]
+
+
+def _coordinates(device: DeviceGrid, grid: Shape, cores: NDArray[np.int64]) -> _Coordinates:
+    placement = device.placement(grid)
+    names = device.fine.axis_names
+    digits = np.zeros((len(cores), len(names)), np.int64)
+    used = {axis for axes in placement.axes for axis in axes}
+    for k, axes in enumerate(placement.axes):
+        index = cores[:, k] // placement.per_device[k]
+        for axis in reversed(axes):
+            digits[:, names.index(axis)] = index % device.fine.shape[axis]
+            index = index // device.fine.shape[axis]
+    return _Coordinates(digits, np.array([name not in used for name in names]))
+
+
+def _numbers(rows: NDArray[np.int64], extents: Shape) -> NDArray[np.int64]:
+    """Rows of coordinates as row-major numbers."""
+    numbers = np.zeros(len(rows), np.int64)
+    for k, extent in enumerate(extents):
+        numbers = numbers * extent + rows[:, k]
+    return numbers

@@ -1,0 +1,357 @@
+"""`Decision`: what an op moves and computes, step by step; `Builder`: how a rule writes one down.
+
+A rule works on `Value`s, which have a spec and no data, and says what is to be done: bring this
+value to that layout, run this kernel on these. Nothing runs and nothing is traced. The steps it
+leaves are a straight-line program on one array a value, which `program.py` runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from gridlayout.layout import Layout
+from gridlayout.ops.decisions.deferred import materialized
+from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.specs import (
+    Deferred,
+    Replicated,
+    Sharded,
+    Spec,
+    known_number,
+    layout_of,
+)
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.padding import fill_padding, has_padding
+from gridlayout.ops.moves.relayout import LocalMove, find_move, lay_out, nothing_moves, replicate
+from gridlayout.sharding.collectives import Collective, Collectives, total_bytes
+from gridlayout.sharding.device_grid import DeviceGrid, Placement
+
+if TYPE_CHECKING:
+    from gridlayout.ops.decisions.program import Program
+
+Shape = tuple[int, ...]
+Array = Any
+# How a primitive ran: its rule; as a view, with no data touched; or whole on every device.
+RULE, VIEW, FALLBACK = "rule", "view", "fallback"
+# Of steps that XLA makes where they are read.
+FUSED: dict[str, Any] = {"is_fused": True, "takes_fused": True}
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step: the registers it reads and writes, its function of arrays, and what it takes.
+
+    is_lazy: the function takes and returns `LazyView`s. is_global: it takes whole storages rather
+    than one device's parts, and runs outside of `shard_map`. workspace_bytes: what it holds on a
+    device besides operands and results.
+    """
+
+    reads: tuple[Any, ...]
+    writes: tuple[int, ...]
+    run: Callable[..., Sequence[Array]] = field(repr=False)
+    collectives: tuple[Collective, ...] = ()
+    workspace_bytes: int = 0
+    masks: int = 0
+    is_lazy: bool = False
+    is_global: bool = False
+    bodies: tuple[Body, ...] = ()
+    is_fused: bool = False
+    takes_fused: bool = False
+    move: LocalMove | None = None
+
+    @property
+    def all_collectives(self) -> tuple[Collective, ...]:
+        """Its own, and those of its bodies, every time."""
+        inner = (c.times(body.times) for body in self.bodies for c in body.program.collectives)
+        return (*self.collectives, *inner)
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A program that a step runs inside: so many times; `note` says what of it is counted."""
+
+    program: Program
+    times: int
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What is done for one op: the steps, and where its results are.
+
+    operands, results: specs in and out. registers: the spec of each register, the operands' first.
+    how: `rule`, `view` or `fallback`. note: the algorithm, where there are several. flops: in all,
+    on logical elements. device_flops: of one device, on padding too. stated: what the user says it
+    costs.
+    """
+
+    op: Op
+    operands: tuple[Spec, ...]
+    outs: tuple[Value, ...]
+    steps: tuple[Step, ...]
+    registers: tuple[Spec, ...]
+    how: str
+    note: str = ""
+    flops: int = 0
+    device_flops: int = 0
+    stated: Any = None
+
+    @property
+    def results(self) -> tuple[Spec, ...]:
+        """The results' specs."""
+        return tuple(out.spec for out in self.outs)
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        """What the devices send each other, in order."""
+        return tuple(each for step in self.steps for each in step.all_collectives)
+
+    @property
+    def bodies(self) -> tuple[Body, ...]:
+        """The programs that its steps run inside."""
+        return tuple(body for step in self.steps for body in step.bodies)
+
+    @property
+    def received_bytes(self) -> int:
+        """Bytes that a device receives."""
+        return sum(each.received_bytes * each.count for each in self.collectives)
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes received over all devices."""
+        return total_bytes(self.collectives)
+
+    @property
+    def masks(self) -> int:
+        """Selects that set padding."""
+        return sum(step.masks for step in self.steps)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """The most bytes that a step holds on a device besides operands and results."""
+        return max((step.workspace_bytes for step in self.steps), default=0)
+
+
+Rule = Callable[..., Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Several good ways to do one op: each a rule of the same operands."""
+
+    rules: Sequence[Rule]
+
+
+class Builder:
+    """Writes down the steps of a decision; handed to rules.
+
+    ask: gives the decision for another op. plan: makes a planner of the programs that run inside.
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        specs: Sequence[Spec],
+        ask: Callable[[Op, tuple[Spec, ...]], Decision] | None = None,
+        plan: Any = None,
+    ) -> None:
+        self.env, self.ask, self.plan = env, ask, plan
+        self.registers: list[Spec] = list(specs)
+        self.steps: list[Step] = []
+        self.note = ""
+        self.how = ""
+        self.stated: Any = None
+        self.device_flops: int | None = None
+
+    @property
+    def device(self) -> DeviceGrid:
+        """The device grid."""
+        return self.env.device
+
+    def placement(self, layout: Layout) -> Placement:
+        """Where the device grid places a layout's cores."""
+        return self.env.placement(layout)
+
+    def sharded(self, layout: Layout, placement: Placement | None = None) -> Sharded:
+        """The spec of an array in a layout, where the device grid places it by default."""
+        return Sharded(layout, placement or self.placement(layout))
+
+    def collectives(self) -> Collectives:
+        """An empty list of collectives on these devices."""
+        return Collectives(self.device)
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        operands: Sequence[Value],
+        specs: Sequence[Spec],
+        collectives: Collectives | Iterable[Collective] = (),
+        **facts: Any,
+    ) -> list[Value]:
+        """A kernel: `fn` of one device's parts of the operands, a list of its parts of results."""
+        found = collectives.found if isinstance(collectives, Collectives) else collectives
+        writes = tuple(range(len(self.registers), len(self.registers) + len(specs)))
+        # A deferred broadcast's register holds its source.
+        self.registers += [spec.source if isinstance(spec, Deferred) else spec for spec in specs]
+        reads = tuple(value.at for value in operands)
+        self.steps.append(Step(reads, writes, fn, tuple(found), **facts))
+        return [Value(spec, at) for spec, at in zip(specs, writes, strict=True)]
+
+    def known(self, number: Any, dtype: Any, weak_type: bool = False) -> Value:
+        """A number that is known before anything runs."""
+        return Value(known_number(number, dtype, weak_type), np.asarray(number, dtype))
+
+    def moved(self, value: Value, move: LocalMove | None, spec: Spec) -> Value:
+        """The value where a move brings it; None moves nothing."""
+        if move is None:
+            return value.seen(spec)
+        (out,) = self.run(
+            lambda x: [move.run(x)],
+            [value],
+            [spec],
+            move.collectives,
+            workspace_bytes=move.workspace_bytes,
+            is_lazy=True,
+            move=move,
+        )
+        return out
+
+    # -- bringing values to places ---------------------------------------------------------------
+
+    def choose(self, shape: Shape, dtype: Any, like: Any = None) -> Layout:
+        """The policy's layout for a new value that comes from the value or layout `like`."""
+        return self.env.choose(shape, dtype, like.layout if isinstance(like, Value) else like)
+
+    def relayout(self, x: Value, layout: Layout, placement: Placement | None = None) -> Value:
+        """A sharded value in a layout, whatever is known of its padding then."""
+        spec, after = x.spec, placement or self.placement(layout)
+        assert isinstance(spec, Sharded)
+        if spec.placement == after and spec.layout.same_physical(layout):
+            return x.seen(Sharded(layout.with_dtype(x.dtype, spec.layout.oob), after))
+        layout = layout.with_dtype(x.dtype, None)
+        if spec.placement == after and nothing_moves(spec.layout, layout):
+            return x.seen(Sharded(layout, after))
+        move = find_move(spec.layout, layout, self.device, spec.placement, after)
+        return self.moved(x, move, Sharded(layout, after))
+
+    def replicated(self, value: Value) -> Value:
+        """The value as a logical array that every device has."""
+        spec = value.spec
+        if isinstance(spec, Deferred):
+            source = self.replicated(value.seen(spec.source))
+            out = Replicated(spec.shape, spec.dtype)
+            shape, dims = spec.shape, spec.dims
+            return self.run(
+                lambda x: [lax.broadcast_in_dim(jnp.asarray(x, out.dtype), shape, dims)],
+                [source],
+                [out],
+            )[0]
+        if isinstance(spec, Sharded):
+            move = replicate(spec.layout, self.device, spec.placement)
+            return self.moved(value, move, Replicated(spec.shape, spec.dtype))
+        return value
+
+    def on_cores(self, value: Value, layout: Layout | None = None, like: Any = None) -> Value:
+        """The value sharded: in `layout`, or as it is, or where the policy puts it."""
+        spec = value.spec
+        if isinstance(spec, Deferred) and spec.is_whole:
+            layout, value = layout or layout_of(spec), value.seen(spec.source)
+            spec = spec.source
+        if isinstance(spec, Sharded):
+            return value if layout is None else self.relayout(value, layout)
+        if layout is None:
+            layout = self.choose(value.shape, value.dtype, value if like is None else like)
+        layout = layout.with_dtype(value.dtype)
+        if isinstance(spec, Deferred):
+            return materialized(self, value, layout)
+        return self.laid_out(value, layout)
+
+    def laid_out(self, value: Value, layout: Layout, placement: Placement | None = None) -> Value:
+        """A replicated value in a layout: each device keeps its part."""
+        layout, after = layout.with_dtype(value.dtype, 0), placement or self.placement(layout)
+        return self.moved(value, lay_out(layout, self.device, after), Sharded(layout, after))
+
+    def settled(self, value: Value) -> Value:
+        """The value with a deferred broadcast made, fit to cross into a loop or a branch."""
+        if not isinstance(value.spec, Deferred):
+            return value
+        return self.on_cores(value) if value.layout else self.replicated(value)
+
+    def filled(self, x: Value, oob: Any, along: Sequence[int] | None = None) -> Value:
+        """A sharded value with its padding set to `oob`, where it is not known to be that.
+
+        along: only padding in parts of the layout that touch these physical dims.
+        """
+        spec = x.spec
+        assert isinstance(spec, Sharded)
+        layout, placement = spec.layout, spec.placement
+        known = layout.with_oob(oob)
+        if repr(layout.oob) == repr(known.oob):
+            return x
+        new = Sharded(known if along is None else layout.with_oob(None), placement)
+        if not has_padding(layout, placement, along):
+            return x.seen(new) if along is None else x
+        (out,) = self.run(
+            lambda part: [fill_padding(part, layout, placement, known.oob, along)],
+            [x],
+            [new],
+            masks=1,
+            **FUSED,
+        )
+        return out
+
+    # -- other ops -------------------------------------------------------------------------------
+
+    def call(self, op: Op, *values: Value) -> list[Value]:
+        """Another op's decision, done here."""
+        assert self.ask is not None
+        return self.inlined(self.ask(op, tuple(value.spec for value in values)), values)
+
+    def inlined(self, decision: Decision, values: Sequence[Value]) -> list[Value]:
+        """The steps of a decision, on these values."""
+        at: list[Any] = [value.at for value in values]
+        for spec in decision.registers[len(values) :]:
+            at.append(len(self.registers))
+            self.registers.append(spec)
+
+        def here(register: Any) -> Any:
+            return at[register] if isinstance(register, int) else register
+
+        for step in decision.steps:
+            reads, writes = (tuple(map(here, ks)) for ks in (step.reads, step.writes))
+            self.steps.append(replaced(step, reads, writes))
+        return [Value(out.spec, here(out.at)) for out in decision.outs]
+
+    def decision(self, op: Op, operands: Sequence[Spec], outs: Sequence[Value]) -> Decision:
+        """What has been written down."""
+        steps = _needed(self.steps, outs)
+        how = self.how or (RULE if steps else VIEW)
+        return Decision(
+            *(op, tuple(operands), tuple(outs), steps, tuple(self.registers)),
+            *(how, self.note, 0, self.device_flops or 0, self.stated),
+        )
+
+
+def _needed(steps: Sequence[Step], outs: Sequence[Value]) -> tuple[Step, ...]:
+    """The steps that results are made of: a rule may have tried another way first."""
+    wanted = {out.at for out in outs if isinstance(out.at, int)}
+    found = []
+    for step in reversed(steps):
+        if wanted.intersection(step.writes) or step.is_global:
+            wanted.update(k for k in step.reads if isinstance(k, int))
+            found.append(step)
+    return tuple(reversed(found))
+
+
+def replaced(step: Step, reads: tuple[Any, ...], writes: tuple[int, ...]) -> Step:
+    """The step on other registers."""
+    return replace(step, reads=reads, writes=writes)

@@ -1,0 +1,115 @@
+"""Making a deferred broadcast in the layout that an operation wants."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.affine import AffineMap, constant
+from gridlayout.collapse import embedding
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
+from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.padding import has_padding
+from gridlayout.ops.moves.relayout import find_move, lay_out
+from gridlayout.route import find_route
+from gridlayout.sharding.device_grid import Placement
+
+if TYPE_CHECKING:
+    from gridlayout.ops.decisions.builder import Builder
+
+Shape = tuple[int, ...]
+
+
+def materialized(b: Builder, value: Value, layout: Layout) -> Value:
+    """A deferred broadcast in `layout`, on each device, with no communication of its own.
+
+    The source is laid out like a slice of `layout`: grid and tile 1 in every collapsed dim that it
+    does not vary along. Then it is broadcast along those.
+    """
+    spec = value.spec
+    assert isinstance(spec, Deferred)
+    if not isinstance(layout, GridLayout) or layout.groups is None or 0 in spec.shape:
+        return b.on_cores(b.replicated(value), layout)
+    touched = [k for k, group in enumerate(layout.groups) if set(group) & set(spec.dims)]
+    dims = tuple(sorted({d for k in touched for d in layout.groups[k]} | set(spec.dims)))
+    thin = thinned(layout, dims, tuple(touched))
+    placement = b.placement(layout)
+    source = _thin(b, value, dims, thin, thin_placement(placement, thin))
+    rest = [d for k in range(len(layout.grid)) if k not in touched for d in layout.axis_dims(k)]
+    oob = None if has_padding(layout, placement, rest) else source.fact
+    out = Sharded(layout.with_dtype(value.dtype, oob), placement)
+    rank = range(len(out.local_shape))
+    wide = lambda part: [lax.broadcast_in_dim(part, out.local_shape, rank)]  # noqa: E731
+    return b.run(wide, [source], [out], is_fused=True, takes_fused=True)[0]
+
+
+@lru_cache(maxsize=4096)
+def thinned(layout: GridLayout, dims: Shape, kept: Shape) -> GridLayout:
+    """`layout` for a tensor of dims `dims` only: grid and tile 1 but in collapsed dims `kept`."""
+    rows = layout.linear.compose(embedding(layout.ndim, dims)).results
+    rank = len(layout.grid)
+
+    def sizes(block: Shape | None) -> Shape | None:
+        if block is None:
+            return None
+        return tuple(n if k + rank - len(block) in kept else 1 for k, n in enumerate(block))
+
+    return layout.replace(
+        shape=tuple(layout.shape[d] for d in dims),
+        grid=sizes(layout.grid),
+        tile=sizes(layout.tile),
+        face=sizes(layout.face),
+        linear=AffineMap(
+            len(dims), tuple(row if k in kept else constant(0) for k, row in enumerate(rows))
+        ),
+        oob=None,
+        tile_format=None,
+    )
+
+
+def thin_placement(placement: Placement, thin: GridLayout) -> Placement:
+    """A placement with one core along the grid dims that a thin layout does not vary along."""
+    varies = [bool(used) for used in thin.linear.used_dims()]
+    return Placement(
+        thin.grid,
+        tuple(axes if yes else () for axes, yes in zip(placement.axes, varies, strict=True)),
+        tuple(n if yes else 1 for n, yes in zip(placement.slots, varies, strict=True)),
+        tuple(n if yes else 1 for n, yes in zip(placement.per_device, varies, strict=True)),
+    )
+
+
+def _thin(b: Builder, value: Value, dims: Shape, thin: GridLayout, after: Placement) -> Value:
+    """The source in the thin layout."""
+    spec = value.spec
+    assert isinstance(spec, Deferred)
+    source = value.seen(spec.source)
+    inner = spec.source
+    if isinstance(inner, Sharded) and spec.dims == dims and find_route(inner.layout, thin):
+        move = find_move(
+            inner.layout, thin.with_oob(inner.layout.oob), b.device, inner.placement, after
+        )
+        return b.moved(source, move, Sharded(thin.with_oob(inner.layout.oob), after))
+    logical = b.replicated(source)
+    shape = tuple(spec.shape[d] for d in dims)
+    at = tuple(dims.index(d) for d in spec.dims)
+    if logical.shape != shape:
+        wide = Replicated(shape, value.dtype)
+        dtype = value.dtype
+        (logical,) = b.run(
+            lambda x: [lax.broadcast_in_dim(jnp.asarray(x, dtype), shape, at)], [logical], [wide]
+        )
+    thin = thin.with_dtype(value.dtype, 0)
+    if not shape:  # one number: a part of one element
+        spec_out = Sharded(thin.with_oob(None), after)
+        dtype, local = value.dtype, spec_out.local_shape
+        oob = logical.fact
+        made = Sharded(thin.with_dtype(dtype, oob), after)
+        return b.run(lambda x: [jnp.broadcast_to(jnp.asarray(x, dtype), local)], [logical], [made])[
+            0
+        ]
+    return b.moved(logical, lay_out(thin, b.device, after), Sharded(thin, after))

@@ -1,0 +1,130 @@
+"""`Op`: a primitive, its parameters, and the types of its operands and results.
+
+A rule is asked about an `Op`, so it can be asked without an equation of a jaxpr, and one rule can
+ask another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Aval:
+    """Shape and dtype of a logical array, as JAX has them."""
+
+    shape: Shape
+    dtype: Any
+    weak_type: bool = False
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return int(np.prod(self.shape, dtype=object))
+
+    @classmethod
+    def of(cls, aval: Any) -> Aval:
+        """The same of a JAX type."""
+        return cls(tuple(aval.shape), aval.dtype, bool(getattr(aval, "weak_type", False)))
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """A primitive applied to operands of some types.
+
+    permutation: the order in which the dims of its one result are wanted, where a transpose that
+    follows is done with it. equation: the jaxpr's, where there is one: JAX evaluates that.
+    """
+
+    primitive: Any
+    params: Mapping[str, Any]
+    ins: tuple[Aval, ...]
+    outs: tuple[Aval, ...]
+    permutation: Shape | None = None
+    equation: Any = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, eqn: Any, follower: Any = None) -> Op:
+        """The op of an equation; `follower`, a transpose of its result, is done with it."""
+        outs = (eqn if follower is None else follower).outvars
+        return cls(
+            eqn.primitive,
+            eqn.params,
+            tuple(Aval.of(atom.aval) for atom in eqn.invars),
+            tuple(Aval.of(var.aval) for var in outs),
+            None if follower is None else tuple(follower.params["permutation"]),
+            eqn,
+        )
+
+    @classmethod
+    def made(cls, primitive: Any, params: Mapping[str, Any], *ins: Any) -> Op:
+        """The op of a primitive on such operands; JAX says what comes out."""
+        avals = tuple(Aval(tuple(x.shape), x.dtype) for x in ins)
+        given = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in avals]
+        outs = jax.eval_shape(lambda *xs: primitive.bind(*xs, **params), *given)
+        many = outs if primitive.multiple_results else [outs]
+        return cls(primitive, params, avals, tuple(Aval(out.shape, out.dtype) for out in many))
+
+    @property
+    def name(self) -> str:
+        """The primitive's name."""
+        return str(self.primitive.name)
+
+    @property
+    def out(self) -> Aval:
+        """The type of the first result."""
+        return self.outs[0]
+
+    @cached_property
+    def _key(self) -> Any:
+        params = tuple(sorted(self.params.items()))
+        kinds = tuple((type(v), v != v) for _, v in params)  # 1, 1.0 and True are equal
+        return (self.primitive, params, kinds, self.ins, self.outs, self.permutation)
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Op) and self._hash == other._hash and self._key == other._key
+
+    def replace(self, outs: Sequence[Aval] | None = None, **params: Any) -> Op:
+        """The same with other parameters, and results of other types."""
+        changed = {**self.params, **params}
+        return Op(self.primitive, changed, self.ins, tuple(outs or self.outs))
+
+    def bind(self, *arrays: Any, **changes: Any) -> list[Any]:
+        """The primitive on arrays, some of its parameters changed: a list of its results."""
+        out = self.primitive.bind(*arrays, **{**self.params, **changes})
+        return list(out) if self.primitive.multiple_results else [out]
+
+    def bound(self, **changes: Any) -> Callable[..., list[Any]]:
+        """The primitive, some of its parameters changed, as a function with a list of results."""
+        return lambda *arrays: self.bind(*arrays, **changes)
+
+    def on_logical(self, *values: Any) -> list[Any]:
+        """The primitive on logical arrays: operands in its types, results as a list."""
+        given = []
+        for aval, value in zip(self.ins, values, strict=True):
+            is_key = jnp.issubdtype(aval.dtype, jax.dtypes.extended)
+            given.append(value if is_key else jnp.asarray(value, aval.dtype))
+        return self.bind(*given)

@@ -1,0 +1,278 @@
+"""`Program`: the decisions for a whole jaxpr as one list of steps, and running it.
+
+All steps that work on one device's parts run inside one `shard_map`: what a decision says the
+devices send each other is what they send. Steps on whole storages (rules of users, calls to the
+host) run between two such regions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec
+
+from gridlayout.ops.decisions.builder import Decision, Step, replaced
+from gridlayout.ops.decisions.specs import Sharded, Spec
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.relayout import LocalMove
+from gridlayout.sharding.collectives import Collective
+from gridlayout.sharding.device_grid import DeviceGrid
+
+
+@dataclass(eq=False)
+class Program:
+    """Steps on registers, the operands' first. Made by appending decisions.
+
+    operands: specs. outs: the results. made: each decision. owners: of each step, the number of its
+    decision there; None where no equation asked for it.
+    """
+
+    device: DeviceGrid
+    operands: tuple[Spec, ...]
+    registers: list[Spec] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    scopes: list[str] = field(default_factory=list)
+    owners: list[int | None] = field(default_factory=list)
+    made: list[Decision] = field(default_factory=list)
+    outs: tuple[Value, ...] = ()
+    _moves: dict[Any, list[tuple[LocalMove, tuple[int, ...]]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.registers = list(self.operands)
+
+    @property
+    def results(self) -> tuple[Spec, ...]:
+        """The results' specs."""
+        return tuple(out.spec for out in self.outs)
+
+    def append(
+        self, decision: Decision, values: Sequence[Value], scope: str = "", listed: bool = True
+    ) -> list[Value]:
+        """Do a decision on these values next; `scope`: its `jax.named_scope`."""
+        at: list[Any] = [value.at for value in values]
+        for spec in decision.registers[len(values) :]:
+            at.append(len(self.registers))
+            self.registers.append(spec)
+
+        def here(register: Any) -> Any:
+            return at[register] if isinstance(register, int) else register
+
+        for step in decision.steps:
+            reads, writes = (tuple(map(here, ks)) for ks in (step.reads, step.writes))
+            if (made := self._made_before(step, reads)) is not None:
+                for k, register in zip(step.writes, made, strict=True):
+                    at[k] = register
+                continue
+            if step.move is not None and all(isinstance(k, int) for k in reads):
+                self._moves.setdefault(reads, []).append((step.move, writes))
+            self.steps.append(replaced(step, reads, writes))
+            self.scopes.append(scope)
+            self.owners.append(len(self.made) if listed else None)
+        if listed:
+            self.made.append(decision)
+        return [Value(out.spec, here(out.at)) for out in decision.outs]
+
+    def _made_before(self, step: Step, reads: tuple[Any, ...]) -> tuple[int, ...] | None:
+        """The registers that hold what a move makes, if the same has been moved there."""
+        if step.move is None or not all(isinstance(k, int) for k in reads):
+            return None
+        for move, writes in self._moves.get(reads, ()):
+            if move is step.move:
+                return writes
+        return None
+
+    def finish(self, outs: Sequence[Value]) -> Program:
+        """The program that gives these values: steps that none of them needs are dropped."""
+        self.outs = tuple(outs)
+        wanted = {out.at for out in outs if isinstance(out.at, int)}
+        kept = []
+        for n in reversed(range(len(self.steps))):
+            step = self.steps[n]
+            if step.is_global or wanted.intersection(step.writes):
+                wanted.update(k for k in step.reads if isinstance(k, int))
+                kept.append(n)
+        kept.reverse()
+        self.steps = [self.steps[n] for n in kept]
+        self.scopes = [self.scopes[n] for n in kept]
+        self.owners = [self.owners[n] for n in kept]
+        return self
+
+    @property
+    def steps_by_decision(self) -> dict[int, list[Step]]:
+        """The steps that are run, by the number of their decision."""
+        found: dict[int, list[Step]] = {}
+        for step, owner in zip(self.steps, self.owners, strict=True):
+            if owner is not None:
+                found.setdefault(owner, []).append(step)
+        return found
+
+    @property
+    def is_local(self) -> bool:
+        """Whether every step works on one device's parts."""
+        return not any(step.is_global for step in self.steps)
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        """What the devices send each other, in order."""
+        return tuple(each for step in self.steps for each in step.all_collectives)
+
+    @property
+    def masks(self) -> int:
+        """Selects that set padding."""
+        return sum(step.masks for step in self.steps)
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def run(self, arrays: Sequence[Any]) -> list[Any]:
+        """The results' storages, of the operands' ones; outside of `shard_map`."""
+        held: dict[int, Any] = dict(enumerate(arrays))
+        for is_global, region in self._regions:
+            if is_global:
+                _run(region.steps, held)
+                continue
+            # XLA's partitioner fails on operands without elements: they are made inside.
+            empty = [k for k in region.reads if self.registers[k].device_bytes == 0]
+            full = [k for k in region.reads if k not in empty]
+
+            def run(
+                *arrays: Any, region: Any = region, full: Any = full, empty: Any = empty
+            ) -> Any:
+                return region.run(dict(zip(full, arrays, strict=True)) | self._zeros(empty))
+
+            parts = jax.shard_map(
+                run,
+                mesh=self.device.fine,
+                in_specs=tuple(self._partition(k) for k in full),
+                out_specs=tuple(self._partition(k) for k in region.writes),
+                check_vma=False,
+            )(*(held[k] for k in full))
+            held.update(zip(region.writes, parts, strict=True))
+        return [_read(held, out.at) for out in self.outs]
+
+    def run_inside(self, arrays: Sequence[Any]) -> list[Any]:
+        """A device's parts of the results, of its parts of the operands; inside of `shard_map`."""
+        if not self.is_local:
+            return self.run(arrays)
+        held: dict[int, Any] = dict(enumerate(arrays))
+        _run(list(zip(self.steps, self.scopes, strict=True)), held)
+        return [_read(held, out.at) for out in self.outs]
+
+    def _zeros(self, registers: Sequence[int]) -> dict[int, Any]:
+        found = {}
+        for k in registers:
+            spec = self.registers[k]
+            shape = spec.local_shape if isinstance(spec, Sharded) else spec.shape
+            found[k] = jnp.zeros(shape, spec.dtype)
+        return found
+
+    def _partition(self, register: int) -> PartitionSpec:
+        return self.registers[register].partition
+
+    @cached_property
+    def _regions(self) -> list[tuple[bool, _Region]]:
+        """Runs of steps that are global, or not."""
+        steps = list(zip(self.steps, self.scopes, strict=True))
+        groups = [(key, list(some)) for key, some in groupby(steps, lambda s: s[0].is_global)]
+        wanted = {out.at for out in self.outs if isinstance(out.at, int)}
+        found: list[tuple[bool, _Region]] = []
+        for is_global, some in reversed(groups):
+            writes = [k for step, _ in some for k in step.writes]
+            reads = dict.fromkeys(k for step, _ in some for k in step.reads if isinstance(k, int))
+            outer = tuple(k for k in reads if k not in set(writes))
+            found.append((is_global, _Region(some, outer, tuple(k for k in writes if k in wanted))))
+            wanted |= set(outer)
+        return found[::-1]
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Steps that run together: what they read from outside, and what of theirs is read there."""
+
+    steps: list[tuple[Step, str]]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+    def run(self, held: dict[int, Any]) -> tuple[Any, ...]:
+        _run(self.steps, held)
+        return tuple(_read(held, k) for k in self.writes)
+
+
+def _run(steps: Sequence[tuple[Step, str]], held: dict[int, Any]) -> None:
+    for scope, some in groupby(steps, lambda pair: pair[1]):
+        if scope:
+            with jax.named_scope(scope):
+                _run([(step, "") for step, _ in some], held)
+            continue
+        for step, _ in some:
+            if step.is_lazy:
+                views: list[Any] = [
+                    held[k] if isinstance(k, int) else np.asarray(k) for k in step.reads
+                ]
+                made = step.run(*(v if isinstance(v, LazyView) else LazyView.of(v) for v in views))
+            else:
+                made = step.run(*(_read(held, k) for k in step.reads))
+            held.update(zip(step.writes, made, strict=True))
+
+
+def _read(held: dict[int, Any], at: Any) -> Any:
+    """The array in a register, made if it is a view, or the known number."""
+    if not isinstance(at, int):
+        return at
+    if isinstance(array := held[at], LazyView):
+        array = held[at] = array.materialize()
+    return array
+
+
+def peak_bytes(program: Program) -> tuple[int, int]:
+    """The most bytes that are held at a time on one device, and on one core.
+
+    Operands are the caller's and are held throughout, and results from when they are made. What a
+    step makes only for others that XLA fuses with it takes no memory: what it was made of is held
+    instead.
+    """
+    end = len(program.steps)
+    readers: dict[int, list[int]] = {}
+    for n, step in enumerate(program.steps):
+        for k in step.reads:
+            if isinstance(k, int):
+                readers.setdefault(k, []).append(n)
+    outs = {out.at for out in program.outs if isinstance(out.at, int)}
+    last: dict[int, int] = dict.fromkeys((*range(len(program.operands)), *outs), end)
+    fused: set[int] = set()
+    for n in reversed(range(end)):
+        step = program.steps[n]
+        until = n
+        for k in step.writes:
+            mine = readers.get(k, [])
+            if step.is_fused and k not in outs and all(program.steps[m].takes_fused for m in mine):
+                fused.add(k)
+                later = (w for m in mine for w in program.steps[m].writes if w in fused)
+                until = max([until, *mine, *(last[w] for w in later)])
+            last[k] = max([last.get(k, n), *mine])
+        for k in step.reads:
+            if isinstance(k, int):
+                last[k] = max(last.get(k, 0), until)
+    return _peak(program, last, fused)
+
+
+def _peak(program: Program, last: dict[int, int], fused: set[int]) -> tuple[int, int]:
+    alive = set(range(len(program.operands)))
+    most = [sum(program.registers[k].device_bytes for k in alive), 0]
+    most[1] = sum(program.registers[k].core_bytes for k in alive)
+    for n, step in enumerate(program.steps):
+        alive |= {k for k in step.writes if k not in fused}
+        inner = [peak_bytes(body.program) for body in step.bodies]
+        device = sum(program.registers[k].device_bytes for k in alive) + step.workspace_bytes
+        core = sum(program.registers[k].core_bytes for k in alive)
+        most[0] = max(most[0], device + max((d for d, _ in inner), default=0))
+        most[1] = max(most[1], core + max((c for _, c in inner), default=0))
+        alive = {k for k in alive if last.get(k, -1) > n}
+    return most[0], most[1]

@@ -1,0 +1,193 @@
+"""What is known of a value before anything runs: `Sharded`, `Replicated` or `Deferred`.
+
+Each says how one array on every device stands for a logical array: a device's part of a layout's
+storage, the whole array, or what is broadcast once an operation says in which layout it is wanted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec
+
+from gridlayout.dtypes import Scalar
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
+from gridlayout.sharding.device_grid import Placement
+from gridlayout.sharding.exchange import local_bytes
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Sharded:
+    """A device's part of an array in a layout, whose cores lie where the placement says."""
+
+    layout: Layout
+    placement: Placement
+
+    @property
+    def shape(self) -> Shape:
+        """The logical shape."""
+        return self.layout.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return self.layout.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The logical rank."""
+        return self.layout.ndim
+
+    @property
+    def local_shape(self) -> Shape:
+        """The shape of one device's part: its cores, then a core's buffer."""
+        return (*self.placement.per_device, *self.layout.local_shape)
+
+    @property
+    def partition(self) -> PartitionSpec:
+        """How devices divide the storage."""
+        return self.placement.spec
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes on one device."""
+        return local_bytes(self.layout, self.placement)
+
+    @property
+    def core_bytes(self) -> int:
+        """Bytes on one core."""
+        return self.layout.bytes_per_core
+
+    def with_oob(self, oob: Any) -> Sharded:
+        """The same with that known of its padding."""
+        return Sharded(self.layout.with_oob(oob), self.placement)
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """An array that every device has; `bits`: its one number's, where that is known."""
+
+    shape: Shape
+    dtype: Any
+    weak_type: bool = False
+    bits: bytes | None = None
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+        return len(self.shape)
+
+    @property
+    def is_key(self) -> bool:
+        """Whether it is of random keys, or of another type that is no number."""
+        return bool(jnp.issubdtype(self.dtype, jax.dtypes.extended))
+
+    @cached_property
+    def number(self) -> Any:
+        """The known number as a NumPy scalar, or None."""
+        return None if self.bits is None else np.frombuffer(self.bits, self.dtype)[0]
+
+    @property
+    def partition(self) -> PartitionSpec:
+        """Every device has it whole."""
+        return PartitionSpec()
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes on one device."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def core_bytes(self) -> int:
+        """None: no core holds it."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Deferred:
+    """`source` broadcast to `shape`, its dim `i` being dim `dims[i]`: not made until wanted.
+
+    target_layout: the layout that the source belongs in, where it lies on fewer cores as yet: one
+    along the grid dims that it does not vary along, so that the devices there hold copies.
+    """
+
+    source: Sharded | Replicated
+    dims: Shape
+    shape: Shape
+    target_layout: GridLayout | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the source has the shape already, and only belongs elsewhere."""
+        return self.target_layout is not None and self.target_layout.shape == self.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The element type."""
+        return self.source.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The logical rank."""
+        return len(self.shape)
+
+    @property
+    def partition(self) -> PartitionSpec:
+        """How devices divide the source."""
+        return self.source.partition
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes on one device."""
+        return self.source.device_bytes
+
+    @property
+    def core_bytes(self) -> int:
+        """Bytes on one core."""
+        return self.source.core_bytes
+
+
+Spec = Sharded | Replicated | Deferred
+
+
+def known_number(value: Any, dtype: Any, weak_type: bool = False) -> Replicated:
+    """The spec of a number that is known before anything runs."""
+    return Replicated((), np.dtype(dtype), weak_type, np.asarray(value, dtype).tobytes())
+
+
+def layout_of(spec: Spec) -> Layout | None:
+    """The layout a value brings along: its own, or that of what it broadcasts."""
+    if isinstance(spec, Deferred):
+        if spec.target_layout is not None and isinstance(spec.source, Sharded):
+            return spec.target_layout.with_oob(spec.source.layout.oob)
+        spec = spec.source
+    return spec.layout if isinstance(spec, Sharded) else None
+
+
+def fact(spec: Spec) -> Scalar | None:
+    """What is known of a value outside the logical tensor: its oob, or the number it is."""
+    if isinstance(spec, Sharded):
+        return spec.layout.oob
+    if isinstance(spec, Deferred):
+        return fact(spec.source) if spec.source.ndim == 0 or spec.is_whole else None
+    return None if spec.number is None else spec.number.item()
+
+
+def short(spec: Spec) -> str:
+    """A few characters: dtype, shape and grid.
+
+    >>> short(Replicated((2, 3), np.dtype("float32")))
+    'float32[2,3]'
+    """
+    dims = f"{spec.dtype}[{','.join(map(str, spec.shape))}]"
+    layout = layout_of(spec)
+    return dims if layout is None else f"{dims}@{'x'.join(map(str, layout.core_shape))}"

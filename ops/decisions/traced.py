@@ -1,0 +1,66 @@
+"""The collectives of a traced program: what a user's own rule turns out to send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import jax
+
+from gridlayout.sharding.collectives import Collective, Collectives, total_bytes
+from gridlayout.sharding.device_grid import DeviceGrid
+
+
+def traced_collectives(closed: Any, device: DeviceGrid) -> tuple[Collective, ...]:
+    """What the devices send each other in the `shard_map`s of a closed jaxpr.
+
+    A scan counts its body times its length, a while loop one trip, a cond its dearest branch.
+    """
+    return tuple(_of(closed.jaxpr, device))
+
+
+def _of(jaxpr: Any, device: DeviceGrid) -> Iterator[Collective]:
+    for eqn in jaxpr.eqns:
+        name, params = eqn.primitive.name, eqn.params
+        inner = [_of(getattr(j, "jaxpr", j), device) for j in _inner(params)]
+        if name == "cond":
+            yield from max(map(list, inner), key=total_bytes)
+        elif inner:
+            for found in inner:
+                yield from (each.times(params.get("length") or 1) for each in found)
+        else:
+            yield from _one(name, params, eqn, device)
+
+
+def _inner(params: Any) -> list[Any]:
+    return [
+        leaf
+        for value in params.values()
+        for leaf in (value if isinstance(value, (tuple, list)) else (value,))
+        if hasattr(leaf, "eqns") or hasattr(getattr(leaf, "jaxpr", None), "eqns")
+    ]
+
+
+def _one(name: str, params: Any, eqn: Any, device: DeviceGrid) -> list[Collective]:
+    made = Collectives(device)
+    axes = params.get("axes", params.get("axis_name"))
+    axes = (axes,) if isinstance(axes, str) else tuple(axes or ())
+    if not axes or not all(axis in device.fine.shape for axis in axes):
+        return []
+    nbytes = sum(_nbytes(atom.aval) for atom in eqn.invars)
+    if name.startswith(("psum", "pmax", "pmin")):
+        made.all_reduce(axes, nbytes)
+    elif name.startswith("all_gather"):
+        made.all_gather(axes, nbytes)
+    elif name == "all_to_all":
+        made.all_to_all(axes, nbytes)
+    elif name == "ppermute":
+        made.permute(axes, nbytes, sum(a != b for a, b in params["perm"]))
+    elif name.startswith("reduce_scatter"):
+        made.reduce_scatter(axes, nbytes)
+    return made.found
+
+
+def _nbytes(aval: Any) -> int:
+    return prod(aval.shape) * int(jax.numpy.dtype(aval.dtype).itemsize)

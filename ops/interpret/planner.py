@@ -1,0 +1,188 @@
+"""`programmed`: the decisions for a jaxpr, equation by equation, as one program. Nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+from jax.extend import core
+
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.program import Program
+from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, known_number, layout_of
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.products.dot_general import dot_general
+from gridlayout.ops.rules.decide import decide, pick
+from gridlayout.ops.rules.table import RULES
+
+_CALLS = {
+    **dict.fromkeys(("jit", "pjit", "checkpoint", "remat", "remat2"), "jaxpr"),
+    **dict.fromkeys(
+        ("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"
+    ),
+}
+# What brings operands and results to their places, where no equation says so.
+RELAYOUT = core.Primitive("relayout")
+
+
+def programmed(
+    env: Env, closed: Any, operands: Sequence[Spec], wanted: Sequence[Spec | None] = ()
+) -> Program:
+    """The program of a closed jaxpr on operands of these specs.
+
+    wanted: specs that the first results are to have; None, and for the others, what they come in,
+    no deferred broadcast among them.
+    """
+    planner = Planner(env, operands)
+    outs = planner.closed(closed, planner.operands)
+    return planner.program(outs, wanted)
+
+
+class Planner:
+    """Appends decisions to a program, equation by equation."""
+
+    def __init__(self, env: Env, operands: Sequence[Spec]) -> None:
+        self.env, self.made = env, Program(env.device, tuple(operands))
+
+    @property
+    def operands(self) -> list[Value]:
+        """The program's operands."""
+        return [Value(spec, k) for k, spec in enumerate(self.made.operands)]
+
+    def program(self, outs: Sequence[Value], wanted: Sequence[Spec | None] = ()) -> Program:
+        """The program that gives these values, some as they are wanted."""
+        found = []
+        for k, out in enumerate(outs):
+            spec = wanted[k] if k < len(wanted) else None
+            if spec is not None:
+                out = self.moved(as_spec, out, spec)
+            else:
+                out = self.moved(Builder.settled, out)
+            found.append(out)
+        return self.made.finish(found)
+
+    def moved(self, fn: Callable[..., Value], value: Value, *args: Any) -> Value:
+        """A value brought somewhere by `fn(builder, value, ...)`."""
+        builder = Builder(self.env, [value.spec])
+        out = fn(builder, value if not isinstance(value.at, int) else Value(value.spec, 0), *args)
+        op = Op(RELAYOUT, {}, (), ())
+        decision = builder.decision(op, [value.spec], [out])
+        return self.made.append(decision, [value], listed=bool(decision.collectives))[0]
+
+    def closed(self, closed: Any, values: Sequence[Value], scope: str = "") -> list[Value]:
+        """The results of a closed jaxpr on values."""
+        jaxpr = closed.jaxpr
+        env: dict[Any, Value] = {}
+        for var, const in zip(jaxpr.constvars, closed.consts, strict=True):
+            env[var] = _constant(const)
+        env.update(zip(jaxpr.invars, values, strict=True))
+
+        def read(atom: Any) -> Value:
+            return _constant(atom.val, atom.aval) if isinstance(atom, core.Literal) else env[atom]
+
+        skipped = _folded_transposes(jaxpr)
+        for number, eqn in enumerate(jaxpr.eqns):
+            if number in skipped.values():
+                continue
+            follower = jaxpr.eqns[skipped[number]] if number in skipped else None
+            outs = self.equation(eqn, [read(atom) for atom in eqn.invars], follower, scope)
+            env.update(zip((follower or eqn).outvars, outs, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def equation(
+        self, eqn: Any, values: Sequence[Value], follower: Any, scope: str
+    ) -> Sequence[Value]:
+        """The results of one equation; of a call, those of the called function."""
+        names = str(eqn.source_info.name_stack)
+        scope = f"{scope}/{names}" if scope and names else scope or names
+        name = eqn.primitive.name
+        if name == "custom_linear_solve":
+            # Its matrix and transpose are for derivatives, which are taken before.
+            counts, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
+            first = counts.matvec + counts.vecmat
+            consts = values[first : first + counts.solve]
+            return self.closed(jaxprs.solve, [*consts, *values[sum(counts) :]], scope)
+        if name in _CALLS:
+            inner = eqn.params[_CALLS[name]]
+            if not isinstance(inner, ClosedJaxpr):
+                inner = ClosedJaxpr(inner, ())
+            if eqn.params.get("differentiated") and eqn.params.get("prevent_cse"):
+                # A backward pass computes this part again; keep XLA from finding the first result.
+                values = self._apart(values)
+            return self.closed(inner, values, scope)
+        op = Op.of(eqn, follower)
+        specs = tuple(value.spec for value in values)
+        decision = pick(decide(op, specs, self.env, Planner), self.env)
+        listed = any(layout_of(value.spec) is not None for value in values)
+        return self.made.append(decision, values, scope, listed)
+
+    def _apart(self, values: Sequence[Value]) -> list[Value]:
+        settled = [self.moved(Builder.settled, value) for value in values]
+        builder = Builder(self.env, [value.spec for value in settled])
+        inside = [Value(value.spec, k) for k, value in enumerate(settled)]
+
+        def barrier(*arrays: Any) -> list[Any]:
+            return list(lax.optimization_barrier(tuple(arrays)))
+
+        outs = builder.run(barrier, inside, [value.spec for value in settled])
+        op = Op(RELAYOUT, {}, (), ())
+        decision = builder.decision(op, [value.spec for value in settled], outs)
+        return self.made.append(decision, settled, listed=False)
+
+
+def as_spec(b: Builder, value: Value, spec: Spec) -> Value:
+    """The value as another one is: where it lies, or on every device."""
+    if isinstance(spec, Sharded):
+        out = b.on_cores(value, spec.layout)
+        if isinstance(out.spec, Sharded) and out.spec.placement != spec.placement:
+            out = b.relayout(out, spec.layout, spec.placement)
+        return out.seen(spec.with_oob(None) if spec.layout.oob is None else out.spec)
+    out = b.replicated(value)
+    if out.dtype == spec.dtype and isinstance(out.at, int):
+        return out
+    assert isinstance(spec, Replicated)
+    made, dtype = Replicated(spec.shape, spec.dtype), spec.dtype
+    return b.run(lambda x: [lax.convert_element_type(x, dtype)], [out], [made])[0]
+
+
+def _constant(value: Any, aval: Any = None) -> Value:
+    """A literal, or a constant of an inner jaxpr."""
+    dtype = value.dtype if aval is None else aval.dtype
+    if jax.numpy.issubdtype(dtype, jax.dtypes.extended):
+        return Value(Replicated(value.shape, dtype), value)
+    weak = bool(getattr(aval, "weak_type", False))
+    array = np.asarray(value, dtype)
+    if array.ndim == 0:
+        return Value(known_number(array, dtype, weak), array)
+    return Value(Replicated(array.shape, dtype, weak), array)
+
+
+def _folded_transposes(jaxpr: Any) -> dict[int, int]:
+    """Products whose one use is a transpose: {equation of the product: of the transpose}.
+
+    The backward pass of every matmul is made of these; the product then lands transposed at once.
+    """
+    if RULES["dot_general"][0].decide is not dot_general:
+        return {}
+    uses: dict[Any, list[int]] = {}
+    for number, eqn in enumerate(jaxpr.eqns):
+        for atom in eqn.invars:
+            if not isinstance(atom, core.Literal):
+                uses.setdefault(atom, []).append(number)
+    for atom in jaxpr.outvars:
+        if not isinstance(atom, core.Literal):
+            uses.setdefault(atom, []).append(-1)
+    folded = {}
+    for number, eqn in enumerate(jaxpr.eqns):
+        if eqn.primitive.name == "dot_general":
+            after = uses.get(eqn.outvars[0], [])
+            alone = len(after) == 1 and after[0] >= 0
+            if alone and jaxpr.eqns[after[0]].primitive.name == "transpose":
+                folded[number] = after[0]
+    return folded

@@ -1,0 +1,1 @@
+"""Movement of data on one device of a mesh: packing, padding, relayouts."""

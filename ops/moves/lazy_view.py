@@ -1,0 +1,122 @@
+"""`LazyView`: reshapes and transposes of an array, made when it is asked for, few at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import jax
+from jax import lax
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LazyView:
+    """An array under reshapes and transposes that are not made yet.
+
+    digits: extents that the array's elements are counted by, the major first, none of them 1;
+    order: those digits as they are seen, the major first; shape: what they are joined into.
+
+    >>> import jax.numpy as jnp
+    >>> view = LazyView.of(jnp.arange(6)).reshape(1, 2, 1, 3).transpose((1, 0, 3, 2))
+    >>> view.array.shape, view.materialize().tolist()
+    ((6,), [[[[0], [1], [2]]], [[[3], [4], [5]]]])
+    >>> twice = LazyView.of(jnp.ones((2, 3))).transpose((1, 0)).reshape(3, 2, 1)
+    >>> twice = twice.transpose((1, 2, 0))
+    >>> twice.reshape(6).materialize() is twice.array
+    False
+    >>> twice.reshape(2, 3).materialize() is twice.array
+    True
+    """
+
+    array: jax.Array
+    digits: Shape
+    order: Shape
+    shape: Shape
+
+    @classmethod
+    def of(cls, array: jax.Array) -> LazyView:
+        """The array as it is."""
+        digits = tuple(n for n in array.shape if n != 1)
+        return cls(array, digits, tuple(range(len(digits))), array.shape)
+
+    def reshape(self, *shape: int) -> LazyView:
+        """In another shape; one extent may be -1."""
+        if -1 in shape:
+            rest = prod(self.shape) // max(-prod(shape), 1)
+            shape = tuple(rest if n == -1 else n for n in shape)
+        return LazyView(self.array, self.digits, self.order, shape)
+
+    def transpose(self, order: Sequence[int]) -> LazyView:
+        """The dims in another order."""
+        shape = tuple(self.shape[d] for d in order)
+        if 0 in shape:
+            return self.reshape(*shape)
+        found = self._split()
+        if found is None:  # a dim ends inside a digit that does not divide there
+            return LazyView.of(self.materialize()).transpose(order)
+        digits, dims = found
+        return LazyView(self.array, digits, tuple(k for d in order for k in dims[d]), shape)
+
+    def moved(self, dim: int, to: int) -> LazyView:
+        """One dim moved to another place."""
+        order = [d for d in range(len(self.shape)) if d != dim]
+        order.insert(to, dim)
+        return self.transpose(order)
+
+    def first(self, count: int, at: int) -> LazyView:
+        """The first positions along a dim."""
+        if self.shape[at] == count:
+            return self
+        return LazyView.of(lax.slice_in_dim(self.materialize(), 0, count, axis=at))
+
+    def materialize(self) -> jax.Array:
+        """The array as it is seen: by one transpose at most, of as few dims as there can be."""
+        runs: list[list[int]] = []  # digits that stay neighbours
+        for k in self.order:
+            if runs and runs[-1][-1] == k - 1:
+                runs[-1].append(k)
+            else:
+                runs.append([k])
+        if len(runs) < 2 or 0 in self.shape:
+            return lax.reshape(self.array, self.shape)
+        extents = [prod(self.digits[k] for k in run) for run in runs]
+        places = sorted(range(len(runs)), key=lambda i: runs[i])
+        before, after = tuple(extents[i] for i in places), tuple(extents)
+        # Dims of extent 1 go along where that saves a reshape.
+        fits = after == _wide(self.shape)
+        ones = self.shape.count(1) if fits else 0
+        before = self.array.shape if before == _wide(self.array.shape) else (1,) * ones + before
+        narrow = [d for d, n in enumerate(before) if n == 1]
+        wide = [d for d, n in enumerate(before) if n != 1]
+        after = self.shape if fits and len(narrow) == ones else (1,) * len(narrow) + after
+        sources = iter(narrow), iter([wide[places.index(i)] for i in range(len(runs))])
+        order = [next(sources[n != 1]) for n in after]
+        return lax.reshape(lax.transpose(lax.reshape(self.array, before), order), self.shape)
+
+    def _split(self) -> tuple[Shape, list[list[int]]] | None:
+        """Digits of which each dim has some whole, and which ones; None where there are none."""
+        pieces: list[list[int]] = [[] for _ in self.digits]  # what each digit is split into
+        dims: list[list[tuple[int, int]]] = []  # of each dim: (digit, its piece)
+        waiting, digit, rest = iter(self.order), -1, 1
+        for n in self.shape:
+            dims.append([])
+            while n > 1:
+                if rest == 1:
+                    digit = next(waiting)
+                    rest = self.digits[digit]
+                part = min(n, rest)
+                if n % part or rest % part:
+                    return None
+                dims[-1].append((digit, len(pieces[digit])))
+                pieces[digit].append(part)
+                n, rest = n // part, rest // part
+        start = [sum(map(len, pieces[:k])) for k in range(len(pieces))]
+        digits = tuple(n for parts in pieces for n in parts)
+        return digits, [[start[digit] + piece for digit, piece in dim] for dim in dims]
+
+
+def _wide(shape: Shape) -> Shape:
+    return tuple(n for n in shape if n != 1)

@@ -1,0 +1,264 @@
+"""`pack` and `unpack`: a layout's array program on JAX arrays.
+
+Both are pure functions of an array and a static layout: they jit, differentiate, vmap and donate.
+A layout moves by its program (pad, reshape, transpose); one whose map has none moves by a gather
+whose indices are computed on the device. `path="gather"` forces that path for any layout: the two
+must agree everywhere, which is tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from gridlayout.affine import AffineMap
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.program import (
+    Move,
+    PadMove,
+    ReshapeMove,
+    ReverseMove,
+    ScatterMove,
+    TransposeMove,
+    host_fill,
+    moves,
+)
+from gridlayout.sharding.device_grid import DeviceGrid
+
+Path = Literal["program", "gather"]
+
+
+def pack(x: Any, layout: Layout, *, path: Path = "program") -> jax.Array:
+    """The physical array of a logical one.
+
+    x: an array of `layout.shape` and `layout.dtype`. Returns an array of `layout.physical_shape`
+    whose padding holds `layout.oob`, or 0 where that is undef. `LayoutError` for another shape or
+    dtype, and for a layout that puts two elements in one place.
+
+    >>> import jax.numpy as jnp
+    >>> from gridlayout import GridLayout
+    >>> pack(jnp.arange(1, 6), GridLayout((5,), "int32", grid=(2,))).tolist()
+    [[1, 2, 3], [4, 5, 0]]
+    """
+    x = as_logical(x, layout)
+    layout.check_invertible()
+    return run_pack(x, layout, _as_path(path))
+
+
+def unpack(physical: Any, layout: Layout, *, path: Path = "program") -> jax.Array:
+    """The logical array of a physical one, whatever its padding holds.
+
+    physical: an array of `layout.physical_shape` and `layout.dtype`. Returns an array of
+    `layout.shape`. `LayoutError` for another shape or dtype.
+
+    >>> import jax.numpy as jnp
+    >>> from gridlayout import GridLayout
+    >>> unpack(jnp.array([[1, 2, 3], [4, 5, -1]]), GridLayout((5,), "int32", grid=(2,))).tolist()
+    [1, 2, 3, 4, 5]
+    """
+    physical = as_array(physical, layout.dtype)
+    if physical.shape != layout.physical_shape:
+        raise LayoutError(
+            f"the physical array has shape {physical.shape}, but {layout!r} has physical shape "
+            f"{layout.physical_shape}"
+        )
+    return _unpack(physical, layout, _as_path(path))
+
+
+def as_array(x: Any, dtype: np.dtype[Any]) -> jax.Array:
+    """`x` as a JAX array of exactly `dtype`, which untyped data takes and typed data must have."""
+    if not hasattr(x, "dtype"):
+        x = np.asarray(x, dtype)
+    found = automatic(jnp.asarray(x))
+    if found.dtype != dtype:
+        hint = ""
+        if dtype.name in ("int64", "uint64", "float64", "complex128"):
+            hint = "; 64-bit types need jax.config.update('jax_enable_x64', True)"
+        raise LayoutError(
+            f"the array is {found.dtype.name}, but the layout {dtype.name}: "
+            f"convert one, e.g. x.astype({dtype.name!r}){hint}"
+        )
+    return found
+
+
+def automatic(x: Any, device: DeviceGrid | None = None) -> Any:
+    """`x` free of Explicit mesh axes, under which JAX asks for a sharding at every reshape.
+
+    An array that is there already moves, to every device whole; inside jit that can't be done.
+    """
+    if not isinstance(x, jax.Array):
+        return x
+    sharding = jax.typeof(x).sharding
+    if AxisType.Explicit not in sharding.mesh.axis_types:
+        return x
+    if isinstance(x, jax.core.Tracer):
+        raise LayoutError(
+            f"{x.dtype.name}{list(x.shape)} has Explicit mesh axes inside a traced function: "
+            "lay it out outside with gl.put, or use a mesh with Auto axes"
+        )
+    if device is not None:
+        return jax.device_put(x, device.replicated)
+    mesh: Any = getattr(x.sharding, "mesh", None)
+    auto = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Auto,) * len(mesh.axis_names))
+    return jax.device_put(x, NamedSharding(auto, PartitionSpec()))
+
+
+def as_logical(x: Any, layout: Layout) -> jax.Array:
+    """`x` as a JAX array of the layout's shape and dtype, or `LayoutError`."""
+    found = as_array(x, layout.dtype)
+    if found.shape != layout.shape:
+        raise LayoutError(f"the array has shape {found.shape}, but {layout!r} has {layout.shape}")
+    return found
+
+
+def _as_path(path: str) -> str:
+    if path not in ("program", "gather"):
+        raise LayoutError(f"path {path!r} is neither 'program' nor 'gather'")
+    return path
+
+
+def fill_value(layout: Layout) -> jax.Array:
+    """What packing writes into the padding: the layout's oob, or 0 where it is undef."""
+    return jnp.asarray(host_fill(layout))
+
+
+# XLA may compute with these in a wider type, which changes NaN payloads: move their bits instead.
+AS_BITS = {"bfloat16": jnp.uint16, "float8_e4m3fn": jnp.uint8, "float8_e5m2": jnp.uint8}
+
+
+def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:
+    """`pack` without its checks."""
+    return bitwise(partial(_packed, layout=layout, path=path), x, host_fill(layout))
+
+
+def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
+    moved = partial(_moved_back, layout=layout, path=path)
+    return bitwise(moved, physical, jnp.zeros((), layout.dtype))
+
+
+def bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: Any) -> jax.Array:
+    """`moved(x, fill)`, which only moves data, bit by bit; its derivative moves numbers."""
+    return _bitwise(moved, x, fill) if x.dtype.name in AS_BITS else moved(x, fill)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: Any) -> jax.Array:
+    kind = AS_BITS[x.dtype.name]
+    bits = [lax.bitcast_convert_type(array, kind) for array in (x, fill)]
+    # The barriers, and a jit of its own around `moved`, keep XLA from casting back first.
+    out = lax.optimization_barrier(moved(*lax.optimization_barrier(bits)))
+    if out.dtype == jnp.uint16:
+        # LLVM undoes the casts where both ends are in one loop, and then moves bfloat16s through
+        # float32 registers, which loses subnormals. It does not see that this is 0: odd squares are
+        # 1 modulo 8.
+        out ^= lax.square(out | 1) & 4
+    return lax.bitcast_convert_type(out, x.dtype)
+
+
+@_bitwise.defjvp
+def _(moved: Callable[..., jax.Array], primals: Any, tangents: Any) -> Any:
+    tangent = tangents[0]
+    return _bitwise(moved, *primals), moved(tangent, jnp.zeros((), tangent.dtype))
+
+
+@partial(jax.jit, static_argnames=("layout", "path"))
+def _packed(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
+    if path == "gather":
+        return _scatter(x, layout.index_map, layout.physical_shape, fill)
+    return run_moves(LazyView.of(x), moves(layout), fill).materialize()
+
+
+def run_moves(x: LazyView, program: Sequence[Move], fill: jax.Array) -> LazyView:
+    """The array that the moves make of `x`; `fill` goes where a move pads."""
+    for move in program:
+        match move:
+            case PadMove(low, high):
+                pads = [(a, b, 0) for a, b in zip(low, high, strict=True)]
+                x = LazyView.of(lax.pad(x.materialize(), fill, pads))
+            case ReshapeMove(_, after):
+                x = x.reshape(*after)
+            case TransposeMove(order):
+                x = x.transpose(order)
+            case ReverseMove(dims):
+                x = LazyView.of(lax.rev(x.materialize(), dims))
+            case ScatterMove(map, _, after):
+                x = LazyView.of(_scatter(x.materialize(), map, after, fill))
+    return x
+
+
+def moved_back(x: LazyView, fill: jax.Array, layout: Layout) -> LazyView:
+    """A physical array's logical one, by moves alone; dims in front of the physical ones stay.
+
+    fill: of the dtype; never seen.
+    """
+    lead = x.shape[: len(x.shape) - len(layout.physical_shape)]
+    count = len(lead)
+    for move in reversed(moves(layout)):
+        match move:
+            case PadMove(low, high):
+                pads = [(0, 0, 0)] * count + [(-a, -b, 0) for a, b in zip(low, high, strict=True)]
+                x = LazyView.of(lax.pad(x.materialize(), fill, pads))
+            case ReshapeMove(before, _):
+                x = x.reshape(*lead, *before)
+            case TransposeMove():
+                x = x.transpose((*range(count), *(count + k for k in move.inverse)))
+            case ReverseMove(dims):
+                x = LazyView.of(lax.rev(x.materialize(), [count + k for k in dims]))
+            case ScatterMove(map, before, _):
+                gather = partial(_gather, map=map, shape=before)
+                for _ in lead:
+                    gather = jax.vmap(gather)
+                x = LazyView.of(gather(x.materialize()))
+    return x
+
+
+@partial(jax.jit, static_argnames=("layout", "path"))
+def _moved_back(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
+    if path == "gather":
+        return _gather(x, layout.index_map, layout.shape)
+    return moved_back(LazyView.of(x), fill, layout).materialize()
+
+
+def _x64() -> bool:
+    return jnp.dtype(jax.dtypes.canonicalize_dtype(np.int64)) == np.int64
+
+
+def _indices(map: AffineMap, shape: tuple[int, ...], into: tuple[int, ...]) -> tuple[Any, ...]:
+    """The map's results over all of `shape`, computed on the device."""
+    if prod(into) >= 2**31 and not _x64():
+        raise LayoutError(
+            f"gathering from {into} needs 64-bit indices: jax.config.update('jax_enable_x64', True)"
+        )
+    kind = jnp.int64 if _x64() else jnp.int32
+    rank = len(shape)
+    dims = [
+        lax.broadcasted_iota(kind, tuple(n if k == d else 1 for k, n in enumerate(shape)), d)
+        for d in range(rank)
+    ]
+    return tuple(jnp.broadcast_to(jnp.asarray(r, kind), shape) for r in map(*dims))
+
+
+def _scatter(x: jax.Array, map: AffineMap, into: tuple[int, ...], fill: jax.Array) -> jax.Array:
+    out = jnp.full(into, fill, x.dtype)
+    if x.size == 0:
+        return out
+    return out.at[_indices(map, x.shape, into)].set(
+        x, unique_indices=True, mode="promise_in_bounds"
+    )
+
+
+def _gather(x: jax.Array, map: AffineMap, shape: tuple[int, ...]) -> jax.Array:
+    if prod(shape) == 0:
+        return jnp.zeros(shape, x.dtype)
+    index = _indices(map, shape, x.shape)
+    return x.at[index].get(mode="promise_in_bounds")

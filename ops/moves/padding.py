@@ -1,0 +1,114 @@
+"""Which positions of a device's part are padding, and setting them to a value.
+
+A position is padding where "physical -> logical is in bounds" is false; idle slots are padding too.
+Masks are made part by part and combined late, so that a select broadcasts them and nothing big is
+built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.affine import AffineMap
+from gridlayout.layout import Layout
+from gridlayout.ops.moves import packing
+from gridlayout.padding import Part, parts
+from gridlayout.sharding.collectives import index_of
+from gridlayout.sharding.device_grid import Placement
+
+Dims = tuple[int, ...]
+
+
+def has_padding(layout: Layout, placement: Placement, along: Collection[int] | None = None) -> bool:
+    """Whether any position is padding, idle slots included.
+
+    along: look only at parts of the layout that touch one of these physical dims; None is all.
+    """
+    return bool(padded_parts(layout, placement, along))
+
+
+def padded_parts(
+    layout: Layout, placement: Placement, along: Collection[int] | None = None
+) -> tuple[Part, ...]:
+    """The parts of a layout that have padding or idle slots; see `has_padding`."""
+    chosen = None if along is None else tuple(along)
+    return _padded_parts(layout.with_oob(None), placement.slots, chosen)
+
+
+@lru_cache(maxsize=4096)
+def _padded_parts(layout: Layout, slots: Dims, along: Dims | None) -> tuple[Part, ...]:
+    storage = (*slots, *layout.local_shape)
+    found = []
+    for part in parts(layout):
+        if along is not None and not set(part.physical) & set(along):
+            continue
+        logical = prod(layout.shape[d] for d in part.logical)
+        if logical != prod(storage[k] for k in part.physical):
+            found.append(part)
+    return tuple(found)
+
+
+def valid_mask(layout: Layout, placement: Placement, along: Collection[int] | None = None) -> Any:
+    """Whether each position of this device's part is no padding; it broadcasts to the part.
+
+    For use in `shard_map`. along: look only at padding in parts that touch these physical dims.
+    """
+    local = (*placement.per_device, *layout.local_shape)
+    padded = padded_parts(layout, placement, along)
+    mask = jnp.ones((1,) * len(local), bool)
+    if not padded:
+        return mask
+    if layout.is_scatter or layout.size == 0:
+        return _scattered(layout, placement)
+    index: list[Any] = []
+    for d, n in enumerate(local):
+        shape = tuple(n if k == d else 1 for k in range(len(local)))
+        position: Any = lax.broadcasted_iota(jnp.int32, shape, d)
+        if d < layout.core_rank and placement.axes[d]:
+            position += index_of(placement.axes[d]) * placement.per_device[d]
+        index.append(position)
+    wanted = {k for part in padded for k in part.physical}
+    for k in range(layout.core_rank):
+        if k in wanted and placement.slots[k] != layout.physical_shape[k]:
+            mask = mask & (index[k] < layout.physical_shape[k])
+    # A physical dim that no logical dim feeds is valid at one position only; the bounds of the
+    # inverse cover these as well.
+    constraints = layout.inverse_in_bounds.domain.constraints
+    exprs = AffineMap(len(local), tuple(expr for expr, _ in constraints))
+    needed = [k for k, dims in enumerate(exprs.used_dims()) if dims & wanted]
+    values = AffineMap(len(local), tuple(exprs.results[k] for k in needed))(*index)
+    for k, value in zip(needed, values, strict=True):
+        mask = mask & ((value == 0) if constraints[k][1] else (value >= 0))
+    return mask
+
+
+def _scattered(layout: Layout, placement: Placement) -> jax.Array:
+    """The whole mask, for maps without a closed inverse: scatter True to every image."""
+    hit = packing.run_pack(jnp.ones(layout.shape, bool), layout.with_dtype(bool), "program")
+    for k, axes in enumerate(placement.axes):
+        grow = [(0, placement.slots[k] - n if d == k else 0, 0) for d, n in enumerate(hit.shape)]
+        hit = lax.pad(hit, jnp.zeros((), bool), grow)
+        count = placement.per_device[k]
+        hit = lax.dynamic_slice_in_dim(hit, index_of(axes) * count, count, axis=k)
+    return hit
+
+
+def fill_padding(
+    part: jax.Array,
+    layout: Layout,
+    placement: Placement,
+    value: Any,
+    along: Collection[int] | None = None,
+) -> jax.Array:
+    """A device's part with its padding set to `value`: no operation at all where there is none."""
+    if not has_padding(layout, placement, along):
+        return part
+    mask = valid_mask(layout, placement, along)
+    return jnp.where(mask, part, jnp.asarray(value, part.dtype))

@@ -1,0 +1,215 @@
+"""`LocalMove`: what one device does to bring its part of a tensor from one layout to another.
+
+A replicated array is a layout too, of one core on every device: so laying an array out and making
+it whole again are moves like any other. Along a route (`gridlayout.route`) the exchange of the two
+layouts says which collectives there are; without one the array is gathered, unpacked, packed, and
+each device keeps its part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
+from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.program import host_fill, moves
+from gridlayout.route import find_route
+from gridlayout.sharding.collectives import Collective, Collectives, index_of, total_bytes
+from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, local_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class LocalMove:
+    """A movement of data: its collectives, and one device's program, for use in `shard_map`.
+
+    workspace_bytes: the most that the program holds on a device besides operand and result.
+    """
+
+    collectives: tuple[Collective, ...]
+    run: Callable[[LazyView], LazyView]
+    workspace_bytes: int = 0
+
+
+@lru_cache(maxsize=4096)
+def replicated_layout(shape: tuple[int, ...], dtype: Any) -> GridLayout:
+    """A replicated array as a layout: one core, untiled."""
+    return GridLayout(shape, dtype, (1,) * len(shape), collapse=[])
+
+
+def everywhere(rank: int) -> Placement:
+    """The placement of a replicated array: its one core on every device."""
+    ones = (1,) * rank
+    return Placement(ones, ((),) * rank, ones, ones)
+
+
+def nothing_moves(old: Layout, new: Layout) -> bool:
+    """Whether both put every element at the same physical index, whatever describes it."""
+    if old.same_physical(new):
+        return True
+    route = find_route(old, new) if old.core_rank == new.core_rank else None
+    return route is not None and route.is_nothing
+
+
+def find_move(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> LocalMove | None:
+    """The move between two layouts where they are placed; None where nothing moves.
+
+    What the way pads gets `new.oob`, or 0 where that is undef.
+    """
+    if before == after and nothing_moves(old, new):
+        return None
+    return _found(old.with_oob(None), new, device, before, after)
+
+
+def moved_bytes(
+    old: Layout,
+    new: Layout,
+    device: DeviceGrid,
+    before: Placement | None = None,
+    after: Placement | None = None,
+) -> int:
+    """Bytes received over all devices by a move, from and to where the device grid places them."""
+    before = before or device.placement(old.core_shape)
+    after = after or device.placement(new.core_shape)
+    move = find_move(old, new, device, before, after)
+    return 0 if move is None else total_bytes(move.collectives)
+
+
+@lru_cache(maxsize=4096)
+def _found(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> LocalMove:
+    fill = host_fill(new)
+    if 0 in old.shape:
+        shape = (*after.per_device, *new.local_shape)
+        return LocalMove((), lambda x: LazyView.of(jnp.full(shape, fill, x.array.dtype)))
+    exchange = find_exchange(old, new.with_oob(None), device, after, before)
+    nbytes = local_bytes(old, before)
+    if exchange is not None:
+        collectives = exchange.collectives(nbytes, before, device)
+        run = partial(_exchanged, exchange, before, after)
+    else:
+        new.check_invertible()
+        collectives = _gathering(before, device, nbytes)
+        run = partial(_through_logical, old, new, before, after)
+    most = max((each.received_bytes for each in collectives), default=0)
+    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, fill), most)
+
+
+@lru_cache(maxsize=4096)
+def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
+    """The move of a device's part to the logical array, which every device then has."""
+    if old.shape and 0 not in old.shape:
+        new = replicated_layout(old.shape, old.dtype)
+        if find_exchange(old, new, device, everywhere(old.ndim), before) is not None:
+            move = _found(old.with_oob(None), new, device, before, everywhere(old.ndim))
+            run = move.run
+            return replace(move, run=lambda x: run(x).reshape(*old.shape))
+    collectives = _gathering(before, device, local_bytes(old, before))
+    run = partial(_logical, old, before)
+    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, jnp.zeros((), x.array.dtype)))
+
+
+@lru_cache(maxsize=4096)
+def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
+    """The move of a logical array, which every device has, to each device's part; nothing is sent.
+
+    Padding gets `new.oob`, or 0 where that is undef.
+    """
+    fill = host_fill(new)
+    new.check_invertible()
+    if new.shape and 0 not in new.shape:
+        old = replicated_layout(new.shape, new.dtype)
+        if find_exchange(old, new.with_oob(None), device, after, everywhere(new.ndim)) is not None:
+            move = _found(old, new, device, everywhere(new.ndim), after)
+            ones = (1,) * new.ndim
+            return LocalMove((), lambda x: move.run(x.reshape(*ones, *new.shape)))
+    run = partial(_packed, new, after)
+    return LocalMove((), lambda x: _as_bits(run, x, fill))
+
+
+def _as_bits(run: Callable[..., LazyView], x: LazyView, fill: Any) -> LazyView:
+    if x.array.dtype.name not in packing.AS_BITS:
+        return run(x, fill)
+    moved = packing.bitwise(
+        lambda a, f: run(LazyView.of(a), f).materialize(), x.materialize(), fill
+    )
+    return LazyView.of(moved)
+
+
+def _exchanged(
+    exchange: Exchange, before: Placement, after: Placement, x: LazyView, fill: Any
+) -> LazyView:
+    for k in exchange.gathers:
+        part = lax.all_gather(x.materialize(), before.axes[k], axis=k, tiled=True)
+        x = LazyView.of(part).first(before.grid[k], k)  # without the idle slots
+    x = packing.run_moves(x, exchange.first, fill)
+    for transfer in exchange.transfers:
+        x = LazyView.of(_transferred(x.materialize(), transfer))
+    x = packing.run_moves(x, exchange.last, fill)
+    for k in exchange.slices:
+        x = _own(x, k, after, fill)
+    return x
+
+
+def _transferred(x: jax.Array, transfer: Transfer) -> jax.Array:
+    axes, source, target = transfer.axes, transfer.source, transfer.target
+    if source is None:
+        assert target is not None
+        return lax.dynamic_slice_in_dim(x, lax.axis_index(axes), 1, axis=target)
+    if target is None:
+        return lax.all_gather(x, axes, axis=source, tiled=True)
+    return lax.all_to_all(x, axes, target, source, tiled=True)
+
+
+def _own(x: LazyView, k: int, placement: Placement, fill: Any) -> LazyView:
+    """This device's cores of grid dim `k`, of all."""
+    part = x.materialize()
+    if (missing := placement.slots[k] - part.shape[k]) > 0:
+        grow = [(0, missing if d == k else 0, 0) for d in range(part.ndim)]
+        part = lax.pad(part, fill, grow)
+    if placement.axes[k]:
+        count = placement.per_device[k]
+        part = lax.dynamic_slice_in_dim(part, index_of(placement.axes[k]) * count, count, axis=k)
+    return LazyView.of(part)
+
+
+def _gathering(before: Placement, device: DeviceGrid, nbytes: int) -> list[Collective]:
+    made = Collectives(device)
+    for axes, grid, count in zip(before.axes, before.grid, before.per_device, strict=True):
+        made.all_gather(axes, nbytes)
+        if axes:
+            nbytes = nbytes // count * grid
+    return made.found
+
+
+def _through_logical(
+    old: Layout, new: Layout, before: Placement, after: Placement, x: LazyView, fill: Any
+) -> LazyView:
+    return _packed(new, after, _logical(old, before, x, jnp.zeros((), x.array.dtype)), fill)
+
+
+def _logical(old: Layout, before: Placement, x: LazyView, zero: Any) -> LazyView:
+    for k, axes in enumerate(before.axes):
+        if axes:
+            x = LazyView.of(lax.all_gather(x.materialize(), axes, axis=k, tiled=True))
+        x = x.first(before.grid[k], k)
+    return packing.moved_back(x, zero, old)
+
+
+def _packed(new: Layout, after: Placement, x: LazyView, fill: Any) -> LazyView:
+    x = packing.run_moves(x, moves(new), fill)
+    for k in range(len(after.axes)):
+        x = _own(x, k, after, fill)
+    return x

@@ -1,0 +1,1 @@
+"""Matrix products: the roles of dims, the algorithms, their kernels."""

@@ -1,0 +1,254 @@
+"""Matrix products by named algorithms, and where each lays its parts.
+
+The mesh axes that divide the result's rows are R, those that divide its columns C; devices along
+other axes hold copies of the result. The algorithms differ in where the contracted dim K lies:
+
+* `gathered`: every device gathers its rows of the left operand and its columns of the right one
+  (that one is in `gathered.py`).
+* `ring`: K lies over C on the left and over R on the right; the smaller operand is gathered, the
+  chunks of the other go round a ring.
+* `summa`: K lies as for `ring`; panel after panel of it is broadcast to the devices that need it.
+* `cannon`: K lies as for `ring`, over as many devices in R as in C; after a skew the chunks of both
+  operands go round.
+* `k_split`: K lies alike in both, over all of C, or R, or the axes left over; each device
+  multiplies its part of K; the sums are scattered over the columns, the rows, or made everywhere.
+* `3d`: as `k_split`, over a part of C or R, so that rows, columns and K are all divided.
+* `2.5d`: as `3d`, with the part of K divided further, as for `summa`, and broadcast by panels.
+
+Gathered, ring and summa receive the same bytes, cannon a skew more; ring, summa and cannon hold
+less at a time. Which one is taken is chosen in `choose.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from math import lcm, prod
+from typing import Any
+
+import numpy as np
+
+from gridlayout.affine import AffineMap
+from gridlayout.collapse import joined
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
+from gridlayout.sharding.device_grid import DeviceGrid, Placement
+
+Dims = tuple[int, ...]
+Axes = tuple[str, ...]
+
+ALGORITHMS = ("gathered", "ring", "summa", "cannon", "k_split", "2.5d", "3d")
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One factor: its layout, and which logical dims are batch, free and contracted."""
+
+    layout: Layout
+    batch: Dims
+    free: Dims
+    contract: Dims
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """A product as batches of rows x K times K x columns.
+
+    batch, rows, columns: the result's dims that come from each. grid: cores along each of them.
+    is_swapped: whether `left` is the second operand.
+    """
+
+    left: Operand
+    right: Operand
+    shape: Dims
+    dtype: np.dtype[Any]
+    batch: Dims
+    rows: Dims
+    columns: Dims
+    grid: tuple[int, int, int]
+    is_swapped: bool = False
+
+    def swapped(self) -> Matrices:
+        """The same product with rows and columns, and so its factors, exchanged."""
+        batch, rows, columns = self.grid
+        return Matrices(
+            *(self.right, self.left, self.shape, self.dtype),
+            *(self.batch, self.columns, self.rows),
+            (batch, columns, rows),
+            not self.is_swapped,
+        )
+
+    @property
+    def k(self) -> int:
+        """Elements contracted."""
+        return prod(self.left.layout.shape[d] for d in self.left.contract)
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """Batches, rows and columns."""
+        left, right = self.left, self.right
+        pairs = ((left, left.batch), (left, left.free), (right, right.free))
+        batch, rows, columns = (prod(x.layout.shape[d] for d in dims) for x, dims in pairs)
+        return batch, rows, columns
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A product and where its parts lie.
+
+    mirrored: whether `matrices` has the result's rows for columns, to do the same to the other
+    factor. left_k, right_k: the mesh axes of K in each factor. layers: those of them that the sums
+    go over, the last of the columns' axes if `scattered` over these, else every device along them
+    gets the sums. panels: parts of K.
+    """
+
+    name: str
+    matrices: Matrices
+    mirrored: bool
+    device: DeviceGrid
+    left_k: Axes
+    right_k: Axes
+    layers: Axes
+    scattered: bool
+    panels: int
+
+    def count(self, axes: Axes) -> int:
+        """Devices along some axes."""
+        return prod(self.device.fine.shape[axis] for axis in axes)
+
+    def placed(self) -> Placement:
+        """Where batch, rows and columns lie."""
+        return _placed(self.matrices, self.mirrored, self.device)
+
+    def left(self) -> tuple[GridLayout, Placement]:
+        """The left factor as batch, rows and K, untiled, and where they lie."""
+        x, placed = self.matrices.left, self.placed()
+        slots = (placed.slots[0], placed.slots[1], self.panels)
+        return self._entry(
+            x, (x.batch, x.free, x.contract), slots, (*placed.axes[:2], self.left_k), (0, 1, None)
+        )
+
+    def right(self) -> tuple[GridLayout, Placement]:
+        """The right factor as batch, K and columns, untiled, and where they lie."""
+        x, placed = self.matrices.right, self.placed()
+        slots = (placed.slots[0], self.panels, placed.slots[2])
+        return self._entry(
+            x,
+            (x.batch, x.contract, x.free),
+            slots,
+            (placed.axes[0], self.right_k, self._columns()),
+            (0, None, 2),
+        )
+
+    def result(self) -> GridLayout:
+        """The result as batch, rows and columns, untiled; its place is the device grid's choice."""
+        m = self.matrices.swapped() if self.mirrored else self.matrices
+        linear = tuple(joined(m.shape, dims) for dims in (m.batch, m.rows, m.columns))
+        return GridLayout(m.shape, m.dtype, m.grid, linear=AffineMap(len(m.shape), linear))
+
+    def _entry(
+        self,
+        x: Operand,
+        roles: tuple[Dims, Dims, Dims],
+        slots: tuple[int, int, int],
+        axes: tuple[Axes, ...],
+        cores: tuple[int | None, ...],
+    ) -> tuple[GridLayout, Placement]:
+        grid = tuple(self.panels if k is None else self.matrices.grid[k] for k in cores)
+        per_device = tuple(n // self.count(a) for n, a in zip(slots, axes, strict=True))
+        return _as_matrices(x.layout, roles, grid), Placement(grid, axes, slots, per_device)
+
+    @cached_property
+    def parts(self) -> tuple[Dims, Dims]:
+        """Parts: (batch, rows, panels, K in each) and (batch, panels, K in each, columns)."""
+        m, placed = self.matrices, self.placed()
+        shards = [-(-n // g) for n, g in zip(m.extents, m.grid, strict=True)]
+        batch, rows = (placed.per_device[k] * shards[k] for k in (0, 1))
+        columns = placed.slots[2] // self.count(self._columns()) * shards[2]
+        width = -(-m.k // self.panels)
+        left, right = (self.panels // self.count(axes) for axes in (self.left_k, self.right_k))
+        return (batch, rows, left, width), (batch, right, width, columns)
+
+    @property
+    def work(self) -> int:
+        """Multiplications of one device."""
+        (batch, rows, _, width), (*_, columns) = self.parts
+        return batch * rows * columns * self.panels * width // self.count(self.layers)
+
+    def _columns(self) -> Axes:
+        """The mesh axes that divide the columns where they are multiplied."""
+        columns = self.placed().axes[2]
+        return columns[: len(columns) - len(self.layers)] if self.scattered else columns
+
+
+def _placed(matrices: Matrices, mirrored: bool, device: DeviceGrid) -> Placement:
+    """The device grid's choice for the result, as (batch, rows, columns) of `matrices`."""
+    if not mirrored:
+        return device.placement(matrices.grid)
+    found = device.placement(matrices.swapped().grid)
+    parts = (found.grid, found.axes, found.slots, found.per_device)
+    return Placement(*((b, c, r) for b, r, c in parts))  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=4096)
+def _as_matrices(layout: Layout, roles: tuple[Dims, Dims, Dims], grid: Dims) -> GridLayout:
+    linear = AffineMap(layout.ndim, tuple(joined(layout.shape, dims) for dims in roles))
+    return GridLayout(layout.shape, layout.dtype, grid, linear=linear)
+
+
+# -- which plan ----------------------------------------------------------------------------------
+
+
+def plans(name: str, matrices: Matrices, device: DeviceGrid) -> list[Plan]:
+    """Every way to run a product by an algorithm; empty where it has none.
+
+    Either factor may be the left one, and either's free dims the rows that are placed first.
+    """
+    return [
+        plan
+        for each in (matrices, matrices.swapped())
+        for mirrored in (False, True)
+        for plan in _PLANS[name](name, each, mirrored, device)
+    ]
+
+
+def _crossed(name: str, matrices: Matrices, mirrored: bool, device: DeviceGrid) -> list[Plan]:
+    """K over the other's axes on both sides: ring, SUMMA, Cannon."""
+    _, rows, columns = _placed(matrices, mirrored, device).axes
+    plan = Plan(name, matrices, mirrored, device, columns, rows, (), False, 1)
+    panels = lcm(plan.count(rows), plan.count(columns))
+    if name == "cannon" and plan.count(rows) != plan.count(columns):
+        return []
+    return [replace(plan, panels=panels)]
+
+
+def _layered(name: str, matrices: Matrices, mirrored: bool, device: DeviceGrid) -> list[Plan]:
+    """K over axes of its own on both sides: k_split, 3D, 2.5D."""
+    placed = _placed(matrices, mirrored, device)
+    _, rows, columns = placed.axes
+    used = {axis for axes in placed.axes for axis in axes}
+    free = tuple(axis for axis in device.fine.axis_names if axis not in used)
+    # (layers, whether they are scattered over the columns, the columns' other axes)
+    found = [(columns[at:], True, columns[:at]) for at in range(len(columns))]
+    found += [(free, False, columns)] if free else []
+    made = []
+    for layers, scattered, kept in found:
+        plan = Plan(name, matrices, mirrored, device, layers, layers, layers, scattered, 1)
+        if plan.count(layers) == 1:
+            continue
+        is_3d = plan.count(rows) > 1 and plan.count(kept) > 1
+        if is_3d == (name == "k_split"):
+            continue
+        panels = plan.count(layers)
+        if name == "2.5d":
+            plan = replace(plan, left_k=(*layers, *kept), right_k=(*layers, *rows))
+            panels *= lcm(plan.count(kept), plan.count(rows))
+        made.append(replace(plan, panels=panels))
+    return made
+
+
+_PLANS: dict[str, Callable[[str, Matrices, bool, DeviceGrid], list[Plan]]] = {
+    **dict.fromkeys(("ring", "summa", "cannon"), _crossed),
+    **dict.fromkeys(("k_split", "2.5d", "3d"), _layered),
+}

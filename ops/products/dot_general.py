@@ -1,0 +1,306 @@
+"""`dot_general`: which collapsed dims are batch, free or contracted, and how the result lies.
+
+Rows lie as the left operand's, columns as the right one's; where that is not the policy's layout
+for the result (the left operand's grid and tile), the result moves there.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import jax.numpy as jnp
+
+from gridlayout.affine import AffineExpr, AffineMap, constant, dim
+from gridlayout.collapse import joined
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.specs import Replicated, Sharded
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.decisions.views import transposed
+from gridlayout.ops.products import schedules
+from gridlayout.ops.products.algorithms import Matrices, Operand
+from gridlayout.ops.products.choose import choose
+from gridlayout.ops.products.gathered import Dims, Product, Row, Side, gathered_cost, multiplied
+from gridlayout.sharding.device_grid import DeviceGrid
+
+Pair = tuple[Dims, Dims]
+# Batch dims, by number, that are joined, and the cores that each run of them is divided over.
+Runs = tuple[tuple[Dims, int], ...]
+
+
+def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
+    """The product, its dims in the order that is wanted."""
+    (lc, rc), (lb, rb) = op.params["dimension_numbers"]
+    if not lhs.ndim or not rhs.ndim:
+        return _scaled(b, op, lhs, rhs)
+    like = lhs.layout or rhs.layout
+    x, y = (b.on_cores(value, like=like) for value in (lhs, rhs))
+    assert x.layout is not None
+    assert y.layout is not None
+    contract, batch = (tuple(lc), tuple(rc)), (tuple(lb), tuple(rb))
+    left, right = _sides(b, x, y, contract, batch)
+    shape, dtype = op.out.shape, op.out.dtype
+    order = op.permutation or tuple(range(len(shape)))
+    product = _product(left, right, contract, batch, order, shape, dtype)
+    layouts = (x.layout.with_oob(None), y.layout.with_oob(None))
+    matrices = _matrices(product, layouts, batch, order, shape, dtype)
+    wanted = b.choose(shape, dtype, left.layout)
+    if product.natural is not None and isinstance(wanted, GridLayout) and wanted.face is None:
+        have, want = _blocks(product.natural), _blocks(wanted)
+        # Batch, rows and columns stay apart; which of the grid's dims each takes is left open.
+        if have == want or (batch[0] and sorted(have) == sorted(want)):
+            wanted = product.natural
+    cost = gathered_cost(b.device, product, layouts, wanted)
+    plan = choose(b.env.algorithm, matrices, b.device, wanted, cost, b.env.model)
+    b.note = "gathered" if plan is None else plan.name
+    b.device_flops = 2 * (cost[0] if plan is None else plan.work)
+    if plan is None:
+        return multiplied(b, op, product, x, y, wanted)
+    return schedules.multiplied(b, op, plan, x, y, wanted)
+
+
+def _product(
+    left: Side, right: Side, contract: Pair, batch: Pair, order: Dims, shape: Dims, dtype: Any
+) -> Product:
+    rows = _rows(left, right, batch, order)
+    return Product(left, right, contract, rows, _natural(left, rows, dtype, shape))
+
+
+def _matrices(
+    product: Product,
+    layouts: tuple[Layout, Layout],
+    batch: Pair,
+    order: Dims,
+    shape: Dims,
+    dtype: Any,
+) -> Matrices:
+    """The product as `algorithms.py` takes it, rows from the left operand."""
+    at, found = len(batch[0]), []
+    sides = (product.left, product.right)
+    for side, layout, own, contract in zip(sides, layouts, batch, product.contract, strict=True):
+        free = tuple(d for d in range(side.layout.ndim) if d not in own and d not in contract)
+        names = tuple(order.index(at + i) for i in range(len(free)))
+        cores = prod(side.layout.grid[k] for k in side.free)
+        found.append((Operand(layout, own, free, contract), names, cores))
+        at += len(free)
+    (left, rows, down), (right, columns, across) = found
+    names = tuple(order.index(i) for i in range(len(batch[0])))
+    grid = (prod(product.left.layout.grid[k] for k in product.left.batch), down, across)
+    return Matrices(left, right, shape, dtype, names, rows, columns, grid)
+
+
+def _scaled(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:
+    """A product with a scalar, which lies as the other operand."""
+    scalar, other = (lhs, rhs) if not lhs.ndim else (rhs, lhs)
+    dtype, factor = op.out.dtype, b.replicated(scalar)
+    x = b.on_cores(other) if other.ndim else b.replicated(other)
+    spec: Any = Replicated((), dtype)
+    if isinstance(x.spec, Sharded):
+        spec = Sharded(x.spec.layout.with_dtype(dtype), x.spec.placement)
+    (out,) = b.run(
+        lambda x, y: [jnp.asarray(x, dtype) * jnp.asarray(y, dtype)],
+        [x, factor],
+        [spec],
+    )
+    return out if op.permutation is None else transposed(b, out, op.permutation)
+
+
+def _blocks(layout: GridLayout) -> list[tuple[int, int]]:
+    """Cores and tile of each collapsed dim."""
+    return list(zip(layout.grid, layout.padded_tile, strict=True))
+
+
+# -- which collapsed dims take part how ----------------------------------------------------------
+
+
+def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
+    """The roles of a layout's collapsed dims, or None where one mixes roles."""
+    if not isinstance(layout, GridLayout) or layout.groups is None or layout.face:
+        return None
+    if layout.tile_format is not None or 0 in layout.shape:
+        return None
+    roles: dict[str, list[int]] = {"batch": [], "free": [], "contract": [], "empty": []}
+    named = {d for group in layout.groups for d in group}
+    if any(d not in named for d in (*batch, *contract)) or any(
+        d not in named for d in range(layout.ndim)
+    ):
+        return None
+    for k, group in enumerate(layout.groups):
+        kinds = {"batch" if d in batch else "contract" if d in contract else "free" for d in group}
+        if len(kinds) > 1:
+            return None
+        if not kinds and layout.collapsed_shape[k] != 1:
+            return None
+        roles[kinds.pop() if kinds else "empty"].append(k)
+    return Side(layout, *(tuple(ks) for ks in roles.values()))
+
+
+def _sides(b: Builder, x: Value, y: Value, contract: Pair, batch: Pair) -> tuple[Side, Side]:
+    """Layouts for both operands: one role for each collapsed dim, and batch dims alike in both.
+
+    Their own, where these are so.
+    """
+    assert x.layout is not None
+    assert y.layout is not None
+    layouts = (x.layout.with_oob(None), y.layout.with_oob(None))
+    left = _side(layouts[0], batch[0], contract[0])
+    right = _side(layouts[1], batch[1], contract[1])
+    if left is not None and right is not None and _same_batch(left, right, batch):
+        return left, right
+    like = layouts[0]
+    if not isinstance(like, GridLayout):
+        like = b.choose(x.shape, x.dtype, like)
+    assert isinstance(like, GridLayout)
+    if batch[0]:
+        return _batched(b.device, layouts, like, contract, batch)
+    return (
+        left or _arrangement(like, layouts[0], (), (), contract[0], False),
+        right or _arrangement(like, layouts[1], (), (), contract[1], True),
+    )
+
+
+def _same_batch(left: Side, right: Side, batch: tuple[Dims, Dims]) -> bool:
+    """Whether the batch dims lie alike in both: the same joins, grid and tile, in one order."""
+    if not batch[0]:
+        return True
+    names = [{d: i for i, d in enumerate(dims)} for dims in batch]
+
+    def rows(side: Side, name: dict[int, int]) -> list[Any]:
+        layout = side.layout
+        found = []
+        for k in side.batch:
+            coefficients, offset = layout.linear.coefficients()[k]
+            terms = sorted((name[d], coefficients[d]) for d in layout.groups[k])  # type: ignore[index]
+            found.append((terms, offset, layout.grid[k], layout.padded_tile[k]))
+        return found
+
+    return rows(left, names[0]) == rows(right, names[1])
+
+
+@lru_cache(maxsize=4096)
+def _batched(
+    device: DeviceGrid,
+    layouts: tuple[Layout, Layout],
+    like: GridLayout,
+    contract: Pair,
+    batch: Pair,
+) -> tuple[Side, Side]:
+    """Layouts for both operands, batch dims alike in both, for which the fewest bytes move.
+
+    Batch dims may lie as either operand holds them, or joined, over all cores or over all but those
+    of the last grid dim. What leaves a device a quarter more to multiply than need be is no choice.
+    """
+    joint = tuple(range(len(batch[0])))
+    found = []
+    for runs in (
+        *(_held(layout, dims) for layout, dims in zip(layouts, batch, strict=True)),
+        ((joint, prod(like.grid)),),
+        ((joint, prod(like.grid[:-1])),),
+    ):
+        left = _arrangement(like, layouts[0], runs, batch[0], contract[0], False)
+        right = _arrangement(like, layouts[1], runs, batch[1], contract[1], True)
+        x, y = left.layout, right.layout
+        shape = [x.shape[d] for d in batch[0]]
+        shape += [x.shape[d] for d in range(x.ndim) if d not in (*batch[0], *contract[0])]
+        shape += [y.shape[d] for d in range(y.ndim) if d not in (*batch[1], *contract[1])]
+        order = tuple(range(len(shape)))
+        product = _product(left, right, contract, batch, order, tuple(shape), x.dtype)
+        assert product.natural is not None
+        cores = prod(device.placement(product.natural.grid).per_device)
+        moved = gathered_cost(device, product, layouts, None)[1]
+        found.append((cores * prod(product.natural.local_shape), moved, (left, right)))
+    least = min(work for work, _, _ in found)
+    return min((each for each in found if 4 * each[0] <= 5 * least), key=lambda each: each[1])[2]
+
+
+def _held(layout: Layout, batch: Dims) -> Runs:
+    """Each batch dim by itself, over the cores of the grid dims where it is the outermost."""
+    cores = dict.fromkeys(batch, 1)
+    if isinstance(layout, GridLayout) and layout.groups is not None:
+        for k, group in enumerate(layout.groups):
+            strides = layout.linear.coefficients()[k][0]
+            first = max(group, key=lambda d: (layout.shape[d] > 1, abs(strides[d])), default=None)
+            if first in cores:
+                cores[first] *= layout.grid[k]
+    return tuple(((i,), cores[d]) for i, d in enumerate(batch))
+
+
+@lru_cache(maxsize=4096)
+def _arrangement(
+    like: GridLayout, layout: Layout, runs: Runs, batch: Dims, contract: Dims, is_right: bool
+) -> Side:
+    """The batch dims in `runs`, then free and contracted dims each joined into one collapsed dim.
+
+    Without batch dims, left rows go down the grid's first dims and right columns along its last
+    one. Cores that the batch dims leave go along the last dim of either operand.
+    """
+    shape = layout.shape
+    free = tuple(d for d in range(len(shape)) if d not in batch and d not in contract)
+    rows, columns = prod(like.grid[:-1]), like.grid[-1]
+    if batch:
+        rows, columns = 1, max(prod(like.grid) // prod(cores for _, cores in runs), 1)
+    tall, wide = like.padded_tile[-2:] if len(like.grid) > 1 else (1, like.padded_tile[-1])
+    roles = [(tuple(batch[i] for i in run), cores, 1) for run, cores in runs]
+    pair = (contract, free) if is_right else (free, contract)
+    roles += [(pair[0], rows, tall), (pair[1], columns, wide)]
+    found = GridLayout(
+        shape,
+        layout.dtype,
+        tuple(g for _, g, _ in roles),
+        tuple(t for _, _, t in roles) if like.tile else None,
+        linear=AffineMap(len(shape), tuple(joined(shape, dims) for dims, _, _ in roles)),
+        memory_space=like.memory_space,
+    )
+    side = _side(found, batch, contract)
+    assert side is not None
+    return side
+
+
+def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tuple[Row, ...]:
+    """The result's collapsed dims, by the first result dim each holds.
+
+    So the rows of a transposed product lie along the first grid dim as well.
+    """
+    at = len(batch[0])
+    found = []
+    for side, is_right in ((left, False), (right, True)):
+        groups = side.layout.groups or ()
+        names = {d: i for i, d in enumerate(batch[is_right])}
+        contracted = {d for k in side.contract for d in groups[k]}
+        for d in range(side.layout.ndim):
+            if d not in names and d not in contracted:
+                names[d], at = at, at + 1
+        for k in side.free if is_right else side.batch + side.free:
+            pairs = tuple((d, order.index(names[d])) for d in groups[k])
+            found.append(Row(side, is_right, k, pairs))
+    return tuple(sorted(found, key=lambda row: min(new for _, new in row.names)))
+
+
+@lru_cache(maxsize=4096)
+def _natural(left: Side, rows: tuple[Row, ...], dtype: Any, shape: Dims) -> GridLayout | None:
+    """The result's layout when no data moves after the product: each row as its operand has it."""
+    if not shape:
+        return None
+    missing = max(len(left.layout.grid) - len(rows), 0)
+    exprs: list[AffineExpr] = [constant(0)] * missing
+    for row in rows:
+        layout = row.side.layout
+        renamed: list[AffineExpr] = [constant(0)] * layout.ndim
+        for old, new in row.names:
+            renamed[old] = dim(new)
+        line = AffineMap(layout.ndim, (layout.linear.results[row.k],))
+        exprs += line.compose(AffineMap(len(shape), tuple(renamed))).results
+    tiled = any(row.side.layout.tile for row in rows)
+    ones = (1,) * missing
+    return GridLayout(
+        shape,
+        dtype,
+        (*ones, *(row.side.layout.grid[row.k] for row in rows)),
+        (*ones, *(row.side.layout.padded_tile[row.k] for row in rows)) if tiled else None,
+        linear=AffineMap(len(shape), tuple(exprs)),
+        memory_space=left.layout.memory_space,
+    )

@@ -1,0 +1,389 @@
+"""A product on the devices: gather, multiply, back into tiles, inside `shard_map`.
+
+Each device gathers the contracted dims of its rows of the left operand and of its columns of the
+right one, brings them from tiles to logical order (which drops their padding, so nothing needs a
+mask), multiplies, and keeps the result in tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import lcm, prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.affine import AffineMap, dim
+from gridlayout.collapse import embedding
+from gridlayout.dtypes import sum_dtype
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.specs import Replicated, Sharded
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.relayout import moved_bytes
+from gridlayout.sharding.collectives import Collectives, total_bytes
+from gridlayout.sharding.device_grid import DeviceGrid, Placement
+
+Dims = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One operand's collapsed dims by what the product does with them, each in result order.
+
+    `empty` collapsed dims hold no logical dim: only their position 0 counts.
+    """
+
+    layout: GridLayout
+    batch: Dims
+    free: Dims
+    contract: Dims
+    empty: Dims
+
+
+@dataclass(frozen=True)
+class Row:
+    """A collapsed dim of the result: the operand and the collapsed dim there that it comes from.
+
+    names: pairs (logical dim of the operand, logical dim of the result).
+    """
+
+    side: Side
+    is_right: bool
+    k: int
+    names: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Product:
+    """All that is static about one product; `natural` is None when the result is a scalar."""
+
+    left: Side
+    right: Side
+    contract: tuple[Dims, Dims]
+    rows: tuple[Row, ...]
+    natural: GridLayout | None
+
+    @property
+    def first(self) -> int:
+        """The collapsed dim of `natural` that is row 0: those before it hold nothing."""
+        return 0 if self.natural is None else len(self.natural.grid) - len(self.rows)
+
+
+@dataclass(frozen=True)
+class Gather:
+    """One dim of contracted positions that a device gathers over mesh axes.
+
+    shape: of its part as it is then, which the dim is dim `at` of. in_chunks: the parts stay apart,
+    one behind the other, and are multiplied one by one: XLA on CPUs copies blocks whole along the
+    first dim; along a later one it transposes before and after.
+    """
+
+    axes: tuple[str, ...]
+    n: int
+    shape: Dims
+    at: int
+    itemsize: int
+    in_chunks: bool
+
+    def collectives(self, made: Collectives) -> None:
+        """What the devices send."""
+        made.all_gather(self.axes, prod(self.shape) * self.itemsize)
+
+    def run(self, view: LazyView) -> LazyView:
+        """All devices' parts along the dim, in one dim."""
+        at, n, axes = self.at, self.n, self.axes
+        rows, here, inner = view.shape[:at], view.shape[at], view.shape[at + 1 :]
+        if prod(rows) == 1:
+            part = view.reshape(here, *inner).materialize()
+            found = LazyView.of(lax.all_gather(part, axes, tiled=True))
+        else:
+            found = LazyView.of(lax.all_gather(view.materialize(), axes)).moved(0, at)
+        return found.reshape(*rows, n * here, *inner)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How one operand enters the kernel: where it lies, and what is gathered there."""
+
+    side: Side
+    spec: Sharded
+    gathers: tuple[tuple[int, Gather], ...]
+    nbytes: int  # of the matrix that a device multiplies
+
+    def collectives(self, made: Collectives) -> None:
+        """What the devices send in the kernel."""
+        for _, gather in self.gathers:
+            gather.collectives(made)
+
+
+def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, wanted: Layout) -> Value:
+    """The product in the layout that is wanted, or the scalar that it is."""
+    entries, natural = _entries(b.device, product), product.natural
+    entered = [
+        b.relayout(value, entry.spec.layout, entry.spec.placement)
+        for value, entry in zip((x, y), entries, strict=True)
+    ]
+    made = b.collectives()
+    for entry in entries:
+        entry.collectives(made)
+
+    def kernel(left: LazyView, right: LazyView) -> list[LazyView]:
+        first, left_shape = _matrix(left, entries[0], product.contract[0])
+        second, right_shape = _matrix(right, entries[1], product.contract[1])
+        out = _times(first, second, op)
+        if natural is None:
+            return [LazyView.of(out).reshape()]
+        return [_in_tiles(out, left_shape, right_shape, product)]
+
+    spec = Replicated((), op.out.dtype) if natural is None else b.sharded(natural)
+    workspace = sum(entry.nbytes for entry in entries)
+    (out,) = b.run(kernel, entered, [spec], made, workspace_bytes=workspace, is_lazy=True)
+    return out if natural is None else b.relayout(out, wanted)
+
+
+@lru_cache(maxsize=4096)
+def gathered_cost(
+    device: DeviceGrid, product: Product, layouts: tuple[Layout, Layout], wanted: Layout | None
+) -> tuple[int, int]:
+    """Multiplications of a device, and bytes that all receive, if each gathers K whole and at once.
+
+    layouts: those that the operands come in. wanted: where the result goes.
+    """
+    made, total = Collectives(device), 0
+    entries = _entries(device, product)
+    for old, entry in zip(layouts, entries, strict=True):
+        total += moved_bytes(old, entry.spec.layout, device, None, entry.spec.placement)
+        entry.collectives(made)
+    if product.natural is not None and wanted is not None:
+        total += moved_bytes(product.natural, wanted, device)
+    left, right = (_extents(entry.side, entry.spec.placement) for entry in entries)
+    batch, free = left[0], left[-1] if _contract_first(entries[0].side) else left[1]
+    columns = right[-1] if _contract_first(entries[1].side) else right[1]
+    k = prod(product.left.layout.shape[d] for d in product.contract[0])
+    return batch * free * columns * k, total + total_bytes(made.found)
+
+
+@lru_cache(maxsize=4096)
+def _entries(device: DeviceGrid, product: Product) -> tuple[Entry, Entry]:
+    """Rows enter as the result wants them; contracted dims keep the mesh axes left over."""
+    where: dict[tuple[bool, int], tuple[tuple[str, ...], int]] = {}
+    if product.natural is not None:
+        placement = device.placement(product.natural.grid)
+        for i, row in enumerate(product.rows, product.first):
+            where[row.is_right, row.k] = (placement.axes[i], placement.slots[i])
+        for a, b in zip(product.left.batch, product.right.batch, strict=True):
+            where[True, b] = where[False, a]
+    return _entry(device, product.left, False, where), _entry(device, product.right, True, where)
+
+
+def _entry(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]) -> Entry:
+    own = device.placement(side.layout.grid)
+    taken = {a for (right, _), (axes, _) in where.items() if right == is_right for a in axes}
+    spec: list[tuple[str, ...]] = []
+    slots: list[int] = []
+    gathered: dict[int, tuple[str, ...]] = {}
+    axes: tuple[str, ...]
+    for k in range(len(side.layout.grid)):
+        if k in side.empty:  # one position, which every device gets
+            axes, count = (), 1
+        elif (is_right, k) in where:
+            axes, count = where[is_right, k]
+        else:
+            axes, count = tuple(a for a in own.axes[k] if a not in taken), own.slots[k]
+            gathered |= {k: axes} if axes else {}
+        spec.append(axes)
+        slots.append(count)
+    layout = side.layout
+    if side.empty:
+        grid = tuple(1 if k in side.empty else g for k, g in enumerate(layout.grid))
+        layout = layout.replace(grid=grid)
+    per_device = tuple(s // device.count(axes) for s, axes in zip(slots, spec, strict=True))
+    placement = Placement(layout.grid, tuple(spec), tuple(slots), per_device)
+    found = tuple(_gathers(device, side, placement, gathered))
+    copies = prod(gather.n for _, gather in found)
+    nbytes = copies * prod(_extents(side, placement)) * layout.dtype.itemsize
+    return Entry(side, Sharded(layout.with_oob(None), placement), found, nbytes)
+
+
+def _contract_first(side: Side) -> bool:
+    """Whether contracted dims come before the free ones in the matrix, as they do in the part."""
+    return bool(side.contract) and (not side.free or min(side.contract) < min(side.free))
+
+
+def _extents(side: Side, placement: Placement) -> Dims:
+    """A part as a matrix: (batch, contracted ..., free) or (batch, free, contracted ...)."""
+    layout = side.layout
+
+    def local(k: int) -> int:
+        inside = prod(layout.physical_shape[d] for d in layout.axis_dims(k)[1:])
+        return placement.per_device[k] * inside
+
+    batch, free = prod(map(local, side.batch)), prod(map(local, side.free))
+    chunks = [placement.per_device[k] * layout.shard_shape[k] for k in side.contract]
+    return (batch, *chunks, free) if _contract_first(side) else (batch, free, *chunks)
+
+
+def _gathers(
+    device: DeviceGrid, side: Side, placement: Placement, gathered: dict[int, tuple[str, ...]]
+) -> Iterator[tuple[int, Gather]]:
+    shape, start = list(_extents(side, placement)), 1 if _contract_first(side) else 2
+    for k, axes in gathered.items():
+        at, n = start + side.contract.index(k), device.count(axes)
+        in_chunks = (
+            *(device.platform == "cpu", side.contract == (k,), at == 2, prod(shape[:at]) > 1),
+            *(n <= _MOST_CHUNKS, n * shape[at] == side.layout.collapsed_shape[k]),
+            side.layout.linear.results[k] in map(dim, range(side.layout.ndim)),
+        )
+        yield k, Gather(axes, n, tuple(shape), at, side.layout.dtype.itemsize, all(in_chunks))
+        shape[at] *= n
+
+
+_MOST_CHUNKS = 16
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """(batch, free, contracted), or with the last two exchanged; no batch dim for one batch.
+
+    chunks: how many such matrices there are, one behind the other, to be joined along K; 0 if it is
+    joined.
+    """
+
+    array: jax.Array
+    contract_first: bool
+    chunks: int = 0
+
+    def piece(self, i: int, n: int) -> jax.Array:
+        """The `i`th of `n` parts along K."""
+        array, first = self.array, self.contract_first
+        if self.chunks:
+            array, i, n = array[i * self.chunks // n], i % (n // self.chunks), n // self.chunks
+        size = array.shape[-2 if first else -1] // n
+        return lax.slice_in_dim(
+            array, i * size, (i + 1) * size, axis=array.ndim - (2 if first else 1)
+        )
+
+
+def _matrix(a: LazyView, entry: Entry, contract: Dims) -> tuple[_Matrix, dict[int, Dims]]:
+    """One device's part of an operand as a matrix, its contracted dims gathered whole.
+
+    Batch and free dims stay as they lie in cores and tiles. Contracted dims leave the padding of
+    their tiles behind before they are gathered, and come to logical order after. Also gives each
+    kept collapsed dim's local shape.
+    """
+    side, layout = entry.side, entry.spec.layout
+    assert isinstance(layout, GridLayout)
+    shapes = {k: tuple(a.shape[d] for d in layout.axis_dims(k)) for k in side.batch + side.free}
+    batch, free = (prod(prod(shapes[k]) for k in ks) for ks in (side.batch, side.free))
+    first = _contract_first(side)
+    empty, *dims = (
+        [d for k in ks for d in layout.axis_dims(k)]
+        for ks in (side.empty, side.batch, side.contract, side.free)
+    )
+    order = [*empty, *dims[0], *(dims[1] + dims[2] if first else dims[2] + dims[1])]
+    local = [n for k in side.contract for n in _local(a, layout, k)]
+    for d in empty:  # one position, that of every device
+        a = a.first(1, d)
+    view = a.transpose(order)
+    view = view.reshape(*((batch, *local, free) if first else (batch, free, *local)))
+    start = 1 if first else 2
+    for i, k in enumerate(side.contract):
+        view = view.first(layout.shard_shape[k], start + 2 * i + 1)
+    inner = view.shape[start : start + len(local)]
+    chunks = [cores * positions for cores, positions in zip(inner[::2], inner[1::2], strict=True)]
+    view = view.reshape(*((batch, *chunks, free) if first else (batch, free, *chunks)))
+    lead = () if batch == 1 else (batch,)  # one batch is no batch: XLA's fast product
+    for _, gather in entry.gathers:
+        if gather.in_chunks:
+            part = view.reshape(*lead, *view.shape[1:]).materialize()
+            return _Matrix(lax.all_gather(part, gather.axes), False, gather.n), shapes
+        view = gather.run(view)
+    for i, k in enumerate(side.contract):
+        view = view.first(layout.collapsed_shape[k], start + i)
+    view = _in_logical_order(view, side, contract, start)
+    view = view.reshape(*((*lead, -1, free) if first else (*lead, free, -1)))
+    return _Matrix(view.materialize(), first), shapes
+
+
+def _local(a: LazyView, layout: GridLayout, k: int) -> tuple[int, int]:
+    """Cores of a collapsed dim on this device, and positions in each core."""
+    core, *inside = (a.shape[d] for d in layout.axis_dims(k))
+    return core, prod(inside)
+
+
+def _in_logical_order(view: LazyView, side: Side, contract: Dims, start: int) -> LazyView:
+    """Collapsed contracted dims, at `start`, as the logical ones in the order of `contract`."""
+    layout = side.layout
+    rows = tuple(layout.linear.results[k] for k in side.contract)
+    if rows == tuple(dim(d) for d in contract) or not rows:
+        return view
+    part, kept = _restricted(layout, side.contract)
+    lead, inner = view.shape[:start], view.shape[start + len(rows) :]
+    view = view.reshape(prod(lead), *view.shape[start : start + len(rows)], prod(inner))
+    view = view.moved(1 + len(rows), 1).reshape(prod(lead), prod(inner), *part.physical_shape)
+    view = packing.moved_back(view, jnp.zeros((), layout.dtype), part)
+    order = (0, *(2 + kept.index(d) for d in contract), 1)
+    return view.transpose(order).reshape(*lead, -1, *inner)
+
+
+@lru_cache(maxsize=4096)
+def _restricted(layout: GridLayout, ks: Dims) -> tuple[GridLayout, Dims]:
+    """A layout of the logical dims of some collapsed dims alone, on one core, and those dims."""
+    kept = tuple(sorted(d for k in ks for d in (layout.groups or ())[k]))
+    lines = AffineMap(layout.ndim, tuple(layout.linear.results[k] for k in ks))
+    shape = tuple(layout.shape[d] for d in kept)
+    linear = lines.compose(embedding(layout.ndim, kept))
+    return GridLayout(shape, layout.dtype, (1,) * len(ks), linear=linear), kept
+
+
+def _times(a: _Matrix, b: _Matrix, op: Op) -> jax.Array:
+    """(batch, left rows, right rows); no batch dim in the product where there is one batch."""
+    n = lcm(a.chunks or 1, b.chunks or 1)
+    batch = tuple(range(a.array.ndim - 2 - bool(a.chunks)))
+    left, right = (len(batch) + (0 if m.contract_first else 1) for m in (a, b))
+    dimensions = (((left,), (right,)), (batch, batch))
+    if n == 1:
+        return lax.dot_general(a.array, b.array, dimensions, **precision(op))
+    options = {**precision(op), "preferred_element_type": sum_dtype(op.out.dtype)}
+    out = None
+    for i in range(n):
+        part = lax.dot_general(a.piece(i, n), b.piece(i, n), dimensions, **options)
+        out = part if out is None else out + part
+    assert out is not None
+    return out.astype(op.out.dtype)
+
+
+def precision(op: Op) -> dict[str, Any]:
+    """How precisely `lax.dot_general` is to multiply."""
+    return {name: op.params[name] for name in ("precision", "preferred_element_type")}
+
+
+def _in_tiles(
+    out: jax.Array, left: dict[int, Dims], right: dict[int, Dims], product: Product
+) -> LazyView:
+    """The product's rows and columns as cores and tiles, in the natural layout's order."""
+    natural = product.natural
+    assert natural is not None
+    keys = [(False, k) for k in product.left.batch + product.left.free]
+    keys += [(True, k) for k in product.right.free]
+    shapes = {key: (right if key[0] else left)[key[1]] for key in keys}
+    # Every row has cores, tiles and, if the result is tiled, positions in the tile.
+    depth = 3 if natural.tile else 2
+    full = {key: (*shape, *(1,) * (depth - len(shape))) for key, shape in shapes.items()}
+    view = LazyView.of(out).reshape(*(n for key in keys for n in full[key]))
+    start = {key: i * depth for i, key in enumerate(keys)}
+    rows = [(row.is_right, row.k) for row in product.rows]
+    view = view.transpose([start[key] + level for level in range(depth) for key in rows])
+    shape = []
+    for level in range(depth):
+        shape += [1] * product.first + [full[key][level] for key in rows]
+    return view.reshape(*shape)

@@ -1,0 +1,364 @@
+"""Primitives that work along some dims: these lie whole on each core, the others where they were.
+
+An array of which dims `axes` lie whole is, on each device, a plain array of those dims in front of
+the storage of a smaller layout, of the other dims: a primitive then runs along the front ones, and
+over the rest like over a batch. Where no dim is left over, the primitive falls back, but for those
+in `vectors.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from gridlayout.affine import AffineMap, dim
+from gridlayout.collapse import embedding
+from gridlayout.grid_layout import GridLayout
+from gridlayout.layout import Layout
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.relayout import moved_bytes
+from gridlayout.ops.rules.elementwise import elementwise
+from gridlayout.ops.rules.flops import Rule, nothing, of_sort, per_operand
+from gridlayout.sharding.device_grid import DeviceGrid
+
+Shape = tuple[int, ...]
+
+
+@lru_cache(maxsize=4096)
+def stacked(rest: GridLayout, axes: Shape, extents: Shape) -> GridLayout:
+    """The layout in which dims `axes` lie whole on each core, and the others as `rest` says.
+
+    >>> stacked(GridLayout((4, 6), grid=(2, 3)), (0,), (5,)).physical_shape
+    (1, 2, 3, 5, 2, 2)
+    """
+    rank = rest.ndim + len(axes)
+    kept = [d for d in range(rank) if d not in axes]
+    rows = rest.linear.compose(AffineMap(rank, [dim(d) for d in kept])).results
+    sizes = dict(zip(axes, extents, strict=True)) | dict(zip(kept, rest.shape, strict=True))
+    return rest.replace(
+        shape=tuple(sizes[d] for d in range(rank)),
+        grid=(*(1 for _ in axes), *rest.grid),
+        linear=AffineMap(rank, (*(dim(a) for a in axes), *rows)),
+        oob=None,
+    )
+
+
+@lru_cache(maxsize=4096)
+def without(layout: Layout, axes: Shape) -> GridLayout | None:
+    """The layout of the other dims, if each of `axes` has an untiled grid dim to itself.
+
+    >>> without(GridLayout((5, 4, 6), grid=(1, 2, 3), collapse=[]), (0,))
+    GridLayout((4, 6), 'float32', grid=(2, 3))
+    """
+    if not isinstance(layout, GridLayout) or layout.groups is None:
+        return None
+    untiled = len(layout.grid) - len(layout.tile or ())
+    gone = [k for k, group in enumerate(layout.groups) if set(group) & set(axes)]
+    alone = sorted(layout.groups[k] for k in gone) == [(a,) for a in sorted(axes)]
+    if not alone or len(gone) == len(layout.grid) or any(k >= untiled for k in gone):
+        return None
+    kept = [d for d in range(layout.ndim) if d not in axes]
+    rows = layout.linear.compose(embedding(layout.ndim, kept)).results
+    stay = [k for k in range(len(layout.grid)) if k not in gone]
+    return layout.replace(
+        shape=tuple(layout.shape[d] for d in kept),
+        grid=tuple(layout.grid[k] for k in stay),
+        linear=AffineMap(len(kept), tuple(rows[k] for k in stay)),
+        oob=None,
+    )
+
+
+def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
+    """A layout of the dims other than `axes`: that of the value, or the policy's; None without."""
+    shape = tuple(n for d, n in enumerate(value.shape) if d not in axes)
+    if not shape or 0 in value.shape:
+        return None
+    if isinstance(value.spec, Sharded) and (own := without(value.spec.layout, axes)) is not None:
+        extents = tuple(value.shape[a] for a in axes)
+        return _spread_out(value.spec.layout, own, axes, extents, b.device)
+    found = b.choose(shape, value.dtype, value)
+    if not isinstance(found, GridLayout):
+        return None
+    if (extra := len(found.grid) - len(shape)) > 0:  # fewer dims divide them among as many cores
+        grid = (prod(found.grid[: extra + 1]), *found.grid[extra + 1 :])
+        tile = found.tile and found.tile[-len(grid) :]
+        found = GridLayout(shape, value.dtype, grid, tile, [], memory_space=found.memory_space)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _spread_out(
+    layout: GridLayout, own: GridLayout, axes: Shape, extents: Shape, device: DeviceGrid
+) -> GridLayout:
+    """The layout of the other dims, the cores along `axes` given to the longest of them.
+
+    As it was where that does not save half of the bytes, since the way back costs as many.
+    """
+    k = max(range(len(own.grid)), key=lambda k: own.shard_shape[k])
+    cores = prod(layout.grid) // prod(own.grid)
+    grid = tuple(g * cores if i == k else g for i, g in enumerate(own.grid))
+    wide = own.replace(grid=grid)
+    few, many = (moved_bytes(layout, stacked(rest, axes, extents), device) for rest in (wide, own))
+    return wide if 2 * few < many else own
+
+
+def unstack(b: Builder, value: Value, axes: Shape, rest: GridLayout) -> Value:
+    """The value in the layout where dims `axes` lie whole on each core, and the rest as `rest`."""
+    extents = tuple(value.shape[a] for a in axes)
+    return b.on_cores(value, stacked(rest.with_dtype(value.dtype), axes, extents))
+
+
+def in_front(part: Any, count: int, cores: int) -> Any:
+    """A part of `stacked`: its `count` whole dims in front of the part of the rest."""
+    return jnp.moveaxis(part[(0,) * count], range(cores, cores + count), range(count))
+
+
+def from_front(array: Any, count: int, cores: int) -> Any:
+    """The inverse of `in_front`."""
+    return jnp.moveaxis(array, range(count), range(cores, cores + count))[(None,) * count]
+
+
+def run(
+    b: Builder,
+    op: Op,
+    operands: Sequence[tuple[Value, Shape]],
+    fn: Callable[..., Any],
+    *others: Value,
+    out_axes: Sequence[Shape] | None = None,
+    native: bool = False,
+) -> list[Value] | None:
+    """`fn` of the operands' dims that lie whole, and of other values that every device has.
+
+    native: `fn` itself takes one more dim, the last one, for the rest; else it is mapped over it.
+    operands: each with its dims that lie whole; in the rest they are alike. out_axes: the dims of
+    each result that `fn` makes, by default those of the first operand. Results lie as the first
+    operand, or where the policy puts their shape. None without a rest.
+    """
+    first, axes = next((pair for pair in operands if pair[0].layout), operands[0])
+    rest = rest_layout(b, first, axes)
+    if rest is None or (not axes and out_axes is None):
+        return None
+    if not (isinstance(first.spec, Sharded) and without(first.spec.layout, axes)):
+        rest = rest.replace(tile=None, face=None)  # it moves anyway: no work on padding
+    entered = [unstack(b, value, own, rest) for value, own in operands]
+    made = [axes] * len(op.outs) if out_axes is None else out_axes
+    left = [
+        b.sharded(stacked(rest.with_dtype(aval.dtype), own, tuple(aval.shape[a] for a in own)))
+        for aval, own in zip(op.outs, made, strict=True)
+    ]
+    cores = len(rest.grid)
+
+    def kernel(*parts: LazyView) -> list[LazyView]:
+        # Parts come as a 1 for each whole dim, the rest's cores, the whole dims, the rest's shard.
+        arrays: list[Any] = []
+        around: Shape = ()
+        inner: Shape = ()
+        for view, (_, own) in zip(parts, operands, strict=False):
+            count = len(own)
+            whole, around = view.shape[count + cores :][:count], view.shape[count:][:cores]
+            inner = view.shape[2 * count + cores :]
+            view = view.reshape(*around, *whole, -1).transpose(_exchanged(cores, count))
+            arrays.append(view.reshape(*whole, -1).materialize())
+        mapped = (-1,) * len(entered) + (None,) * len(others)
+        each = fn if native else jax.vmap(fn, in_axes=mapped, out_axes=-1)
+        outs, found = each(*arrays, *(view.materialize() for view in parts[len(entered) :])), []
+        for own, out in zip(made, outs, strict=True):
+            count, whole = len(own), out.shape[:-1]
+            view = LazyView.of(out).reshape(*whole, *around, -1).transpose(_exchanged(count, cores))
+            found.append(view.reshape(*(1 for _ in own), *around, *whole, *inner))
+        return found
+
+    outs = b.run(kernel, [*entered, *others], left, is_lazy=True)
+    return [
+        b.relayout(out, target_layout(b, spec.layout, first, axes).with_dtype(spec.dtype))
+        for out, spec in zip(outs, left, strict=True)
+    ]
+
+
+def _exchanged(first: int, second: int) -> list[int]:
+    """The order of dims in which the second few come before the first few; one more stays last."""
+    both = first + second
+    return [*range(first, both), *range(first), both]
+
+
+def target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layout:
+    """Where a result belongs: as the first operand, if its layout can be said of the shape."""
+    layout = first.layout
+    if isinstance(first.spec, Sharded) and without(first.spec.layout, axes):
+        own = first.spec.layout
+        if (
+            first.ndim == found.ndim
+            and isinstance(own, GridLayout)
+            and _can_resize(own, found.shape)
+        ):
+            return resized(own, found.shape)
+        if axes:
+            return found
+    if layout is None or layout.shape != found.shape or layout.is_scatter:
+        return b.choose(found.shape, found.dtype, layout)
+    return layout
+
+
+def _can_resize(layout: Layout, shape: Shape) -> bool:
+    """Whether the dims that are to be longer or shorter each are alone in a collapsed dim."""
+    changed = {d for d, n in enumerate(layout.shape) if n != shape[d]}
+    groups = layout.groups or () if isinstance(layout, GridLayout) else ()
+    return all(len(group) == 1 for group in groups if changed & set(group))
+
+
+@lru_cache(maxsize=4096)
+def resized(layout: GridLayout, shape: Shape) -> GridLayout:
+    """The layout with other extents of dims that are alone: their flips and gaps are dropped."""
+    rows = tuple(
+        dim(group[0]) if any(shape[d] != layout.shape[d] for d in group) else row
+        for row, group in zip(layout.linear.results, layout.groups or (), strict=True)
+    )
+    return layout.replace(shape=shape, linear=AffineMap(len(shape), rows), oob=None)
+
+
+def _one_dim(name: str) -> Callable[..., Any]:
+    """The rule of a primitive that works along the one dim that its parameter `name` says."""
+
+    def rule(b: Builder, op: Op, *values: Value) -> Any:
+        axis = op.params[name] % values[0].ndim
+        return run(b, op, [(x, (axis,)) for x in values], op.bound(**{name: 0}), native=True)
+
+    return rule
+
+
+def stack(b: Builder, op: Op, *values: Value) -> Any:
+    """Arrays side by side along a new dim."""
+    operands = [(x, ()) for x in values]
+    return run(b, op, operands, op.bound(axis=0), out_axes=[(op.params["axis"],)])
+
+
+def unstack_(b: Builder, op: Op, value: Value) -> Any:
+    """The slices of an array along a dim, each by itself."""
+    out_axes = [()] * len(op.outs)
+    return run(b, op, [(value, (op.params["axis"],))], op.bound(axis=0), out_axes=out_axes)
+
+
+def rev(b: Builder, op: Op, value: Value) -> Any:
+    """Dims reversed."""
+    axes = tuple(sorted(op.params["dimensions"]))
+    if len(axes) == value.ndim > 1:
+        return in_turn(b, op, [{"dimensions": axes[:1]}, {"dimensions": axes[1:]}], value)
+    return run(b, op, [(value, axes)], op.bound(dimensions=tuple(range(len(axes)))))
+
+
+def pad(b: Builder, op: Op, value: Value, fill: Value) -> Any:
+    """`lax.pad`: positive, negative and interior padding."""
+    none, config = (0, 0, 0), op.params["padding_config"]
+    axes = tuple(d for d, sizes in enumerate(config) if tuple(sizes) != none)
+    if not axes:
+        return value if value.layout is not None else None
+    if len(axes) == value.ndim > 1:
+        halves = (*config[:1], *(none,) * (value.ndim - 1)), (none, *config[1:])
+        return in_turn(b, op, [{"padding_config": half} for half in halves], value, fill)
+    fn = op.bound(padding_config=tuple(config[a] for a in axes))
+    return run(b, op, [(value, axes)], fn, b.replicated(fill))
+
+
+def slice_(b: Builder, op: Op, value: Value) -> Any:
+    """A slice along the dims that it shortens."""
+    p = op.params
+    names = ("start_indices", "limit_indices", "strides")
+    whole = [(0, n, 1) for n in value.shape]
+    strides = p["strides"] or (1,) * value.ndim
+    wanted = list(zip(p["start_indices"], p["limit_indices"], strides, strict=True))
+    axes = tuple(d for d in range(value.ndim) if wanted[d] != whole[d])
+    if not axes:
+        return value if value.layout is not None else None
+
+    def along(bounds: Sequence[Shape]) -> dict[str, Shape]:
+        return dict(zip(names, zip(*bounds, strict=True), strict=True))
+
+    if len(axes) == value.ndim > 1:
+        whole_after = (0, len(range(*wanted[0])), 1)
+        halves = [wanted[0], *whole[1:]], [whole_after, *wanted[1:]]
+        return in_turn(b, op, [along(half) for half in halves], value)
+    return run(b, op, [(value, axes)], op.bound(**along([wanted[a] for a in axes])))
+
+
+def in_turn(b: Builder, op: Op, changes: Sequence[Any], *values: Value) -> list[Value]:
+    """The op for the first dim, then for the others: for all at once none is left to stay spread.
+
+    changes: the parameters of each turn.
+    """
+    value, *others = values
+    for change in changes:
+        part = Op.made(op.primitive, {**op.params, **change}, value, *others)
+        (value,) = b.call(part, value, *others)
+    return [value]
+
+
+def dynamic_slice(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
+    """A slice that starts where numbers say."""
+    sizes = op.params["slice_sizes"]
+    axes = tuple(d for d in range(value.ndim) if sizes[d] != value.shape[d])
+    fn = op.bound(slice_sizes=tuple(sizes[a] for a in axes))
+    return run(b, op, [(value, axes)], fn, *(b.replicated(starts[a]) for a in axes))
+
+
+def dynamic_update_slice(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
+    """An array with a part of it replaced."""
+    axes = tuple(d for d in range(value.ndim) if update.shape[d] != value.shape[d])
+    others = (b.replicated(starts[a]) for a in axes)
+    return run(b, op, [(value, axes), (update, axes)], op.bound(), *others)
+
+
+def tile(b: Builder, op: Op, value: Value) -> Any:
+    """An array repeated along the dims with more than one repetition."""
+    reps = op.params["reps"]
+    axes = tuple(d for d, count in enumerate(reps) if count != 1)
+    return run(b, op, [(value, axes)], op.bound(reps=tuple(reps[a] for a in axes)))
+
+
+def bitcast(b: Builder, op: Op, value: Value) -> Any:
+    """Bits as another type: of another width, a last dim that joins elements, or parts them."""
+    aval = op.out
+    if aval.ndim == value.ndim:
+        x = b.on_cores(value)
+        assert isinstance(x.spec, Sharded)
+        return elementwise(b, op, x.seen(x.spec.with_oob(None)))  # of a NaN the bits are not known
+    kept = min(aval.ndim, value.ndim)
+    axes, out_axes = tuple(range(kept, value.ndim)), tuple(range(kept, aval.ndim))
+    if (rest := rest_layout(b, value, axes)) is None:
+        return None
+    cores = len(rest.grid)
+    extents = tuple(aval.shape[a] for a in out_axes)
+    out = b.sharded(stacked(rest.with_dtype(aval.dtype), out_axes, extents))
+
+    def kernel(part: jax.Array) -> list[Any]:
+        # Not by `run`: under vmap, JAX joins elements of the mapped dim.
+        array = in_front(part, len(axes), cores)
+        (made,) = op.bind(array if not axes else jnp.moveaxis(array, 0, -1))
+        made = made if not out_axes else jnp.moveaxis(made, -1, 0)
+        return [from_front(made, len(out_axes), cores)]
+
+    return b.run(kernel, [unstack(b, value, axes, rest)], [out])
+
+
+ALONG: dict[str, Rule] = {
+    **{n: Rule(_one_dim("axis"), per_operand) for n in ("cumsum", "cumprod", "cummax", "cummin")},
+    "cumlogsumexp": Rule(_one_dim("axis"), per_operand),
+    "top_k": Rule(_one_dim("axis"), of_sort),
+    "sort": Rule(_one_dim("dimension"), of_sort),
+    "approx_top_k": Rule(_one_dim("reduction_dimension"), of_sort),
+    "split": Rule(_one_dim("axis"), nothing),
+    "concatenate": Rule(_one_dim("dimension"), nothing),
+    "bitcast_convert_type": Rule(bitcast, nothing),
+    **{"tile": Rule(tile, nothing), "stack": Rule(stack, nothing)},
+    **{"unstack": Rule(unstack_, nothing), "rev": Rule(rev, nothing), "pad": Rule(pad, nothing)},
+    **{"slice": Rule(slice_, nothing), "dynamic_slice": Rule(dynamic_slice, nothing)},
+    "dynamic_update_slice": Rule(dynamic_update_slice, nothing),
+}

@@ -1,0 +1,222 @@
+"""Control flow: scan, while and cond as JAX has them, around programs of their bodies.
+
+What goes round a loop keeps one layout: the one it enters in, its padding undef. Arrays that a scan
+takes apart, or stacks, lie with their first dim whole on every core, so that each step's slice is
+in place. A scan costs its body times its length, a while loop one trip, a cond its dearest branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.grid_layout import GridLayout
+from gridlayout.ops.decisions.builder import Body, Builder
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.program import Program
+from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.rules.along import from_front, in_front, rest_layout, stacked, unstack
+
+
+def scan(b: Builder, op: Op, *values: Value) -> Any:
+    """`lax.scan`: the carry keeps its layouts, slices of what is scanned lie in place."""
+    p = op.params
+    first, second = _parts(op)
+    consts, length = list(values[:first]), p["length"]
+    carry = [_entering(b, value) for value in values[first:second]]
+    scanned, slices = [], []
+    for value in values[second:]:
+        whole, spec = _scanned(b, value)
+        scanned.append(whole)
+        slices.append(spec)
+    kept = [_unknown(value.spec) for value in carry]
+    planner = b.plan(b.env, [*(x.spec for x in consts), *kept, *slices])
+    outs = planner.closed(p["jaxpr"], planner.operands)
+    rows = [_stackable(planner, out, length) for out in outs[len(kept) :]]
+    body = planner.program([*outs[: len(kept)], *rows], kept)
+    made = [_stacked(b, row.spec, length) for row in body.outs[len(kept) :]]
+
+    def run(*arrays: Any) -> list[Any]:
+        given = arrays[:first]
+
+        def step(carried: Any, parts: Any) -> Any:
+            found = body.run_inside([*given, *carried, *parts])
+            return _strong(found[: len(kept)], kept), found[len(kept) :]
+
+        parts = [
+            in_front(x, 1, len(spec.placement.grid)) if isinstance(spec, Sharded) else x
+            for x, spec in zip(arrays[second:], slices, strict=True)
+        ]
+        start = _strong(arrays[first:second], kept)
+        final, found = lax.scan(step, start, parts, length, p["reverse"], p["unroll"])
+        return [
+            *final,
+            *(
+                from_front(x, 1, len(row.spec.placement.grid))
+                if isinstance(row.spec, Sharded)
+                else x
+                for x, row in zip(found, body.outs[len(kept) :], strict=True)
+            ),
+        ]
+
+    outs = _around(b, run, [*consts, *carry, *scanned], [*kept, *made], [Body(body, length)])
+    return [_home(b, out) for out in outs]
+
+
+def _parts(op: Op) -> tuple[int, int]:
+    """How many operands of a scan are constants, and how many those and the carry are."""
+    p = op.params
+    if "ft_in" not in p:  # JAX 0.10
+        return p["num_consts"], p["num_consts"] + p["num_carry"]
+    # Its own kind of tree: (constants, carry, scanned). The leaves of the first two are counted.
+    consts, carry, _ = p["ft_in"].unpack()
+    count = len(consts.vals)
+    return count, count + len(carry.vals)
+
+
+def while_(b: Builder, op: Op, *values: Value) -> Any:
+    """`lax.while_loop`: what goes round keeps its layouts."""
+    p = op.params
+    first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
+    consts = list(values[:second])
+    carry = [_entering(b, value) for value in values[second:]]
+    kept = [_unknown(value.spec) for value in carry]
+    number = p["cond_jaxpr"].out_avals[0]
+    of_test, of_body = ([x.spec for x in some] for some in (consts[:first], consts[first:]))
+
+    planner = b.plan(b.env, [*of_test, *kept])
+    going = planner.closed(p["cond_jaxpr"], planner.operands)
+    test = planner.program(going, [Replicated(number.shape, number.dtype)])
+
+    planner = b.plan(b.env, [*of_test, *of_body, *kept])
+    given = planner.operands
+    before = given[second:]
+    outs = planner.closed(p["body_jaxpr"], given[first:])
+    if number.shape:
+        # `jax.vmap` of a test: each row goes round while its own says so.
+        going = planner.closed(p["cond_jaxpr"], [*given[:first], *before])
+        outs = planner.closed(_kept_rows(p), [*going, *outs, *before])
+    body = planner.program(outs, kept)
+
+    def run(*arrays: Any) -> list[Any]:
+        given = arrays[:second]
+
+        def more(carried: Any) -> Any:
+            return jnp.any(test.run_inside([*given[:first], *carried])[0])
+
+        def step(carried: Any) -> Any:
+            return _strong(body.run_inside([*given, *carried]), kept)
+
+        return list(lax.while_loop(more, step, _strong(arrays[second:], kept)))
+
+    bodies = [Body(test, 1, "per trip"), Body(body, 1, "per trip")]
+    return _around(b, run, [*consts, *carry], kept, bodies)
+
+
+def _kept_rows(p: Any) -> Any:
+    """What goes round a batched loop: a new row where its test says so, else the old one."""
+    (going,), carry = p["cond_jaxpr"].out_avals, p["body_jaxpr"].out_avals
+
+    def kept(going: Any, new: Any, old: Any) -> list[Any]:
+        rows = [going.reshape(going.shape + (1,) * (x.ndim - going.ndim)) for x in new]
+        return [jnp.where(*row) for row in zip(rows, new, old, strict=True)]
+
+    return jax.make_jaxpr(kept)(going, carry, carry)
+
+
+def cond(b: Builder, op: Op, *values: Value) -> Any:
+    """`lax.cond` and `lax.switch`: every branch gives its results in the layouts of the first."""
+    index = b.replicated(values[0])
+    operands = [b.on_cores(x) if x.layout is not None else b.settled(x) for x in values[1:]]
+    specs = [_unknown(x.spec) for x in operands]
+    programs: list[Program] = []
+    kept: list[Spec] = []
+    for branch in op.params["branches"]:
+        planner = b.plan(b.env, specs)
+        outs = planner.closed(branch, planner.operands)
+        programs.append(planner.program([planner.moved(_entering, out) for out in outs], kept))
+        kept = kept or [_unknown(spec) for spec in programs[0].results]
+
+    def run(index: Any, *arrays: Any) -> list[Any]:
+        def way(program: Program) -> Callable[..., list[Any]]:
+            return lambda *arrays: _strong(program.run_inside(arrays), kept)
+
+        return list(lax.switch(index, [way(each) for each in programs], *arrays))
+
+    dearest = max(programs, key=lambda each: b.env.model.seconds(each.collectives))
+    bodies = [Body(each, int(each is dearest), "the dearest branch") for each in programs]
+    return _around(b, run, [index, *operands], kept, bodies)
+
+
+def _around(
+    b: Builder, run: Any, operands: Sequence[Value], specs: Sequence[Spec], bodies: list[Body]
+) -> list[Value]:
+    is_global = not all(body.program.is_local for body in bodies)
+    counted = tuple(body for body in bodies if body.times)
+    return b.run(run, operands, specs, is_global=is_global, bodies=counted)
+
+
+def _entering(b: Builder, value: Value) -> Value:
+    """The value as it crosses into a body: laid out, or a plain scalar or key."""
+    if value.ndim == 0 or (isinstance(value.spec, Replicated) and value.spec.is_key):
+        return b.replicated(value)
+    return b.on_cores(value)
+
+
+def _unknown(spec: Spec) -> Spec:
+    """The spec of what goes round: nothing is known of its padding, nor of its number."""
+    if isinstance(spec, Sharded):
+        return spec.with_oob(None)
+    assert isinstance(spec, Replicated)
+    return Replicated(spec.shape, spec.dtype)
+
+
+def _strong(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
+    """The arrays in the types of the specs, none of them weak."""
+    return [
+        x
+        if isinstance(spec, Replicated) and spec.is_key
+        else lax.convert_element_type(x, spec.dtype)
+        for x, spec in zip(arrays, specs, strict=True)
+    ]
+
+
+def _scanned(b: Builder, value: Value) -> tuple[Value, Spec]:
+    """A value that is scanned, and what one slice of it is."""
+    is_key = isinstance(value.spec, Replicated) and value.spec.is_key
+    rest = None if is_key else rest_layout(b, value, (0,))
+    if rest is None:
+        return b.replicated(value), Replicated(value.shape[1:], value.dtype)
+    rest = rest.with_dtype(value.dtype)
+    return unstack(b, value, (0,), rest), b.sharded(rest)
+
+
+def _stackable(planner: Any, out: Value, length: int) -> Value:
+    """A row as a scan stacks it: laid out in dims that another can come before, or replicated."""
+    out = planner.moved(_entering, out)
+    layout = out.layout
+    stacks = isinstance(layout, GridLayout) and not layout.is_scatter and layout.size and length
+    if layout is None or stacks:
+        return out
+    return planner.moved(Builder.replicated, out)
+
+
+def _stacked(b: Builder, row: Spec, length: int) -> Spec:
+    """The spec of rows one after another: the first dim whole on each core."""
+    if isinstance(row, Sharded):
+        assert isinstance(row.layout, GridLayout)
+        return b.sharded(stacked(row.layout.with_oob(None), (0,), (length,)))
+    return Replicated((length, *row.shape), row.dtype)
+
+
+def _home(b: Builder, out: Value) -> Value:
+    """A stacked result where it belongs: arrays on cores, numbers and keys on every device."""
+    spec = out.spec
+    if isinstance(spec, Sharded) or spec.ndim == 0:
+        return out
+    return out if isinstance(spec, Replicated) and spec.is_key else b.on_cores(out)

@@ -1,0 +1,196 @@
+"""`conv_general_dilated`: each device convolves its block of the images, and fetches a halo.
+
+The left operand keeps its cores: batch and spatial dims are divided, and so is what the result is
+divided along. The kernel is whole on every device. Where the window is larger than the result, as
+in the gradient of a kernel, the window is divided instead, and the devices' results are summed; so
+is the contracted feature dim, where the result is smaller than the images.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import jax
+from jax import lax
+
+from gridlayout.dtypes import sum_dtype
+from gridlayout.grid_layout import GridLayout
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.rules.windows import (
+    Halo,
+    Window,
+    as_storage,
+    blocks,
+    local_blocks,
+    of_results,
+    of_window,
+    without_tail,
+)
+from gridlayout.sharding.device_grid import Placement
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Dim:
+    """A spatial dim: where operands and result have it, its window, and which is divided."""
+
+    left: int
+    right: int
+    out: int
+    window: Window
+    by_window: bool
+
+
+def conv_general_dilated(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
+    """A convolution of any dimension numbers, strides, padding, dilations and groups."""
+    aval, numbers = op.out, op.params["dimension_numbers"]
+    if 0 in (*aval.shape, *lhs.shape, *rhs.shape):
+        return None
+    dims = _spatial(op, rhs.shape, aval.shape)
+    batch, feature = numbers.lhs_spec[:2]
+    alone = op.params["feature_group_count"] == op.params["batch_group_count"] == 1
+    extents = {batch: lhs.shape[batch]} if op.params["batch_group_count"] == 1 else {}
+    extents |= {d.left: d.window.size if d.by_window else aval.shape[d.out] for d in dims}
+    if alone and prod(aval.shape) < prod(lhs.shape):
+        extents |= {feature: lhs.shape[feature]}
+    layout = blocks(lhs.layout or b.env.template, lhs.shape, extents, lhs.dtype)
+    out = _convolved(b, op, b.on_cores(lhs, layout), rhs, dims)
+    return b.relayout(out, b.choose(aval.shape, aval.dtype, lhs))
+
+
+def _spatial(op: Op, kernel: Shape, out: Shape) -> list[_Dim]:
+    p, numbers = op.params, op.params["dimension_numbers"]
+    found = []
+    for k, (left, right, at) in enumerate(
+        zip(numbers.lhs_spec[2:], numbers.rhs_spec[2:], numbers.out_spec[2:], strict=True)
+    ):
+        low, high = p["padding"][k]
+        base, dilation = p["lhs_dilation"][k], p["rhs_dilation"][k]
+        window = Window(kernel[right], p["window_strides"][k], low, high, base, dilation)
+        found.append(_Dim(left, right, at, window, window.size > out[at]))
+    return found
+
+
+def _convolved(b: Builder, op: Op, x: Value, y: Value, dims: list[_Dim]) -> Value:
+    aval, numbers = op.out, op.params["dimension_numbers"]
+    (batch, feature), (_, inputs) = numbers.lhs_spec[:2], numbers.rhs_spec[:2]
+    assert isinstance(x.spec, Sharded)
+    assert isinstance(x.spec.layout, GridLayout)
+    grid, placed = x.spec.layout.grid, x.spec.placement
+    # The kernel's dims that are divided lie as those of the images do.
+    along = {inputs: feature} | {d.right: d.left for d in dims if d.by_window}
+    kernel = _alike(y, grid, placed, along)
+    if y.is_sharded:
+        y = b.relayout(y, kernel.layout, kernel.placement)
+    else:
+        y = b.laid_out(b.replicated(y), kernel.layout, kernel.placement)
+    # The result's dims likewise; devices along the others add up their parts.
+    made = {numbers.out_spec[0]: batch} | {d.out: d.left for d in dims if not d.by_window}
+    result = GridLayout(
+        aval.shape,
+        aval.dtype,
+        tuple(grid[made[k]] if k in made else 1 for k in range(aval.ndim)),
+        collapse=[],
+    )
+    at = [made.get(k) for k in range(aval.ndim)]
+    out = Sharded(
+        result,
+        Placement(
+            result.grid,
+            tuple(() if k is None else placed.axes[k] for k in at),
+            tuple(1 if k is None else placed.slots[k] for k in at),
+            tuple(1 if k is None else placed.per_device[k] for k in at),
+        ),
+    )
+    summed = tuple(a for k in along.values() for a in placed.axes[k])
+    wide = sum_dtype(aval.dtype) if summed else aval.dtype
+    halos, padding, dilation = _halos(b, op, x, y, dims)
+    sent = b.collectives()
+    block = [c * n for c, n in zip(placed.per_device, x.spec.layout.shard_shape, strict=True)]
+    for k, halo in halos:
+        rest = prod(n for d, n in enumerate(block) if d != k) * x.dtype.itemsize
+        halo.collectives(sent, rest)
+        block[k] = halo.reach.length
+    sent.all_reduce(summed, prod(out.local_shape) * wide.itemsize)
+
+    def convolve(images: jax.Array, weights: jax.Array) -> list[jax.Array]:
+        images, weights = local_blocks(images), local_blocks(weights)
+        for dim, k in along.items():
+            if grid[k] > 1:
+                weights = without_tail(weights, dim, placed.axes[k], y.shape[dim], 0)
+        if grid[feature] > 1:
+            images = without_tail(images, feature, placed.axes[feature], x.shape[feature], 0)
+        for k, halo in halos:
+            images = halo.run(images, k, 0)
+        made = _local(op, padding, dilation, images, weights, wide)
+        made = lax.psum(made, summed) if summed else made
+        return [as_storage(made.astype(aval.dtype), out.placement.per_device)]
+
+    return b.run(convolve, [x, y], [out], sent)[0]
+
+
+def _alike(y: Value, grid: Shape, placed: Placement, along: dict[int, int]) -> Sharded:
+    """The kernel's layout and place: its dims `along` lie as the given dims of the images."""
+    parts: list[Any] = [
+        (grid[along[k]], placed.axes[along[k]], placed.slots[along[k]], placed.per_device[along[k]])
+        if k in along
+        else (1, (), 1, 1)
+        for k in range(y.ndim)
+    ]
+    cores, axes, slots, per_device = (tuple(part[i] for part in parts) for i in range(4))
+    layout = GridLayout(y.shape, y.dtype, cores, collapse=[])
+    return Sharded(layout, Placement(cores, axes, slots, per_device))
+
+
+def _halos(
+    b: Builder, op: Op, x: Value, y: Value, dims: list[_Dim]
+) -> tuple[list[tuple[int, Halo]], list[tuple[int, int]], list[int]]:
+    """The halos that are fetched, and the padding and base dilation that are left to do."""
+    assert isinstance(x.spec, Sharded)
+    assert isinstance(y.spec, Sharded)
+    placed, kernel, out = x.spec.placement, y.spec, op.out.shape
+    shards = x.spec.layout.shard_shape  # type: ignore[attr-defined]
+    halos, padding, dilation = [], [], []
+    for d in dims:
+        k = d.left
+        if placed.slots[k] == placed.per_device[k] == 1:
+            padding.append((d.window.low, d.window.high))
+            dilation.append(d.window.base)
+            continue
+        if d.by_window:
+            held = kernel.placement.per_device[d.right]
+            held *= kernel.layout.shard_shape[d.right]  # type: ignore[attr-defined]
+            reach = of_window(d.window, held, out[d.out])
+        else:
+            reach = of_results(d.window, placed.per_device[k] * -(-out[d.out] // placed.grid[k]))
+        axes = placed.axes[k]
+        block = placed.per_device[k] * shards[k]
+        halos.append((k, Halo.of(axes, b.device.count(axes), block, x.shape[k], reach)))
+        padding.append((0, 0))
+        dilation.append(1)
+    return halos, padding, dilation
+
+
+def _local(
+    op: Op, padding: list[tuple[int, int]], dilation: list[int], a: Any, b: Any, dtype: Any
+) -> jax.Array:
+    p = op.params
+    return lax.conv_general_dilated(
+        a,
+        b,
+        p["window_strides"],
+        padding,
+        lhs_dilation=dilation,
+        rhs_dilation=p["rhs_dilation"],
+        dimension_numbers=p["dimension_numbers"],
+        feature_group_count=p["feature_group_count"],
+        batch_group_count=p["batch_group_count"],
+        precision=p["precision"],
+        preferred_element_type=dtype,
+    )

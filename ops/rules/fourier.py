@@ -1,0 +1,37 @@
+"""Fourier transforms: each along dims that lie whole on each core meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.rules.along import run
+
+
+def fft(b: Builder, op: Op, value: Value) -> Any:
+    """Fourier transforms over the last dims; over all dims, of the last one and of the others."""
+    p = op.params
+    axes = tuple(range(value.ndim))[-len(p["fft_lengths"]) :]
+    if len(axes) < value.ndim or value.ndim == 1:
+        return run(b, op, [(value, axes)], op.bound())
+    kinds = lax.FftType
+    back = p["fft_type"] in (kinds.IFFT, kinds.IRFFT)
+    whole = kinds.IFFT if back else kinds.FFT
+    # What is real comes first, or is left last.
+    turns = [(axes[-1], p["fft_type"]), *((d, whole) for d in axes[:-1])]
+    for d, kind in reversed(turns) if back else turns:
+        length = p["fft_lengths"][d]
+        made = length // 2 + 1 if kind == kinds.RFFT else length
+        shape = tuple(made if k == d else n for k, n in enumerate(value.shape))
+        dtype = op.out.dtype if kind == kinds.IRFFT else jnp.result_type(value.dtype, 1j)
+        params = {"fft_type": kind, "fft_lengths": (length,)}
+        part = Op(op.primitive, params, op.ins, (Aval(shape, dtype),))
+        if (found := run(b, part, [(value, (d,))], part.bound())) is None:
+            return None
+        (value,) = found
+    return value

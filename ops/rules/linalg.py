@@ -1,0 +1,61 @@
+"""Linear algebra over batches: each matrix lies whole on a core, the batch where it was.
+
+One matrix alone has no dim that could stay spread: it falls back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.rules.along import run
+from gridlayout.ops.rules.flops import Rule, nothing, of_matrix, of_solve, per_result
+
+# How many dims the first operand has without a batch, where these are not two.
+RANK = {"lu_pivots_to_permutation": 1, "tridiagonal_solve": 1}
+
+
+def batched(b: Builder, op: Op, *values: Value) -> Any:
+    """A decomposition, a solution or a product of each matrix of a batch."""
+    batch = values[0].ndim - RANK.get(op.name, 2)
+    operands = [(x, tuple(range(batch, x.ndim))) for x in values]
+    out_axes = [tuple(range(batch, aval.ndim)) for aval in op.outs]
+    return run(b, op, operands, op.bound(), out_axes=out_axes)
+
+
+def solve_columns(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
+    """A triangular system of one matrix, which every device gets: each solves for its own columns.
+
+    Where the unknowns are on the left of the matrix, for its own rows.
+    """
+    if matrix.ndim != 2:
+        return None
+    is_left = op.params["left_side"]
+
+    def solve(x: jax.Array, matrix: jax.Array) -> list[Any]:
+        (out,) = op.bind(matrix, x if is_left else x.T)
+        return [out if is_left else out.T]
+
+    whole = (0,) if is_left else (1,)
+    others = b.replicated(matrix)
+    return run(b, op, [(right, whole)], solve, others, out_axes=[whole], native=True)
+
+
+# Leading terms, of m x n matrices in m n min(m, n).
+_LEADING = {
+    **{"cholesky": 1 / 3, "lu": 2 / 3, "qr": 4 / 3, "geqrf": 4 / 3, "geqp3": 4 / 3},
+    **{"householder_product": 4 / 3, "ormqr": 4, "hessenberg": 10 / 3, "tridiagonal": 4 / 3},
+    **{"eigh": 9, "eig": 25, "schur": 25, "svd": 22, "symmetric_product": 2},
+}
+LINALG: dict[str, Rule] = {
+    **{name: Rule(batched, of_matrix(leading)) for name, leading in _LEADING.items()},
+    "triangular_solve": Rule(batched, of_solve),
+    "tridiagonal_solve": Rule(batched, lambda op: 8 * per_result(op)),
+    "lu_pivots_to_permutation": Rule(batched, nothing),
+}
+# One matrix alone, of which something stays spread.
+MATRICES: dict[str, Rule] = {"triangular_solve": Rule(solve_columns, of_solve)}

@@ -1,0 +1,344 @@
+"""Reductions over whole collapsed dims: on storage, padding set to the neutral element first.
+
+Padding is only masked when its value is not known to be neutral already. Dims that share a
+collapsed dim with kept ones are moved apart first. Reductions that devices can't share, by a
+function of one's own or of single bits, have the reduced dims whole on each core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from gridlayout import dtypes
+from gridlayout.affine import AffineMap, constant, dim
+from gridlayout.collapse import embedding, joined
+from gridlayout.grid_layout import GridLayout
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.deferred import thinned
+from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.decisions.views import squeezed
+from gridlayout.ops.moves.padding import has_padding
+from gridlayout.ops.rules.along import run
+from gridlayout.ops.rules.flops import Rule, per_operand
+from gridlayout.sharding.collectives import Axes, Collectives, index_of
+from gridlayout.sharding.device_grid import Placement
+
+Shape = tuple[int, ...]
+
+
+def _least(dtype: Any) -> Any:
+    """The least value of a dtype: the neutral element of max."""
+    if dtype == np.bool_:
+        return False
+    return -np.inf if jnp.issubdtype(dtype, jnp.inexact) else int(jnp.iinfo(dtype).min)
+
+
+def _greatest(dtype: Any) -> Any:
+    if dtype == np.bool_:
+        return True
+    return np.inf if jnp.issubdtype(dtype, jnp.inexact) else int(jnp.iinfo(dtype).max)
+
+
+NEUTRAL: dict[str, Callable[[Any], Any]] = {
+    "reduce_sum": lambda dtype: 0,
+    "reduce_prod": lambda dtype: 1,
+    "reduce_max": _least,
+    "reduce_min": _greatest,
+    "reduce_and": lambda dtype: True,
+    "reduce_or": lambda dtype: False,
+    "argmax": _least,
+    "argmin": _greatest,
+}
+
+
+def reduction(b: Builder, op: Op, value: Value) -> Any:
+    """Reduce whole collapsed dims on each device, then over the devices along them.
+
+    The result belongs in the operand's grid and tile, a collapsed dim that is reduced away holding
+    one element at index 0; until it is wanted there, every device along that dim has a copy. Dims
+    that share a collapsed dim with kept ones are moved apart first.
+    """
+    axes, is_arg = tuple(sorted(op.params["axes"])), op.name in ("argmax", "argmin")
+    dtype = op.out.dtype
+    if op.name in ("reduce_and", "reduce_or") and dtype != np.bool_:
+        return bitwise(b, op, value)  # no collective has it
+    if not is_arg:
+        # A dim of extent 1 is its own sum, product or extreme.
+        kept = [d for d in range(value.ndim) if d not in axes or value.shape[d] != 1]
+        axes = tuple(kept.index(d) for d in axes if d in kept)
+        value = squeezed(b, value, kept)
+    target = None
+    if isinstance(value.spec, Deferred) and value.spec.is_whole:
+        target = value.spec.target_layout
+    x = b.on_cores(value) if target is None else value.seen(value.spec.source)  # type: ignore[union-attr]
+    if not axes:
+        return value if x.ndim and target is not None else x if x.ndim else b.replicated(x)
+    own = x.spec
+    x, added = _apart(b, x, axes)
+    spec = x.spec
+    assert isinstance(spec, Sharded)
+    layout, placement = spec.layout, spec.placement
+    assert isinstance(layout, GridLayout)
+    assert layout.groups is not None
+    target = target if spec == own else None
+    reduced = [k for k, group in enumerate(layout.groups) if set(group) & set(axes)]
+    along = [d for k in reduced for d in layout.axis_dims(k)]
+    neutral = dtypes.oob_value(NEUTRAL[op.name](layout.dtype), layout.dtype)
+    is_all = len(axes) == x.ndim
+    over = tuple(a for k in reduced for a in placement.axes[k])
+    if is_all:
+        # Grid dims that no logical dim feeds must be neutral too; the first core there comes first.
+        unfed = [k for k in range(len(layout.grid)) if k not in reduced]
+        over = (*(a for k in unfed for a in placement.axes[k]), *over)
+        along = list(range(len(spec.local_shape)))
+    x = b.filled(x, neutral, None if is_all else along)
+    part = tuple(n for d, n in enumerate(spec.local_shape) if d not in along)
+    if is_arg:
+        kernel, made = _arg(b, op, spec, reduced[0], along, over)
+    else:
+        kernel, made = _combined(b, op, along, over, part)
+    if is_all:
+        return b.run(kernel, [x], [Replicated((), dtype)], made, takes_fused=True)
+    out = _thin_result(spec, axes, reduced, dtype, neutral, added)
+    local = out.local_shape
+    (thin,) = b.run(
+        lambda part: [kernel(part)[0].reshape(local)], [x], [out], made, takes_fused=True
+    )
+    target = _without(target or layout, axes, dtype, added)
+    if out.layout.physical_shape == target.physical_shape:
+        return (
+            thin.seen(Sharded(target.with_oob(out.layout.oob), out.placement))
+            if (out.placement == b.placement(target))
+            else b.relayout(thin, target)
+        )
+    return thin.seen(Deferred(out, tuple(range(len(out.shape))), out.shape, target))
+
+
+def bitwise(b: Builder, op: Op, value: Value) -> Any:
+    """The and, or, or exclusive or, of the bits of integers."""
+    axes = tuple(sorted(op.params["axes"]))
+    fn = op.bound(axes=tuple(range(len(axes))))
+    return run(b, op, [(value, axes)], fn, out_axes=[()])
+
+
+def own_function(b: Builder, op: Op, *values: Value) -> Any:
+    """`lax.reduce` by a function of one's own, of one array or of several together."""
+    count, axes = len(values) // 2, tuple(sorted(op.params["dimensions"]))
+    fn = op.bound(dimensions=tuple(range(len(axes))))
+    operands = [(x, axes) for x in values[:count]]
+    starts = [b.replicated(x) for x in values[count:]]
+    return run(b, op, operands, fn, *starts, out_axes=[()] * count)
+
+
+# The all-reduce of each, for types that have it.
+_ALL_REDUCE: dict[str, Callable[..., Any]] = {
+    "reduce_sum": lax.psum,
+    "reduce_max": lax.pmax,
+    "reduce_min": lax.pmin,
+    "reduce_and": lambda x, axes: lax.pmin(x.astype(np.uint8), axes).astype(bool),
+    "reduce_or": lambda x, axes: lax.pmax(x.astype(np.uint8), axes).astype(bool),
+}
+
+
+def _combined(
+    b: Builder, op: Op, along: Sequence[int], over: Axes, part: tuple[int, ...]
+) -> tuple[Callable[..., Any], Collectives]:
+    """A device's reduction, and then that of the devices along mesh axes; and what these send.
+
+    part: the shape of one device's result.
+    """
+    dtype, made = op.out.dtype, b.collectives()
+    size = prod(part) * dtype.itemsize
+    ordered = not jnp.issubdtype(dtype, jnp.complexfloating) or op.name == "reduce_sum"
+    reduce = (
+        _ALL_REDUCE.get(op.name) if ordered and dtype.itemsize * 8 == dtypes.bits(dtype) else None
+    )
+    made = made.all_reduce(over, size) if reduce else made.all_gather(over, size)
+
+    def kernel(x: jax.Array) -> list[Any]:
+        (out,) = op.bind(x, axes=tuple(sorted(along)))
+        if not over:
+            return [out]
+        if reduce is not None:
+            return [reduce(out, over)]
+        return op.bind(lax.all_gather(out, over), axes=(0,))
+
+    return kernel, made
+
+
+def _arg(
+    b: Builder, op: Op, spec: Sharded, k: int, along: Sequence[int], over: Axes
+) -> tuple[Callable[..., Any], Collectives]:
+    """Where the extreme is along collapsed dim `k`, on a device and then among all."""
+    layout, placement = spec.layout, spec.placement
+    assert isinstance(layout, GridLayout)
+    own = list(layout.axis_dims(k))
+    kept = [d for d in range(len(spec.local_shape)) if d not in along]
+    rest = [d for d in along if d not in own]
+    # A type that counts the elements need not count the positions, which are more.
+    index = {"index_dtype": np.dtype(np.int32)}
+    part = prod(spec.local_shape[d] for d in kept)
+    made = b.collectives().all_gather(over, part * layout.dtype.itemsize)
+    made = made.all_gather(over, part * 4)
+
+    def kernel(x: jax.Array) -> list[Any]:
+        flat = x.transpose([*kept, *own, *rest])
+        flat = flat[(..., *(0,) * len(rest))] if rest else flat
+        flat = flat.reshape(*(x.shape[d] for d in kept), -1)
+        (at,) = op.bind(flat, axes=(flat.ndim - 1,), **index)
+        inside = np.int32(prod(x.shape[d] for d in own[1:]))
+        first = index_of(placement.axes[k]) * placement.per_device[k]
+        found = (first + lax.div(at, inside)) * layout.shard_shape[k] + lax.rem(at, inside)
+        if over:
+            extreme = lax.reduce_max if op.name == "argmax" else lax.reduce_min
+            best = lax.all_gather(extreme(flat, (flat.ndim - 1,)), over)
+            (device,) = op.bind(best, axes=(0,), **index)  # the first of those that have it
+            chosen = lax.broadcasted_iota(np.int32, best.shape, 0) == device[None]
+            found = (lax.all_gather(found, over) * chosen.astype(np.int32)).sum(0)
+        return [found.astype(op.params["index_dtype"])]
+
+    return kernel, made
+
+
+def _thin_result(
+    spec: Sharded, axes: Shape, reduced: Sequence[int], dtype: Any, neutral: Any, added: int
+) -> Sharded:
+    """What a reduction leaves: the layout without the reduced dims, on one core along these."""
+    layout, placement = spec.layout, spec.placement
+    assert isinstance(layout, GridLayout)
+    was_neutral = repr(layout.oob) == repr(neutral) and dtype == layout.dtype
+    kept = [k for k in range(len(layout.grid)) if k not in reduced]
+    others = [d for k in kept for d in layout.axis_dims(k)]
+    sure = was_neutral or not has_padding(layout, placement, others)
+    thin = thinned(
+        _without(layout, axes, dtype, added),
+        tuple(range(layout.ndim - len(axes))),
+        tuple(k - added for k in kept),
+    )
+    rows = range(added, len(layout.grid))
+    return Sharded(
+        thin.with_oob((neutral if was_neutral else 0) if sure else None),
+        Placement(
+            thin.grid,
+            tuple(placement.axes[k] if k in kept else () for k in rows),
+            tuple(placement.slots[k] if k in kept else 1 for k in rows),
+            tuple(placement.per_device[k] if k in kept else 1 for k in rows),
+        ),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _without(layout: GridLayout, axes: tuple[int, ...], dtype: Any, added: int) -> GridLayout:
+    """The layout without dims `axes`, nor the first `added` grid dims that held them."""
+    kept = [d for d in range(layout.ndim) if d not in axes]
+    linear = layout.linear.compose(embedding(layout.ndim, kept))
+    gone = {k for k, group in enumerate(layout.groups or ()) if set(group) & set(axes)}
+    rows = tuple(constant(0) if k in gone else row for k, row in enumerate(linear.results))
+    return layout.replace(
+        shape=tuple(layout.shape[d] for d in kept),
+        dtype=dtype,
+        grid=layout.grid[added:],
+        linear=AffineMap(len(kept), rows[added:]),
+        oob=None,
+        tile_format=None,
+    )
+
+
+def _apart(b: Builder, x: Value, axes: tuple[int, ...]) -> tuple[Value, int]:
+    """`x` in a layout where no collapsed dim joins reduced and kept dims, and argmax's is plain.
+
+    Also how many leading grid dims were added to get there.
+    """
+    layout = x.layout
+    if not isinstance(layout, GridLayout) or layout.groups is None:
+        x = b.relayout(x, b.choose(x.shape, x.dtype, layout))
+        layout = x.layout
+    if isinstance(layout, GridLayout) and layout.groups is not None and _is_apart(layout, axes):
+        return x, 0
+    assert isinstance(layout, GridLayout)
+    return b.relayout(x, _moved_apart(layout, axes)), len(axes)
+
+
+def _is_apart(layout: GridLayout, axes: tuple[int, ...]) -> bool:
+    """Each collapsed dim is all reduced or all kept; a reduced one is in logical order from 0."""
+    groups = layout.groups or ()
+    if not set(axes) <= {d for group in groups for d in group}:
+        return False
+    for k, group in enumerate(groups):
+        wide = {d for d in group if layout.shape[d] > 1}
+        if set(group) & set(axes) and not set(group) <= set(axes):
+            return False
+        if set(group) & set(axes) and (
+            len(wide) > 1 or layout.linear.results[k] not in map(dim, group)
+        ):
+            return len(axes) == layout.ndim and len(axes) > 1
+    return True
+
+
+@lru_cache(maxsize=4096)
+def _moved_apart(layout: GridLayout, axes: tuple[int, ...]) -> GridLayout:
+    """A leading grid dim of one core for each reduced dim; kept dims on the old grid dims."""
+    rank = len(layout.grid)
+    kept = [d for d in range(layout.ndim) if d not in axes]
+    count = max(len(kept) - rank + 1, 0)
+    rows = [constant(0)] * max(rank - len(kept), 0)
+    rows += [joined(layout.shape, kept[:count])] if count else []
+    rows += [dim(d) for d in kept[count:]]
+    linear = AffineMap(layout.ndim, (*(dim(d) for d in axes), *rows))
+    return GridLayout(
+        *(layout.shape, layout.dtype, (1,) * len(axes) + layout.grid, layout.tile),
+        linear=linear,
+        memory_space=layout.memory_space,
+        face=layout.face,
+    )
+
+
+@dataclass(frozen=True)
+class _Reduction:
+    """A reduction as a primitive, its parameters told apart from those of other versions of JAX."""
+
+    name: str
+    reduce: Callable[..., Any]
+    multiple_results: bool = False
+
+    def bind(self, x: jax.Array, axes: Shape) -> Any:
+        return self.reduce(x, axes)
+
+
+def _over_mapped(primitive: _Reduction) -> Rule:
+    """A collective over an axis that `jax.vmap` named: a reduction of the mapped dim."""
+
+    def rule(b: Builder, op: Op, *values: Value) -> Any:
+        axes = tuple(op.params["axes"])
+        if not all(isinstance(axis, int) for axis in axes):
+            return None
+        found = []
+        for value, out in zip(values, op.outs, strict=True):
+            own = Op(primitive, {"axes": axes}, (Aval(value.shape, value.dtype),), (out,))
+            made = reduction(b, own, value) if value.layout is not None else None
+            if made is None:
+                whole = b.replicated(value)
+                spec = Replicated(out.shape, out.dtype)
+                made = b.run(lambda x: [primitive.reduce(x, axes)], [whole], [spec])
+            found.append(made[0] if isinstance(made, list) else made)
+        return found
+
+    return Rule(rule, per_operand)
+
+
+OVER_MAPPED: dict[str, Rule] = {
+    "psum": _over_mapped(_Reduction("reduce_sum", lax.reduce_sum)),
+    "pmax": _over_mapped(_Reduction("reduce_max", lax.reduce_max)),
+    "pmin": _over_mapped(_Reduction("reduce_min", lax.reduce_min)),
+}

@@ -1,0 +1,79 @@
+"""Shape primitives: the layout that describes the same data under the new shape.
+
+Data moves only where no layout says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.specs import Replicated, Sharded
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.decisions.views import (
+    broadcast,
+    relabelled,
+    relabelled_whole,
+    reshape_map,
+    reshaped,
+    squeezed,
+    transposed,
+)
+from gridlayout.route import find_route
+
+
+def broadcast_in_dim(b: Builder, op: Op, value: Value, *_: Value) -> Value:
+    """Dims of extent 1 are a view; a real broadcast waits until a layout is wanted for it."""
+    return broadcast(b, value, tuple(op.params["shape"]), op.params["broadcast_dimensions"])
+
+
+def transpose(b: Builder, op: Op, value: Value) -> Value:
+    """A view: the linear map with its dims in another order."""
+    return transposed(b, value, tuple(op.params["permutation"]))
+
+
+def squeeze(b: Builder, op: Op, value: Value) -> Value:
+    """A view: the linear map without the dims of extent 1."""
+    gone = {d % value.ndim for d in op.params["dimensions"]}
+    out = squeezed(b, value, [d for d in range(value.ndim) if d not in gone])
+    return out if out.shape else b.replicated(out)
+
+
+def reshape(b: Builder, op: Op, value: Value) -> Value:
+    """A view where the collapsed index of the new dims is an affine map too, else data moves."""
+    shape = tuple(op.params["new_sizes"])
+    if not shape:
+        whole = b.replicated(value)
+        return b.run(lambda x: [x.reshape()], [whole], [Replicated((), value.dtype)], is_lazy=True)[
+            0
+        ]
+    if (order := op.params["dimensions"]) is not None:
+        value = transposed(b, value, tuple(order))
+    old = reshape_map(shape, value.shape)
+    if (same := relabelled_whole(value, shape, old)) is not None:
+        return same
+    x = b.on_cores(value)
+    assert isinstance(x.spec, Sharded)
+    layout = x.spec.layout
+    if old is not None and relabelled(layout, shape, old) is None:
+        # Where the new shape's layout can be said of the old shape, the data goes there first.
+        wanted = b.choose(shape, x.dtype, x)
+        before = relabelled(wanted, x.shape, reshape_map(x.shape, shape))
+        if before is not None and find_route(layout, before) is not None:
+            there = b.relayout(x, before)
+            assert isinstance(there.spec, Sharded)
+            return there.seen(Sharded(wanted.with_dtype(x.dtype), there.spec.placement))
+    return reshaped(b, x, shape, old)
+
+
+def identity(b: Builder, op: Op, *values: Value) -> Any:
+    """Where the user's own sharding of a logical array says nothing here: the value as it is."""
+    return list(values)
+
+
+def with_layout(b: Builder, op: Op, value: Value) -> Value:
+    """`gl.with_layout`: the value in that layout."""
+    layout = op.params["layout"]
+    out = b.on_cores(value, layout)
+    return out if layout.oob is None else b.filled(out, layout.oob)

@@ -1,0 +1,168 @@
+"""`Collective`: what devices send each other in one operation, and the operations themselves.
+
+A `Collective` says it before anything runs: which kind, over which mesh axes, how many devices in a
+group, and the bytes that a device receives. The functions below do it, inside `shard_map`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+if TYPE_CHECKING:
+    from gridlayout.sharding.device_grid import DeviceGrid
+
+Axes = tuple[str, ...]
+ALL_GATHER, ALL_REDUCE, ALL_TO_ALL = "all_gather", "all_reduce", "all_to_all"
+PERMUTE, REDUCE_SCATTER = "permute", "reduce_scatter"
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective operation, as a device sees it.
+
+    kind: all_gather, all_reduce, all_to_all, permute or reduce_scatter. axes: the mesh axes it goes
+    over. group_size: devices along these. received_bytes: what a device receives, the most where
+    they differ; of an all_reduce, as of a reduce_scatter and an all_gather. receivers: how many of
+    all devices receive that. count: how often it is done, in a loop.
+
+    >>> print(Collective("all_gather", ("x",), 4, 65536, 8))
+    all_gather x:4 65,536 B
+    """
+
+    kind: str
+    axes: Axes
+    group_size: int
+    received_bytes: int
+    receivers: int
+    count: int = 1
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes received over all devices, every time it is done."""
+        return self.received_bytes * self.receivers * self.count
+
+    def times(self, count: int) -> Collective:
+        """The same, done so many times."""
+        return replace(self, count=self.count * count)
+
+    def __str__(self) -> str:
+        often = f" x{self.count}" if self.count != 1 else ""
+        axes = "*".join(self.axes)
+        return f"{self.kind} {axes}:{self.group_size} {self.received_bytes:,} B{often}"
+
+
+class Collectives:
+    """The collectives of one decision, written down in order.
+
+    >>> from gridlayout import DeviceGrid
+    >>> Collectives(DeviceGrid((1,))).all_gather(("x",), 64).found
+    []
+    """
+
+    def __init__(self, device: DeviceGrid) -> None:
+        self.device = device
+        self.found: list[Collective] = []
+
+    def _add(
+        self, kind: str, axes: Axes, nbytes: int, receivers: int | None = None, count: int = 1
+    ) -> Collectives:
+        n = self.device.count(axes)
+        if n > 1 and nbytes and count:
+            everyone = self.device.size if receivers is None else receivers
+            names = self.device.names(axes)
+            self.found.append(Collective(kind, names, n, nbytes, everyone, count))
+        return self
+
+    def all_gather(self, axes: Axes, nbytes: int) -> Collectives:
+        """Every device gets all parts; nbytes: of one."""
+        return self._add(ALL_GATHER, axes, nbytes * (self.device.count(axes) - 1))
+
+    def all_to_all(self, axes: Axes, nbytes: int) -> Collectives:
+        """Every device gets a piece of every part; nbytes: of a part."""
+        n = self.device.count(axes)
+        return self._add(ALL_TO_ALL, axes, nbytes // n * (n - 1))
+
+    def all_reduce(self, axes: Axes, nbytes: int) -> Collectives:
+        """Every device gets the sum, or extreme, of all; nbytes: of one."""
+        n = self.device.count(axes)
+        return self._add(ALL_REDUCE, axes, 2 * (n - 1) * nbytes // n)
+
+    def reduce_scatter(self, axes: Axes, nbytes: int) -> Collectives:
+        """Every device gets a piece of the sum; nbytes: of the whole."""
+        n = self.device.count(axes)
+        return self._add(REDUCE_SCATTER, axes, (n - 1) * nbytes // n)
+
+    def permute(self, axes: Axes, nbytes: int, receive: int) -> Collectives:
+        """So many of the devices along the axes receive what another sends; nbytes: of that."""
+        groups = self.device.size // self.device.count(axes)
+        return self._add(PERMUTE, axes, nbytes if receive else 0, groups * receive)
+
+    def rotate(self, axes: Axes, nbytes: int, count: int = 1) -> Collectives:
+        """Everyone's from the next one, round the ring, so many times."""
+        return self._add(PERMUTE, axes, nbytes, None, count)
+
+    def broadcast(self, axes: Axes, nbytes: int, count: int = 1) -> Collectives:
+        """A root's to everyone, by a tree, so many times."""
+        n = self.device.count(axes)
+        for reach in _reaches(n):
+            receivers = self.device.size // n * min(reach, n - reach)
+            self._add(PERMUTE, axes, nbytes, receivers, count)
+        return self
+
+
+def total_bytes(collectives: Iterable[Collective]) -> int:
+    """Bytes received over all devices."""
+    return sum(each.total_bytes for each in collectives)
+
+
+def ring(n: int) -> list[tuple[int, int]]:
+    """Pairs (from, to) of a rotation by one."""
+    return [((k + 1) % n, k) for k in range(n)]
+
+
+def _reaches(n: int) -> list[int]:
+    """How far each round of a broadcast sends: those that have it send it twice as far."""
+    found, reach = [], 1
+    while reach < n:
+        found.append(reach)
+        reach *= 2
+    return found
+
+
+# -- inside shard_map ------------------------------------------------------------------------------
+
+
+def index_of(axes: Axes) -> Any:
+    """This device's number along mesh axes."""
+    return lax.axis_index(axes) if axes else 0
+
+
+def permute(x: jax.Array, axes: Axes, pairs: Sequence[tuple[int, int]]) -> jax.Array:
+    """Pairs (from, to) along the axes; who is sent nothing gets zeros."""
+    return x if all(a == b for a, b in pairs) else lax.ppermute(x, axes, pairs)
+
+
+def rotate(x: jax.Array, axes: Axes, n: int) -> jax.Array:
+    """Everyone's from the next one of `n`, round the ring."""
+    return permute(x, axes, ring(n))
+
+
+def broadcast(x: jax.Array, axes: Axes, n: int, root: int) -> jax.Array:
+    """The root's `x` on all `n` devices, by a tree."""
+    place = (index_of(axes) - root) % n
+    for reach in _reaches(n):
+        far = range(min(reach, n - reach))
+        pairs = [((root + k) % n, (root + k + reach) % n) for k in far]
+        x = jnp.where(place < reach, x, permute(x, axes, pairs))
+    return x
+
+
+def all_gather(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
+    """All devices' parts, along `dim`."""
+    return lax.all_gather(x, axes, axis=dim, tiled=True) if axes else x

@@ -1,0 +1,302 @@
+"""`Exchange`: a route between two layouts as a program for one device of a mesh.
+
+The route first splits physical dims into digits, then joins digits into new dims. In between lies
+the moment when the digits that the mesh divides before and those that it divides after are all
+dims of the array: there each mesh axis moves from one digit to another in one all_to_all, or is
+gathered, or is sliced off. What does not stand out as a digit (a grid that the mesh does not divide
+evenly) is gathered before the route, or sliced after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from math import prod
+
+from gridlayout import dtypes
+from gridlayout.layout import Layout
+from gridlayout.program import Move, Numbered, ReshapeMove, moves_of, numbered
+from gridlayout.route import Route, find_route
+from gridlayout.sharding.collectives import Axes, Collective, Collectives, total_bytes
+from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.steps import Join, Split, Walk, renamed
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """Mesh axes: gathered along dim `source`, sliced off dim `target`, or both at once."""
+
+    axes: Axes
+    size: int
+    source: int | None
+    target: int | None
+
+    def __str__(self) -> str:
+        if self.source is None:
+            return f"slice of dim {self.target} by {'*'.join(self.axes)}"
+        if self.target is None:
+            return f"all_gather of dim {self.source} over {'*'.join(self.axes)}"
+        return f"all_to_all over {'*'.join(self.axes)}, from dim {self.source} to dim {self.target}"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What one device does: gather whole dims, split, transfer, join, slice whole dims.
+
+    gathers: dims that are gathered first, to their `grid` extent. slices: dims that are grown to
+    their slots last, of which each device keeps its part. first, last: the moves before and after
+    the transfers, made when they are first asked for: most exchanges are only counted.
+    """
+
+    gathers: Shape
+    transfers: tuple[Transfer, ...]
+    slices: Shape
+    _first: Callable[[], tuple[Move, ...]] = field(repr=False, compare=False)
+    _last: Callable[[], tuple[Move, ...]] = field(repr=False, compare=False)
+
+    @cached_property
+    def first(self) -> tuple[Move, ...]:
+        """How the gathered dims are split into the digits that are transferred."""
+        return self._first()
+
+    @cached_property
+    def last(self) -> tuple[Move, ...]:
+        """How the digits are joined into the dims of the new layout."""
+        return self._last()
+
+    def collectives(self, local: int, before: Placement, device: DeviceGrid) -> list[Collective]:
+        """What a device that holds `local` bytes does with the others."""
+        made = Collectives(device)
+        for k in self.gathers:
+            made.all_gather(before.axes[k], local)
+            local = local // before.per_device[k] * before.grid[k]
+        for transfer in self.transfers:
+            if transfer.source is None:
+                local //= transfer.size
+            elif transfer.target is None:
+                made.all_gather(transfer.axes, local)
+                local *= transfer.size
+            else:
+                made.all_to_all(transfer.axes, local)
+        return made.found
+
+
+@lru_cache(maxsize=4096)
+def find_exchange(
+    old: Layout,
+    new: Layout,
+    device: DeviceGrid,
+    after: Placement | None = None,
+    before: Placement | None = None,
+) -> Exchange | None:
+    """The exchange along the route between two layouts on a device grid; None without a route.
+
+    before, after: how each grid lies on the devices, if not where the device grid places it.
+
+    >>> from gridlayout import GridLayout
+    >>> a, b = (GridLayout((8, 8), grid=(2, 1), tile=(t, t)) for t in (4, 2))
+    >>> find_exchange(a, b, DeviceGrid((1,))).transfers
+    ()
+    """
+    route = find_route(old, new)
+    if route is None:
+        return None
+    before = before or device.placement(old.core_shape)
+    after = after or device.placement(new.core_shape)
+    # Mesh axes that go the same way go together, unless the digits stand apart.
+    best = _Finder(route, before, after, device.fine.shape, True).exchange()
+    local = local_bytes(old, before)
+    if least := total_bytes(best.collectives(local, before, device)):
+        apart = _Finder(route, before, after, device.fine.shape, False).exchange()
+        if total_bytes(apart.collectives(local, before, device)) < least:
+            return apart
+    return best
+
+
+def local_bytes(layout: Layout, placement: Placement) -> int:
+    """Bytes of one device's part."""
+    elements = prod(placement.per_device) * prod(layout.local_shape)
+    return elements * dtypes.bits(layout.dtype) // 8
+
+
+class _Finder:
+    """Digits are numbered: first the axes of the route, then what the mesh axes split them into."""
+
+    def __init__(
+        self,
+        route: Route,
+        before: Placement,
+        after: Placement,
+        sizes: Mapping[str, int],
+        together: bool,
+    ) -> None:
+        self.route, self.before, self.after, self.sizes = route, before, after, sizes
+        self.together = together
+        self.kept = kept_dims(route, before, after)
+        self.extent = dict(enumerate(route.shape))
+        self.parts: dict[int, Shape] = {}  # a digit: the digits that it is split into
+        self.claimed: set[int] = set()  # digits that mesh axes divide
+        self.later: list[Numbered] = []
+        for done in numbered(route.shape, route.steps):
+            if isinstance(done.step, Split) and done.step.axis in self.extent:
+                self.parts[done.step.axis] = done.makes
+                self.extent.update(zip(done.makes, done.sizes, strict=True))
+            else:
+                self.later.append(done)
+        self.pieces = [piece for k in range(len(route.shape)) for piece in self._leaves([k])]
+        self._next = 1 + max((made for done in self.later for made in done.makes), default=0)
+        self._next = max(self._next, *(1 + axis for axis in self.extent), 0)
+
+    def exchange(self) -> Exchange:
+        joins = {done.makes[0]: done.reads for done in self.later if isinstance(done.step, Join)}
+        source: dict[Axes, int] = {}
+        target: dict[Axes, int] = {}
+        gathers, slices = [], []
+        for k, axes in enumerate(self.before.axes):
+            even = self.before.slots[k] == self.before.grid[k]
+            stays = not axes or k in self.kept
+            if not stays and not (even and self._claim([k], axes, source)):
+                gathers.append(k)
+        for k, axes in enumerate(self.after.axes):
+            axis = self.route.order[k]
+            digits = self._joined(axis, joins)
+            even = self.after.slots[k] == self.after.grid[k]
+            stays = k in self.kept.values() or (not axes and even)
+            even = even and all(digit in self.extent for digit in digits)
+            if not stays and not (even and self._claim(digits, axes, target)):
+                slices.append(k)
+        dims = [leaf for piece in self.pieces for leaf in self._leaves([piece])]
+        return Exchange(
+            tuple(gathers),
+            tuple(self._transfers(dims, source, target)),
+            tuple(slices),
+            lambda: self._first(gathers, self._locals(dims, source)),
+            lambda: self._last(dims, self._locals(dims, target)),
+        )
+
+    def _joined(self, axis: int, joins: Mapping[int, Sequence[int]]) -> list[int]:
+        """The digits that are joined into an axis, the major first."""
+        if axis in self.extent or axis not in joins:
+            return [axis]
+        return [digit for read in joins[axis] for digit in self._joined(read, joins)]
+
+    def _leaves(self, digits: Sequence[int]) -> list[int]:
+        """The digits that given ones are split into by now, the major first."""
+        return [
+            leaf
+            for digit in digits
+            for leaf in (self._leaves(self.parts[digit]) if digit in self.parts else [digit])
+        ]
+
+    def _runs(self, axes: Axes) -> list[Axes]:
+        """The axes of a dim in runs that follow each other in the other layout too."""
+        runs: list[Axes] = []
+        others = [found for found in (*self.before.axes, *self.after.axes) if found != axes]
+        pairs = {pair for found in others for pair in pairwise(found)}
+        single = {axis for found in others for axis in found}
+        same = [*self.before.axes, *self.after.axes].count(axes) > 1
+        for axis in axes:
+            last = runs[-1][-1] if runs else None
+            apart = last is None or not (same or (last, axis) in pairs or not {last, axis} & single)
+            if apart or not self.together:
+                runs.append((axis,))
+            else:
+                runs[-1] = (*runs[-1], axis)
+        return runs
+
+    def _claim(self, digits: Sequence[int], axes: Axes, into: dict[Axes, int]) -> bool:
+        """Give each run of mesh axes its digit, split off where needed; False if one finds none."""
+        found: dict[Axes, int] = {}
+        queue = self._leaves(digits)
+        for run in self._runs(axes):
+            size = prod(self.sizes[axis] for axis in run)
+            while queue and self.extent[queue[0]] == 1:
+                queue.pop(0)
+            if not queue or self.extent[queue[0]] % size:
+                return False
+            digit = queue.pop(0)
+            if self.extent[digit] > size:
+                if digit in self.claimed:
+                    return False
+                self.parts[digit] = (self._next, self._next + 1)
+                self.extent[self._next] = size
+                self.extent[self._next + 1] = self.extent[digit] // size
+                digit, self._next = self._next, self._next + 2
+                queue.insert(0, digit + 1)
+            found[run] = digit
+        into.update(found)
+        self.claimed.update(found.values())
+        return True
+
+    def _locals(self, dims: Sequence[int], claims: Mapping[Axes, int]) -> Shape:
+        """The extents of the digits on one device, some of which mesh axes divide."""
+        kept = {k: self.before.per_device[k] for k in self.kept}
+        return tuple(1 if d in claims.values() else kept.get(d, self.extent[d]) for d in dims)
+
+    def _first(self, gathers: Sequence[int], held: Shape) -> tuple[Move, ...]:
+        """The dims, some of them gathered, split into digits."""
+        dims = dict(enumerate(self.before.grid))
+        dims |= {k: n for k, n in enumerate(self.before.per_device) if k not in gathers}
+        shape = tuple(dims.get(k, n) for k, n in enumerate(self.route.shape))
+        return () if shape == held else (ReshapeMove(shape, held),)
+
+    def _transfers(
+        self, dims: list[int], source: Mapping[Axes, int], target: Mapping[Axes, int]
+    ) -> list[Transfer]:
+        """Slices first, then what can go at once, then gathers, also where axes wait in a ring."""
+        found = []
+        at = dict(source)  # where each mesh axis is now
+        waiting = [axis for axis in target if source.get(axis) != target[axis]]
+        done = [axis for axis in source if axis not in target]
+
+        def move(axis: Axes, to: int | None) -> None:
+            now = at.pop(axis, None)
+            places = [None if digit is None else dims.index(digit) for digit in (now, to)]
+            size = prod(self.sizes[name] for name in axis)
+            found.append(Transfer(axis, size, *places))
+            if to is not None:
+                at[axis] = to
+
+        while waiting:
+            free = [axis for axis in waiting if target[axis] not in at.values()]
+            free.sort(key=lambda axis: axis in at)
+            if free:
+                move(free[0], target[free[0]])
+                waiting.remove(free[0])
+                continue
+            blocking = [axis for axis in (*done, *waiting) if axis in at]
+            move(blocking[0], None)
+            done = [axis for axis in done if axis != blocking[0]]
+        for axis in done:
+            move(axis, None)
+        return found
+
+    def _last(self, dims: Sequence[int], shape: Shape) -> tuple[Move, ...]:
+        """The digits joined to the route's axes again, and the rest of the route."""
+        walk = Walk(shape)
+        at: dict[int, int] = dict(zip(dims, range(len(dims)), strict=True))
+        for piece in self.pieces:
+            leaves = self._leaves([piece])
+            if leaves != [piece]:
+                at[piece] = walk.join([at.pop(leaf) for leaf in leaves])
+        for done in self.later:
+            reads = [at.pop(axis) for axis in done.reads]
+            before = set(walk.extent)
+            walk.run([renamed(done.step, reads)])
+            at.update(zip(done.makes, sorted(set(walk.extent) - before), strict=True))
+        return moves_of(shape, walk.steps, [at[axis] for axis in self.route.order])
+
+
+def kept_dims(route: Route, before: Placement, after: Placement) -> dict[int, int]:
+    """The core dims that stay on their devices: dim before -> dim after."""
+    return {
+        i: k
+        for i, k in route.kept
+        if i < len(before.axes)
+        and k < len(after.axes)
+        and (before.axes[i], before.slots[i]) == (after.axes[k], after.slots[k])
+    }
