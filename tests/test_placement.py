@@ -616,3 +616,21 @@ def test_nothing_here_is_vacuous():
         for mesh, grid in itertools.product(MESHES, GRIDS)
     }
     assert folds == set(itertools.product([True, False], repeat=2))
+
+
+def test_a_put_gives_each_device_its_part_and_nothing_else(monkeypatch):
+    def refused(*args):
+        raise AssertionError("the array must not go whole to any device")
+
+    monkeypatch.setattr(jax, "device_put", refused)
+    device = gl.DeviceGrid((2, 4))
+    wanted = np.arange(35, dtype=np.float32).reshape(5, 7)
+    for grid in ((2, 4), (3, 2), (5, 7)):
+        layout = gl.GridLayout((5, 7), grid=grid, oob=9)
+        for array in (wanted, jnp.asarray(wanted)):
+            x = gl.put(array, layout, device)
+            assert {s.data.size for s in x.storage.addressable_shards} == {x.storage.size // 8}
+            np.testing.assert_array_equal(np.asarray(x), wanted)
+            idle = np.ones(x.storage.shape, bool)
+            idle[tuple(map(slice, layout.physical_shape))] = layout.padding_mask()
+            assert (np.asarray(x.storage)[idle] == 9).all()

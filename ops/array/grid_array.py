@@ -272,6 +272,9 @@ def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
     if isinstance(array, jax.Array):
         array = packing.as_logical(array, layout)
         if not isinstance(array, jax.core.Tracer):
+            if device.platform == "cpu" and array.is_fully_addressable:
+                # Memory that the host can read: no device needs more than its part.
+                return _put_host(np.asarray(array), layout, device)
             # Committed elsewhere, perhaps: bring it to this mesh first.
             array = jax.device_put(array, device.replicated)
         return _pack_and_place(array, layout, device)
@@ -290,13 +293,21 @@ def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
         packing.as_array(array, layout.dtype)  # raises: the type needs jax_enable_x64
     if array.shape != layout.shape:
         raise LayoutError(f"the array has shape {array.shape}, but {layout!r} has {layout.shape}")
-    physical = pack_host(array, layout)
-    shape = device.storage_shape(layout)
-    if shape != physical.shape:
-        fill = host_fill(layout)
-        grow = [(0, n - p) for n, p in zip(shape, physical.shape, strict=True)]
-        physical = np.pad(physical, grow, constant_values=fill)
-    return jax.make_array_from_callback(shape, device.sharding(layout), lambda i: physical[i])
+    physical, fill = pack_host(array, layout), host_fill(layout)
+
+    def part(index: Any) -> Any:
+        found = physical[index]
+        missing = [
+            0 if one.stop is None else one.stop - one.start - n
+            for one, n in zip(index, found.shape, strict=True)
+        ]
+        return (
+            np.pad(found, [(0, n) for n in missing], constant_values=fill)
+            if any(missing)
+            else found
+        )
+
+    return jax.make_array_from_callback(device.storage_shape(layout), device.sharding(layout), part)
 
 
 def pack_and_place(x: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
