@@ -13,10 +13,15 @@ from jax.extend import core
 from jax.sharding import AbstractMesh
 
 import gridlayout as gl
+from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.program import Program
 from gridlayout.ops.decisions.report import Report
 from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.derivatives import pair_of, planned, with_constants_as_operands
+from gridlayout.ops.rules.decide import decide, offers
 
 N = len(jax.devices())
 SIZES = [(1,), (2, 4), (8,), (2, 2, 2), (4,), (4, 4), (64,), (8, 8)]
@@ -327,3 +332,31 @@ def test_a_fallback_counts_what_every_device_does():
     assert row.how == "fallback"
     assert [str(c) for c in row.collectives] == ["all_gather x:4 12,288 B"]
     assert row.flops == 4 * (64**3 // 3)
+
+
+def test_rules_offer_every_good_way_and_all_of_them_are_right():
+    device = gl.DeviceGrid((2, 4) if N >= 8 else (N,))
+    x, y = laid((40, 48), (2, 4), device), laid((48, 64), (2, 4), device, seed=1)
+    env = Env(device)
+    specs = tuple(Sharded(a.layout, device.placement(a.layout.grid)) for a in (x, y))
+    for fn, count in [(jnp.matmul, 4), (lambda x, _: lax.reduce_max(x, (0,)), 2)]:
+        traced = jax.make_jaxpr(fn)(*(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in (x, y)))
+        (eqn,) = (e for e in traced.eqns if e.primitive.name in ("dot_general", "reduce_max"))
+        operands = specs[: len(eqn.invars)]
+        ways = offers(Op.of(eqn), operands, env)
+        assert len(ways) >= count
+        assert len({(way.note, way.collectives) for way in ways}) == len(ways)
+        assert ways[0].note == decide(Op.of(eqn), operands, env).note
+        least = min(env.model.seconds(way.collectives) for way in ways)
+        assert env.model.seconds(ways[0].collectives) == least
+        wanted = fn(*(jnp.asarray(np.asarray(a)) for a in (x, y)))
+        for way in ways:
+            program = Program(device, operands)
+            values = [Value(spec, k) for k, spec in enumerate(operands)]
+            outs = program.append(way, values)
+            builder = Builder(env, [outs[0].spec])
+            there = builder.replicated(Value(outs[0].spec, 0))
+            decision = builder.decision(Op.of(eqn), [outs[0].spec], [there])
+            program.finish(program.append(decision, outs))
+            (found,) = jax.jit(program.run)([a.storage for a in (x, y)[: len(operands)]])
+            np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5, err_msg=way.note)

@@ -144,9 +144,13 @@ Rule = Callable[..., Any]
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Several good ways to do one op: each a rule of the same operands."""
+    """Several good ways to do one op: rules of the same operands.
 
-    rules: Sequence[Rule]
+    best: the cheapest by the cost model. others: gives the others, when they are asked for.
+    """
+
+    best: Rule
+    others: Callable[[], Sequence[Rule]]
 
 
 class Builder:

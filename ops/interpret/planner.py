@@ -18,7 +18,7 @@ from gridlayout.ops.decisions.program import Program
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, known_number, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.products.dot_general import dot_general
-from gridlayout.ops.rules.decide import decide, pick
+from gridlayout.ops.rules.decide import decide
 from gridlayout.ops.rules.table import RULES
 
 _CALLS = {
@@ -118,7 +118,7 @@ class Planner:
             return self.closed(inner, values, scope)
         op = Op.of(eqn, follower)
         specs = tuple(value.spec for value in values)
-        decision = pick(decide(op, specs, self.env, Planner), self.env)
+        decision = decide(op, specs, self.env, Planner)
         listed = any(layout_of(value.spec) is not None for value in values)
         return self.made.append(decision, values, scope, listed)
 

@@ -34,12 +34,12 @@ _NEEDS = {
 
 @lru_cache(maxsize=4096)
 def choose(
-    name: str | None,
     matrices: Matrices,
     device: DeviceGrid,
     wanted: Layout,
     gathered: tuple[int, int],
     model: CostModel,
+    name: str | None,
 ) -> Plan | None:
     """The plan of a named algorithm, or the cheapest one; None for `gathered`.
 

@@ -6,7 +6,8 @@ for the result (the left operand's grid and tile), the result moves there.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from contextlib import suppress
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -14,15 +15,16 @@ import jax.numpy as jnp
 
 from gridlayout.affine import AffineExpr, AffineMap, constant, dim
 from gridlayout.collapse import joined
+from gridlayout.errors import LayoutError
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
-from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.builder import Builder, Choice, Rule
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import transposed
 from gridlayout.ops.products import schedules
-from gridlayout.ops.products.algorithms import Matrices, Operand
+from gridlayout.ops.products.algorithms import ALGORITHMS, Matrices, Operand, Plan
 from gridlayout.ops.products.choose import choose
 from gridlayout.ops.products.gathered import Dims, Product, Row, Side, gathered_cost, multiplied
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -55,12 +57,31 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
         if have == want or (batch[0] and sorted(have) == sorted(want)):
             wanted = product.natural
     cost = gathered_cost(b.device, product, layouts, wanted)
-    plan = choose(b.env.algorithm, matrices, b.device, wanted, cost, b.env.model)
-    b.note = "gathered" if plan is None else plan.name
-    b.device_flops = 2 * (cost[0] if plan is None else plan.work)
-    if plan is None:
-        return multiplied(b, op, product, x, y, wanted)
-    return schedules.multiplied(b, op, plan, x, y, wanted)
+    pick = partial(choose, matrices, b.device, wanted, cost, b.env.model)
+
+    def way(plan: Plan | None) -> Rule:
+        def rule(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:
+            x, y = (b.on_cores(value, like=like) for value in (lhs, rhs))
+            b.note = "gathered" if plan is None else plan.name
+            b.device_flops = 2 * (cost[0] if plan is None else plan.work)
+            if plan is None:
+                return multiplied(b, op, product, x, y, wanted)
+            return schedules.multiplied(b, op, plan, x, y, wanted)
+
+        return rule
+
+    best = pick(b.env.algorithm)
+
+    def others() -> list[Rule]:
+        found = []
+        for name in ALGORITHMS if b.env.algorithm is None else ():
+            with suppress(LayoutError):  # the devices do not lie as it needs them
+                plan = pick(name)
+                if (plan is None) == (name == "gathered") and plan != best:
+                    found.append(way(plan))
+        return found
+
+    return Choice(way(best), others)
 
 
 def _product(

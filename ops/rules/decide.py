@@ -1,13 +1,14 @@
-"""`decide`: the decisions for an op on operands of known specs, remembered; `pick`: the one taken.
+"""`decide`: the decision for an op on operands of known specs, remembered; `offers`: all there are.
 
 Pure Python over layouts, padding facts and the environment: no device is asked, nothing is traced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import jax.numpy as jnp
@@ -19,6 +20,7 @@ from gridlayout.ops.decisions.builder import (
     Builder,
     Choice,
     Decision,
+    Rule,
 )
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.facts import number, on_host
@@ -28,8 +30,8 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.table import LOOPS, flops, is_key, rules_of, rules_version
 
 
-def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> tuple[Decision, ...]:
-    """All decisions that the op's rule offers, the first ones preferred where costs are equal.
+def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> Decision:
+    """The cheapest decision for an op on operands of these specs.
 
     plan: makes a planner of the programs that run inside a loop or a branch.
     """
@@ -41,47 +43,61 @@ def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> tu
     return _decided(op, operands, env, plan)
 
 
-def pick(decisions: Sequence[Decision], env: Env) -> Decision:
-    """The cheapest decision by the cost model."""
-    if len(decisions) == 1:
-        return decisions[0]
-    return min(decisions, key=lambda each: env.model.seconds(each.collectives))
-
-
 @lru_cache(maxsize=1 << 14)
-def _remembered(
-    op: Op, operands: tuple[Spec, ...], env: Env, plan: Any, version: int
-) -> tuple[Decision, ...]:
+def _remembered(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any, version: int) -> Decision:
     return _decided(op, operands, env, plan)
 
 
-def _decided(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> tuple[Decision, ...]:
+def _decided(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Decision:
+    return next(_offered(op, operands, env, plan))
+
+
+def offers(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> tuple[Decision, ...]:
+    """All decisions that the op's rule offers, the cheapest first."""
+    return tuple(_offered(op, operands, env, plan))
+
+
+def _offered(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Iterator[Decision]:
+    for rule in _rules(op, operands):
+        made = _written(rule, op, operands, env, plan)
+        if isinstance(made, Choice):
+            for way in chain([made.best], _later(made.others)):
+                found = _written(way, op, operands, env, plan)
+                if isinstance(found, Decision):
+                    yield found
+            return
+        if made is not None:
+            yield made
+            return
+
+
+def _later(others: Callable[[], Sequence[Rule]]) -> Iterator[Rule]:
+    yield from others()
+
+
+def _rules(op: Op, operands: tuple[Spec, ...]) -> Iterator[Rule]:
+    """What is tried for an op, in order; the last one declines nothing."""
     if all(layout_of(spec) is None for spec in operands):
-        return _tried(_replicated, op, operands, env, plan)
-    if op.outs and all(0 in aval.shape for aval in op.outs) and op.name not in LOOPS:
-        return _tried(_empty, op, operands, env, plan)
-    for rule in rules_of(op):
-        if found := _tried(rule.decide, op, operands, env, plan):
-            return found
-    others = _everywhere if any(map(is_key, (*op.ins, *op.outs))) else fallback
-    return _tried(others, op, operands, env, plan)
+        yield _replicated
+    elif op.outs and all(0 in aval.shape for aval in op.outs) and op.name not in LOOPS:
+        yield _empty
+    else:
+        yield from (rule.decide for rule in rules_of(op))
+        yield _everywhere if any(map(is_key, (*op.ins, *op.outs))) else fallback
 
 
-def _tried(
-    rule: Callable[..., Any], op: Op, operands: tuple[Spec, ...], env: Env, plan: Any
-) -> tuple[Decision, ...]:
-    """The decisions of a rule; none where it declines."""
+def _written(
+    rule: Rule, op: Op, operands: tuple[Spec, ...], env: Env, plan: Any
+) -> Decision | Choice | None:
+    """What a rule writes down, or the ways that it knows; None where it declines."""
 
     def ask(op: Op, operands: tuple[Spec, ...]) -> Decision:
-        return pick(decide(op, operands, env, plan), env)
+        return decide(op, operands, env, plan)
 
     builder = Builder(env, operands, ask, plan)
     made = rule(builder, op, *(Value(spec, k) for k, spec in enumerate(operands)))
-    if made is None:
-        return ()
-    if isinstance(made, Choice):
-        ways = (_tried(way, op, operands, env, plan) for way in made.rules)
-        return tuple(each for way in ways for each in way)
+    if made is None or isinstance(made, Choice):
+        return made
     outs = made if isinstance(made, (list, tuple)) else [made]
     decision = builder.decision(op, operands, outs)
     # Where every device does all of it, they all do the work.
@@ -89,7 +105,7 @@ def _tried(
     total = times * flops(op)
     share = builder.device_flops
     own = -(-total // env.device.size) if share is None else share
-    return (replace(decision, flops=total, device_flops=own),)
+    return replace(decision, flops=total, device_flops=own)
 
 
 def _replicated(b: Builder, op: Op, *values: Value) -> Any:

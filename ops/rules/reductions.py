@@ -22,7 +22,7 @@ from gridlayout import dtypes
 from gridlayout.affine import AffineMap, constant, dim
 from gridlayout.collapse import embedding, joined
 from gridlayout.grid_layout import GridLayout
-from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.builder import Builder, Choice
 from gridlayout.ops.decisions.deferred import thinned
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
@@ -63,6 +63,12 @@ NEUTRAL: dict[str, Callable[[Any], Any]] = {
 
 
 def reduction(b: Builder, op: Op, value: Value) -> Any:
+    """Reduce where the array lies; the other way is to make the reduced dims whole first."""
+    ways = [] if op.name in ("argmax", "argmin") or op.out.ndim == 0 else [bitwise]
+    return Choice(_in_place, lambda: ways)
+
+
+def _in_place(b: Builder, op: Op, value: Value) -> Any:
     """Reduce whole collapsed dims on each device, then over the devices along them.
 
     The result belongs in the operand's grid and tile, a collapsed dim that is reduced away holding
@@ -126,7 +132,7 @@ def reduction(b: Builder, op: Op, value: Value) -> Any:
 
 
 def bitwise(b: Builder, op: Op, value: Value) -> Any:
-    """The and, or, or exclusive or, of the bits of integers."""
+    """A reduction of dims that lie whole on each core, as of single bits it must be."""
     axes = tuple(sorted(op.params["axes"]))
     fn = op.bound(axes=tuple(range(len(axes))))
     return run(b, op, [(value, axes)], fn, out_axes=[()])
@@ -326,7 +332,7 @@ def _over_mapped(primitive: _Reduction) -> Rule:
         found = []
         for value, out in zip(values, op.outs, strict=True):
             own = Op(primitive, {"axes": axes}, (Aval(value.shape, value.dtype),), (out,))
-            made = reduction(b, own, value) if value.layout is not None else None
+            made = _in_place(b, own, value) if value.layout is not None else None
             if made is None:
                 whole = b.replicated(value)
                 spec = Replicated(out.shape, out.dtype)
