@@ -23,7 +23,7 @@ from gridlayout.text import parse
 if TYPE_CHECKING:
     from gridlayout.dump.explanation import Explanation, explain
     from gridlayout.explorer.page import Explorer, explore
-    from gridlayout.ops.array.grid_array import GridArray, from_physical, put
+    from gridlayout.ops.array.grid_array import GridArray
     from gridlayout.ops.array.map_shards import (
         all_gather,
         core_index,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         psum,
         shift,
     )
+    from gridlayout.ops.array.placing import from_physical, put
     from gridlayout.ops.array.relayout import relayout
     from gridlayout.ops.array.relayout_plan import RelayoutPlan, relayout_plan
     from gridlayout.ops.decisions.cost import Cost
@@ -55,8 +56,8 @@ _LAZY = {
     "DeviceGrid": "sharding.device_grid",
     "emulate_devices": "sharding.emulate",
     "GridArray": "ops.array.grid_array",
-    "put": "ops.array.grid_array",
-    "from_physical": "ops.array.grid_array",
+    "put": "ops.array.placing",
+    "from_physical": "ops.array.placing",
     "pack": "ops.moves.packing",
     "unpack": "ops.moves.packing",
     "relayout": "ops.array.relayout",

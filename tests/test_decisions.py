@@ -20,8 +20,8 @@ from gridlayout.ops.decisions.program import Program
 from gridlayout.ops.decisions.report import Report
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.interpret.decide import decide, offers
 from gridlayout.ops.interpret.derivatives import pair_of, planned, with_constants_as_operands
-from gridlayout.ops.rules.decide import decide, offers
 
 N = len(jax.devices())
 SIZES = [(1,), (2, 4), (8,), (2, 2, 2), (4,), (4, 4), (64,), (8, 8)]

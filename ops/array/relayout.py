@@ -9,7 +9,8 @@ import jax
 
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
-from gridlayout.ops.array.grid_array import GridArray, pack_and_place
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.placing import pack_and_place
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
 from gridlayout.sharding.device_grid import DeviceGrid

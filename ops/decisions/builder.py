@@ -67,6 +67,11 @@ class Step:
     move: LocalMove | None = None
 
     @property
+    def is_view(self) -> bool:
+        """Whether what it makes is what it reads, seen in another shape."""
+        return self.move is not None and self.move.is_view
+
+    @property
     def all_collectives(self) -> tuple[Collective, ...]:
         """Its own, and those of its bodies, every time."""
         inner = (c.times(body.times) for body in self.bodies for c in body.program.collectives)
@@ -322,18 +327,9 @@ class Builder:
 
     def inlined(self, decision: Decision, values: Sequence[Value]) -> list[Value]:
         """The steps of a decision, on these values."""
-        at: list[Any] = [value.at for value in values]
-        for spec in decision.registers[len(values) :]:
-            at.append(len(self.registers))
-            self.registers.append(spec)
-
-        def here(register: Any) -> Any:
-            return at[register] if isinstance(register, int) else register
-
-        for step in decision.steps:
-            reads, writes = (tuple(map(here, ks)) for ks in (step.reads, step.writes))
-            self.steps.append(replaced(step, reads, writes))
-        return [Value(out.spec, here(out.at)) for out in decision.outs]
+        at = Renumbering(decision, values, self.registers)
+        self.steps += [at.step(step) for step in decision.steps]
+        return at.outs()
 
     def decision(self, op: Op, operands: Sequence[Spec], outs: Sequence[Value]) -> Decision:
         """What has been written down."""
@@ -356,6 +352,26 @@ def _needed(steps: Sequence[Step], outs: Sequence[Value]) -> tuple[Step, ...]:
     return tuple(reversed(found))
 
 
-def replaced(step: Step, reads: tuple[Any, ...], writes: tuple[int, ...]) -> Step:
-    """The step on other registers."""
-    return replace(step, reads=reads, writes=writes)
+class Renumbering:
+    """A decision's registers among those of a longer program, which its new ones are added to."""
+
+    def __init__(self, decision: Decision, values: Sequence[Value], registers: list[Spec]) -> None:
+        self.decision = decision
+        self.at: list[Any] = [value.at for value in values]
+        for spec in decision.registers[len(values) :]:
+            self.at.append(len(registers))
+            registers.append(spec)
+
+    def here(self, registers: Sequence[Any]) -> tuple[Any, ...]:
+        """Registers, or known numbers, as the program has them."""
+        return tuple(self.at[k] if isinstance(k, int) else k for k in registers)
+
+    def step(self, step: Step) -> Step:
+        """A step of the decision as one of the program."""
+        return replace(step, reads=self.here(step.reads), writes=self.here(step.writes))
+
+    def outs(self) -> list[Value]:
+        """The decision's results."""
+        outs = self.decision.outs
+        places = self.here([out.at for out in outs])
+        return [Value(out.spec, at) for out, at in zip(outs, places, strict=True)]

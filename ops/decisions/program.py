@@ -18,11 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from gridlayout.ops.decisions.builder import Decision, Step, replaced
+from gridlayout.ops.decisions.builder import Decision, Renumbering, Step
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -43,7 +42,7 @@ class Program:
     owners: list[int | None] = field(default_factory=list)
     made: list[Decision] = field(default_factory=list)
     outs: tuple[Value, ...] = ()
-    _moves: dict[Any, list[tuple[LocalMove, tuple[int, ...]]]] = field(default_factory=dict)
+    _moves: dict[Any, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.registers = list(self.operands)
@@ -57,37 +56,26 @@ class Program:
         self, decision: Decision, values: Sequence[Value], scope: str = "", listed: bool = True
     ) -> list[Value]:
         """Do a decision on these values next; `scope`: its `jax.named_scope`."""
-        at: list[Any] = [value.at for value in values]
-        for spec in decision.registers[len(values) :]:
-            at.append(len(self.registers))
-            self.registers.append(spec)
-
-        def here(register: Any) -> Any:
-            return at[register] if isinstance(register, int) else register
-
+        at = Renumbering(decision, values, self.registers)
         for step in decision.steps:
-            reads, writes = (tuple(map(here, ks)) for ks in (step.reads, step.writes))
-            if (made := self._made_before(step, reads)) is not None:
+            here = at.step(step)
+            if (made := self._made_before(here)) is not None:
                 for k, register in zip(step.writes, made, strict=True):
-                    at[k] = register
+                    at.at[k] = register
                 continue
-            if step.move is not None and all(isinstance(k, int) for k in reads):
-                self._moves.setdefault(reads, []).append((step.move, writes))
-            self.steps.append(replaced(step, reads, writes))
+            self.steps.append(here)
             self.scopes.append(scope)
             self.owners.append(len(self.made) if listed else None)
         if listed:
             self.made.append(decision)
-        return [Value(out.spec, here(out.at)) for out in decision.outs]
+        return at.outs()
 
-    def _made_before(self, step: Step, reads: tuple[Any, ...]) -> tuple[int, ...] | None:
+    def _made_before(self, step: Step) -> tuple[int, ...] | None:
         """The registers that hold what a move makes, if the same has been moved there."""
-        if step.move is None or not all(isinstance(k, int) for k in reads):
+        if step.move is None or not all(isinstance(k, int) for k in step.reads):
             return None
-        for move, writes in self._moves.get(reads, ()):
-            if move is step.move:
-                return writes
-        return None
+        known = self._moves.setdefault((step.move, step.reads), step.writes)
+        return None if known is step.writes else known
 
     def finish(self, outs: Sequence[Value]) -> Program:
         """The program that gives these values: steps that none of them needs are dropped."""
@@ -252,7 +240,8 @@ def peak_bytes(program: Program) -> tuple[int, int]:
         until = n
         for k in step.writes:
             mine = readers.get(k, [])
-            if step.is_fused and k not in outs and all(program.steps[m].takes_fused for m in mine):
+            fuses = step.is_fused and all(program.steps[m].takes_fused for m in mine)
+            if k not in outs and (fuses or step.is_view):
                 fused.add(k)
                 later = (w for m in mine for w in program.steps[m].writes if w in fused)
                 until = max([until, *mine, *(last[w] for w in later)])

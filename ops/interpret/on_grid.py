@@ -23,7 +23,8 @@ from jax.interpreters import ad, batching, mlir
 
 from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
-from gridlayout.ops.array.grid_array import GridArray, described
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.placing import described
 from gridlayout.ops.array.relayout import relayout
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.policy import Policy, same_grid_and_tile

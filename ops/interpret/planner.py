@@ -17,8 +17,8 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.program import Program
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, known_number, layout_of
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.interpret.decide import decide
 from gridlayout.ops.products.dot_general import dot_general
-from gridlayout.ops.rules.decide import decide
 from gridlayout.ops.rules.table import RULES
 
 _CALLS = {
@@ -142,7 +142,8 @@ def as_spec(b: Builder, value: Value, spec: Spec) -> Value:
         out = b.on_cores(value, spec.layout)
         if isinstance(out.spec, Sharded) and out.spec.placement != spec.placement:
             out = b.relayout(out, spec.layout, spec.placement)
-        return out.seen(spec.with_oob(None) if spec.layout.oob is None else out.spec)
+        # What is said of the padding must be true of this program's results too.
+        return out.seen(spec) if spec.layout.oob is None else b.filled(out, spec.layout.oob)
     out = b.replicated(value)
     if out.dtype == spec.dtype and isinstance(out.at, int):
         return out

@@ -21,7 +21,7 @@ from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.program import host_fill, moves
+from gridlayout.program import ReshapeMove, host_fill, moves
 from gridlayout.route import find_route
 from gridlayout.sharding.collectives import Collective, Collectives, index_of, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
@@ -33,11 +33,21 @@ class LocalMove:
     """A movement of data: its collectives, and one device's program, for use in `shard_map`.
 
     workspace_bytes: the most that the program holds on a device besides operand and result.
+    exchange: what it follows, where there is a route.
     """
 
     collectives: tuple[Collective, ...]
     run: Callable[[LazyView], LazyView]
     workspace_bytes: int = 0
+    exchange: Exchange | None = None
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the part stays as it is in memory, and is only seen in another shape."""
+        way = self.exchange
+        if way is None or way.gathers or way.transfers or way.slices:
+            return False
+        return all(isinstance(move, ReshapeMove) for move in (*way.first, *way.last))
 
 
 @lru_cache(maxsize=4096)
@@ -104,7 +114,7 @@ def _found(
         collectives = _gathering(before, device, nbytes)
         run = partial(_through_logical, old, new, before, after)
     most = max((each.received_bytes for each in collectives), default=0)
-    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, fill), most)
+    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, fill), most, exchange)
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from math import lcm, prod
+from math import prod
 from typing import Any
 
 import jax
@@ -19,7 +19,6 @@ from jax import lax
 
 from gridlayout.affine import AffineMap, dim
 from gridlayout.collapse import embedding
-from gridlayout.dtypes import sum_dtype
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
@@ -82,9 +81,7 @@ class Product:
 class Gather:
     """One dim of contracted positions that a device gathers over mesh axes.
 
-    shape: of its part as it is then, which the dim is dim `at` of. in_chunks: the parts stay apart,
-    one behind the other, and are multiplied one by one: XLA on CPUs copies blocks whole along the
-    first dim; along a later one it transposes before and after.
+    shape: of its part as it is then, which the dim is dim `at` of.
     """
 
     axes: tuple[str, ...]
@@ -92,7 +89,6 @@ class Gather:
     shape: Dims
     at: int
     itemsize: int
-    in_chunks: bool
 
     def collectives(self, made: Collectives) -> None:
         """What the devices send."""
@@ -112,10 +108,16 @@ class Gather:
 
 @dataclass(frozen=True)
 class Entry:
-    """How one operand enters the kernel: where it lies, and what is gathered there."""
+    """How one operand enters the kernel: where it lies, and what is gathered there.
+
+    contract_first: whether contracted dims come before the free ones in the matrix. They do where
+    they do in the part; and where XLA gathers them on CPUs, since it copies blocks whole along the
+    first dim, but along a later one it transposes all that is gathered.
+    """
 
     side: Side
     spec: Sharded
+    contract_first: bool
     gathers: tuple[tuple[int, Gather], ...]
     nbytes: int  # of the matrix that a device multiplies
 
@@ -165,9 +167,8 @@ def gathered_cost(
         entry.collectives(made)
     if product.natural is not None and wanted is not None:
         total += moved_bytes(product.natural, wanted, device)
-    left, right = (_extents(entry.side, entry.spec.placement) for entry in entries)
-    batch, free = left[0], left[-1] if _contract_first(entries[0].side) else left[1]
-    columns = right[-1] if _contract_first(entries[1].side) else right[1]
+    left, right = (_extents(entry.side, entry.spec.placement, False) for entry in entries)
+    batch, free, columns = left[0], left[1], right[1]
     k = prod(product.left.layout.shape[d] for d in product.contract[0])
     return batch * free * columns * k, total + total_bytes(made.found)
 
@@ -208,18 +209,15 @@ def _entry(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]
         layout = layout.replace(grid=grid)
     per_device = tuple(s // device.count(axes) for s, axes in zip(slots, spec, strict=True))
     placement = Placement(layout.grid, tuple(spec), tuple(slots), per_device)
-    found = tuple(_gathers(device, side, placement, gathered))
+    first = bool(side.contract) and (not side.free or min(side.contract) < min(side.free))
+    first = first or bool(gathered and not side.batch and device.platform == "cpu")
+    found = tuple(_gathers(device, side, placement, gathered, first))
     copies = prod(gather.n for _, gather in found)
-    nbytes = copies * prod(_extents(side, placement)) * layout.dtype.itemsize
-    return Entry(side, Sharded(layout.with_oob(None), placement), found, nbytes)
+    nbytes = copies * prod(_extents(side, placement, first)) * layout.dtype.itemsize
+    return Entry(side, Sharded(layout.with_oob(None), placement), first, found, nbytes)
 
 
-def _contract_first(side: Side) -> bool:
-    """Whether contracted dims come before the free ones in the matrix, as they do in the part."""
-    return bool(side.contract) and (not side.free or min(side.contract) < min(side.free))
-
-
-def _extents(side: Side, placement: Placement) -> Dims:
+def _extents(side: Side, placement: Placement, contract_first: bool) -> Dims:
     """A part as a matrix: (batch, contracted ..., free) or (batch, free, contracted ...)."""
     layout = side.layout
 
@@ -229,48 +227,30 @@ def _extents(side: Side, placement: Placement) -> Dims:
 
     batch, free = prod(map(local, side.batch)), prod(map(local, side.free))
     chunks = [placement.per_device[k] * layout.shard_shape[k] for k in side.contract]
-    return (batch, *chunks, free) if _contract_first(side) else (batch, free, *chunks)
+    return (batch, *chunks, free) if contract_first else (batch, free, *chunks)
 
 
 def _gathers(
-    device: DeviceGrid, side: Side, placement: Placement, gathered: dict[int, tuple[str, ...]]
+    device: DeviceGrid,
+    side: Side,
+    placement: Placement,
+    gathered: dict[int, tuple[str, ...]],
+    contract_first: bool,
 ) -> Iterator[tuple[int, Gather]]:
-    shape, start = list(_extents(side, placement)), 1 if _contract_first(side) else 2
+    shape = list(_extents(side, placement, contract_first))
     for k, axes in gathered.items():
-        at, n = start + side.contract.index(k), device.count(axes)
-        in_chunks = (
-            *(device.platform == "cpu", side.contract == (k,), at == 2, prod(shape[:at]) > 1),
-            *(n <= _MOST_CHUNKS, n * shape[at] == side.layout.collapsed_shape[k]),
-            side.layout.linear.results[k] in map(dim, range(side.layout.ndim)),
-        )
-        yield k, Gather(axes, n, tuple(shape), at, side.layout.dtype.itemsize, all(in_chunks))
+        at = (1 if contract_first else 2) + side.contract.index(k)
+        n = device.count(axes)
+        yield k, Gather(axes, n, tuple(shape), at, side.layout.dtype.itemsize)
         shape[at] *= n
-
-
-_MOST_CHUNKS = 16
 
 
 @dataclass(frozen=True)
 class _Matrix:
-    """(batch, free, contracted), or with the last two exchanged; no batch dim for one batch.
-
-    chunks: how many such matrices there are, one behind the other, to be joined along K; 0 if it is
-    joined.
-    """
+    """(batch, free, contracted), or with the last two exchanged; no batch dim for one batch."""
 
     array: jax.Array
     contract_first: bool
-    chunks: int = 0
-
-    def piece(self, i: int, n: int) -> jax.Array:
-        """The `i`th of `n` parts along K."""
-        array, first = self.array, self.contract_first
-        if self.chunks:
-            array, i, n = array[i * self.chunks // n], i % (n // self.chunks), n // self.chunks
-        size = array.shape[-2 if first else -1] // n
-        return lax.slice_in_dim(
-            array, i * size, (i + 1) * size, axis=array.ndim - (2 if first else 1)
-        )
 
 
 def _matrix(a: LazyView, entry: Entry, contract: Dims) -> tuple[_Matrix, dict[int, Dims]]:
@@ -284,7 +264,7 @@ def _matrix(a: LazyView, entry: Entry, contract: Dims) -> tuple[_Matrix, dict[in
     assert isinstance(layout, GridLayout)
     shapes = {k: tuple(a.shape[d] for d in layout.axis_dims(k)) for k in side.batch + side.free}
     batch, free = (prod(prod(shapes[k]) for k in ks) for ks in (side.batch, side.free))
-    first = _contract_first(side)
+    first = entry.contract_first
     empty, *dims = (
         [d for k in ks for d in layout.axis_dims(k)]
         for ks in (side.empty, side.batch, side.contract, side.free)
@@ -301,15 +281,12 @@ def _matrix(a: LazyView, entry: Entry, contract: Dims) -> tuple[_Matrix, dict[in
     inner = view.shape[start : start + len(local)]
     chunks = [cores * positions for cores, positions in zip(inner[::2], inner[1::2], strict=True)]
     view = view.reshape(*((batch, *chunks, free) if first else (batch, free, *chunks)))
-    lead = () if batch == 1 else (batch,)  # one batch is no batch: XLA's fast product
     for _, gather in entry.gathers:
-        if gather.in_chunks:
-            part = view.reshape(*lead, *view.shape[1:]).materialize()
-            return _Matrix(lax.all_gather(part, gather.axes), False, gather.n), shapes
         view = gather.run(view)
     for i, k in enumerate(side.contract):
         view = view.first(layout.collapsed_shape[k], start + i)
     view = _in_logical_order(view, side, contract, start)
+    lead = () if batch == 1 else (batch,)  # one batch is no batch: XLA's fast product
     view = view.reshape(*((*lead, -1, free) if first else (*lead, free, -1)))
     return _Matrix(view.materialize(), first), shapes
 
@@ -347,19 +324,10 @@ def _restricted(layout: GridLayout, ks: Dims) -> tuple[GridLayout, Dims]:
 
 def _times(a: _Matrix, b: _Matrix, op: Op) -> jax.Array:
     """(batch, left rows, right rows); no batch dim in the product where there is one batch."""
-    n = lcm(a.chunks or 1, b.chunks or 1)
-    batch = tuple(range(a.array.ndim - 2 - bool(a.chunks)))
+    batch = tuple(range(a.array.ndim - 2))
     left, right = (len(batch) + (0 if m.contract_first else 1) for m in (a, b))
     dimensions = (((left,), (right,)), (batch, batch))
-    if n == 1:
-        return lax.dot_general(a.array, b.array, dimensions, **precision(op))
-    options = {**precision(op), "preferred_element_type": sum_dtype(op.out.dtype)}
-    out = None
-    for i in range(n):
-        part = lax.dot_general(a.piece(i, n), b.piece(i, n), dimensions, **options)
-        out = part if out is None else out + part
-    assert out is not None
-    return out.astype(op.out.dtype)
+    return lax.dot_general(a.array, b.array, dimensions, **precision(op))
 
 
 def precision(op: Op) -> dict[str, Any]:

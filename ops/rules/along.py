@@ -21,13 +21,13 @@ from gridlayout.collapse import embedding
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.flops import Rule, nothing, of_sort, per_operand
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import moved_bytes
 from gridlayout.ops.rules.elementwise import elementwise
-from gridlayout.ops.rules.flops import Rule, nothing, of_sort, per_operand
 from gridlayout.sharding.device_grid import DeviceGrid
 
 Shape = tuple[int, ...]

@@ -16,12 +16,12 @@ import numpy as np
 from jax import lax
 
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.flops import Rule, nothing
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value, nbytes
 from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.rules.along import Shape, in_front, rest_layout, unstack
-from gridlayout.ops.rules.flops import Rule, nothing
 from gridlayout.sharding.collectives import index_of
 
 

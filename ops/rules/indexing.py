@@ -13,12 +13,12 @@ import numpy as np
 from jax import lax
 
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.flops import Rule, nothing, of_updates
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.value import Value, nbytes
 from gridlayout.ops.decisions.views import broadcast, transposed
 from gridlayout.ops.rules.along import Shape, rest_layout, run, stacked
 from gridlayout.ops.rules.elements import add_to_few, elements, put_elements
-from gridlayout.ops.rules.flops import Rule, nothing, of_updates
 
 
 def gather(b: Builder, op: Op, value: Value, indices: Value) -> Any:

@@ -10,10 +10,10 @@ from typing import Any
 import jax
 
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.flops import Rule, nothing, of_matrix, of_solve, per_result
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import run
-from gridlayout.ops.rules.flops import Rule, nothing, of_matrix, of_solve, per_result
 
 # How many dims the first operand has without a batch, where these are not two.
 RANK = {"lu_pivots_to_permutation": 1, "tridiagonal_solve": 1}

@@ -14,11 +14,11 @@ import numpy as np
 
 from gridlayout.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.flops import Rule, of_window, per_operand
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import run
-from gridlayout.ops.rules.flops import Rule, of_window, per_operand
 from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.ops.rules.windows import (
     Halo,

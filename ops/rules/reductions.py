@@ -24,13 +24,13 @@ from gridlayout.collapse import embedding, joined
 from gridlayout.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder, Choice
 from gridlayout.ops.decisions.deferred import thinned
+from gridlayout.ops.decisions.flops import Rule, per_operand
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import squeezed
 from gridlayout.ops.moves.padding import has_padding
 from gridlayout.ops.rules.along import run
-from gridlayout.ops.rules.flops import Rule, per_operand
 from gridlayout.sharding.collectives import Axes, Collectives, index_of
 from gridlayout.sharding.device_grid import Placement
 

@@ -22,17 +22,7 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.map_shards import on_parts
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.cost import Cost
-from gridlayout.ops.decisions.op import Aval, Op
-from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
-from gridlayout.ops.decisions.traced import traced_collectives
-from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.products.dot_general import dot_general
-from gridlayout.ops.rules.along import ALONG
-from gridlayout.ops.rules.control import cond, scan, while_
-from gridlayout.ops.rules.convolution import conv_general_dilated
-from gridlayout.ops.rules.elements import ELEMENTS
-from gridlayout.ops.rules.elementwise import ELEMENTWISE, barrier, elementwise, key
-from gridlayout.ops.rules.flops import (
+from gridlayout.ops.decisions.flops import (
     Flops,
     Rule,
     nothing,
@@ -43,6 +33,16 @@ from gridlayout.ops.rules.flops import (
     per_operand,
     per_result,
 )
+from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
+from gridlayout.ops.decisions.traced import traced_collectives
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.products.dot_general import dot_general
+from gridlayout.ops.rules.along import ALONG
+from gridlayout.ops.rules.control import cond, scan, while_
+from gridlayout.ops.rules.convolution import conv_general_dilated
+from gridlayout.ops.rules.elements import ELEMENTS
+from gridlayout.ops.rules.elementwise import ELEMENTWISE, barrier, elementwise, key
 from gridlayout.ops.rules.fourier import fft
 from gridlayout.ops.rules.indexing import INDEXING
 from gridlayout.ops.rules.linalg import LINALG, MATRICES

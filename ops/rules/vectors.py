@@ -20,11 +20,11 @@ from gridlayout.affine import dim
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.flops import Rule, nothing, of_sort, per_operand
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import resized, target_layout
-from gridlayout.ops.rules.flops import Rule, nothing, of_sort, per_operand
 from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.ops.rules.windows import (
     Halo,

@@ -14,8 +14,9 @@ from jax import lax
 from gridlayout.dtypes import sum_dtype
 from gridlayout.errors import LayoutError
 from gridlayout.grid_layout import GridLayout
-from gridlayout.ops.array.grid_array import GridArray, put
+from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.map_shards import core_index, map_shards, shift
+from gridlayout.ops.array.placing import put
 from gridlayout.ops.array.relayout import relayout
 
 # Lower than any score, and still a number: exp(NEVER - NEVER) is 1, not NaN.

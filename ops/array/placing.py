@@ -1,0 +1,170 @@
+"""`put` and `from_physical`: data becomes a `GridArray`, each device getting its part."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from gridlayout.errors import LayoutError
+from gridlayout.layout import Layout
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.program import host_fill, moves, pack_host
+from gridlayout.sharding.device_grid import DeviceGrid
+
+
+def put(array: Any, layout: Layout, device: DeviceGrid) -> GridArray:
+    """The array, laid out and placed: each device gets the shards of its cores and no others.
+
+    array: of the layout's shape and dtype, a NumPy array or a `jax.Array`; nested lists take the
+    layout's dtype. Padding holds the layout's `oob`, or 0 where that is undef. `LayoutError` for
+    another shape or dtype and for layouts that put two elements in one place.
+
+    >>> from gridlayout import DeviceGrid, GridLayout
+    >>> x = put([[1, 2, 3], [4, 5, 6]], GridLayout((2, 3), "int32", grid=(1, 2)), DeviceGrid((1,)))
+    >>> x, x.physical.shape
+    (GridArray(int32[2,3], grid 1x2, on 1 devices), (1, 2, 2, 2))
+
+    A `jax.ShapeDtypeStruct` makes a `GridArray` without data, for `gl.on_grid(fn).report`.
+    """
+    _check_device(device)
+    _check_layout(layout)
+    layout.check_invertible()
+    if isinstance(array, jax.ShapeDtypeStruct):
+        if (array.shape, array.dtype) != (layout.shape, layout.dtype):
+            raise LayoutError(f"{array} has another shape or dtype than {layout!r}")
+        return described(layout, device)
+    device.check_has_devices("gl.put")
+    if isinstance(array, GridArray):
+        raise LayoutError("put takes a logical array; gl.relayout moves a GridArray to a layout")
+    with device.active():
+        return GridArray(_put(array, layout, device), layout, device)
+
+
+def described(layout: Layout, device: DeviceGrid) -> GridArray:
+    """A `GridArray` without data: its storage is a `jax.ShapeDtypeStruct`."""
+    sharding = device.sharding(layout)
+    storage: Any = jax.ShapeDtypeStruct(
+        device.storage_shape(layout), layout.dtype, sharding=sharding
+    )
+    return GridArray(storage, layout, device)
+
+
+def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
+    if isinstance(array, jax.Array):
+        array = packing.as_logical(array, layout)
+        if not isinstance(array, jax.core.Tracer):
+            if device.platform == "cpu" and array.is_fully_addressable:
+                # Memory that the host can read: no device needs more than its part.
+                return _put_host(np.asarray(array), layout, device)
+            # Committed elsewhere, perhaps: bring it to this mesh first.
+            array = jax.device_put(array, device.replicated)
+        return _pack_and_place(array, layout, device)
+    return _put_host(array, layout, device)
+
+
+def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """Pack on the host, in NumPy: each device then receives its own part and nothing else."""
+    if not hasattr(array, "dtype"):
+        array = np.asarray(array, layout.dtype)
+    array = np.asarray(array)
+    if array.dtype != layout.dtype:
+        # NumPy defaults to 64 bits; JAX reads those as 32 where x64 is off, and so does put.
+        array = np.asarray(packing.as_array(array, layout.dtype))
+    elif layout.dtype != jax.dtypes.canonicalize_dtype(layout.dtype):
+        packing.as_array(array, layout.dtype)  # raises: the type needs jax_enable_x64
+    if array.shape != layout.shape:
+        raise LayoutError(f"the array has shape {array.shape}, but {layout!r} has {layout.shape}")
+    physical, fill = pack_host(array, layout), host_fill(layout)
+
+    def part(index: Any) -> Any:
+        found = physical[index]
+        missing = [
+            0 if one.stop is None else one.stop - one.start - n
+            for one, n in zip(index, found.shape, strict=True)
+        ]
+        return (
+            np.pad(found, [(0, n) for n in missing], constant_values=fill)
+            if any(missing)
+            else found
+        )
+
+    return jax.make_array_from_callback(device.storage_shape(layout), device.sharding(layout), part)
+
+
+def pack_and_place(x: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """The storage of a logical array, inside a traced program."""
+
+    def moved(x: jax.Array, fill: jax.Array) -> jax.Array:
+        # Whole on every device first: how XLA splits what made it is not left to propagation, which
+        # gets some operations wrong (an interior pad) and warns of others. Here, where x may be the
+        # bits of floats: slices of the floats themselves would lose NaN payloads.
+        x = lax.with_sharding_constraint(x, device.replicated)
+        return place(
+            packing.run_moves(LazyView.of(x), moves(layout), fill).materialize(),
+            layout,
+            device,
+            fill,
+        )
+
+    return packing.bitwise(moved, x, packing.fill_value(layout))
+
+
+_pack_and_place = partial(jax.jit, static_argnums=(1, 2))(pack_and_place)
+
+
+def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArray:
+    """Wrap data that was laid out elsewhere; its padding may hold anything.
+
+    physical: an array of `layout.physical_shape` and `layout.dtype`. The result's layout is
+    `layout` with an undef `oob`, since nothing is known of the padding.
+    """
+    _check_device(device)
+    _check_layout(layout)
+    device.check_has_devices("gl.from_physical")
+    physical = packing.as_array(physical, layout.dtype)
+    if physical.shape != layout.physical_shape:
+        raise LayoutError(
+            f"the physical array has shape {physical.shape}, but {layout!r} has physical shape "
+            f"{layout.physical_shape}"
+        )
+    layout = layout.with_oob(None)
+    with device.active():
+        if not isinstance(physical, jax.core.Tracer):
+            physical = jax.device_put(physical, device.replicated)
+        return GridArray(_place(physical, layout, device), layout, device)
+
+
+def place(physical: jax.Array, layout: Layout, device: DeviceGrid, fill: Any = 0) -> jax.Array:
+    """A physical array as storage: idle slots added, and put on the devices that hold its cores.
+
+    Inside jit this constrains the sharding; `fill` goes into the idle slots.
+    """
+    batch = physical.ndim - len(layout.physical_shape)
+    storage_shape = device.storage_shape(layout)
+    grow = [n - p for n, p in zip(storage_shape, layout.physical_shape, strict=True)]
+    if any(grow):
+        fill = jnp.asarray(fill, physical.dtype)
+        physical = lax.pad(physical, fill, [(0, 0, 0)] * batch + [(0, n, 0) for n in grow])
+    return lax.with_sharding_constraint(physical, device.sharding(layout, batch))
+
+
+_place = partial(jax.jit, static_argnums=(1, 2))(place)
+
+
+def _check_device(device: Any) -> None:
+    if not isinstance(device, DeviceGrid):
+        raise LayoutError(f"device must be a gl.DeviceGrid, not {type(device).__name__}")
+
+
+def _check_layout(layout: Any) -> None:
+    if not isinstance(layout, Layout):
+        raise LayoutError(
+            f"layout must be a gl.Layout, such as gl.GridLayout(...), not {type(layout).__name__}"
+        )
