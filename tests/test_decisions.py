@@ -234,6 +234,12 @@ def test_a_mesh_of_32768_devices_places_counts_and_plans():
     report = gl.on_grid(lambda x: jax.nn.softmax(x, -1), device).report(layout)
     (collective,) = {c for row in report.rows for c in row.collectives}
     assert str(collective) == "all_reduce y:128 127 B"
+    plan = gl.relayout_plan(layout, layout.replace(grid=(128, 256)), device)
+    assert 0 < plan.moved <= plan.received
+    assert plan.received == sum(each.total_bytes for each in plan.collectives)
+    assert f"on 32768 devices: {plan.how}" in str(plan)
+    with pytest.raises(gl.LayoutError, match="32768 devices are too many to list"):
+        plan.bytes  # noqa: B018
     with pytest.raises(gl.LayoutError, match=r"gl\.put needs devices, but DeviceGrid"):
         gl.put(np.zeros((4096, 4096), np.float32), layout, device)
     with pytest.raises(gl.LayoutError, match="needs devices"):

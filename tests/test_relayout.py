@@ -1,5 +1,7 @@
 """`gl.relayout` and its plan on devices: what arrives, what moves, what the program gathers."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -180,3 +182,15 @@ def test_a_plan_refuses_what_a_relayout_refuses():
     x = gl.put(np.zeros((5, 7), np.float32), a, device_grid())
     with pytest.raises(gl.LayoutError, match="the array is on"):
         gl.relayout_plan(x, a, gl.DeviceGrid((1,)))
+
+
+@pytest.mark.parametrize("mesh", [(2, 4), (8,), (2, 2, 2), (3,)], ids=str)
+def test_a_plan_s_totals_are_those_of_its_matrix(mesh):
+    device = gl.DeviceGrid(jax.sharding.AbstractMesh(mesh, tuple("xyz"[: len(mesh)])))
+    grids = [(2, 4), (4, 2), (8, 1), (1, 1), (3, 2), (1, 3), (5, 5)]
+    for first, second in itertools.product(grids, repeat=2):
+        a, b = (gl.GridLayout((12, 20), grid=grid) for grid in (first, second))
+        for on in (device, None):
+            plan = gl.relayout_plan(a, b, on)
+            assert plan.stays == np.trace(plan.bytes)
+            assert plan.moved == plan.bytes.sum() - np.trace(plan.bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -14,56 +15,85 @@ from gridlayout.errors import LayoutError
 from gridlayout.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.relayout import check_relayout
-from gridlayout.ops.moves.relayout import moved_bytes, nothing_moves
+from gridlayout.ops.moves.relayout import find_move, nothing_moves
+from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.exchange import Exchange, find_exchange
+from gridlayout.sharding.exchange import Exchange
 from gridlayout.traffic import traffic
 
 Shape = tuple[int, ...]
+
+
+# A matrix by pair of devices is made for so many of them, which takes 128 MB.
+MOST_DEVICES = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class RelayoutPlan:
     """What moves when a tensor goes from layout `source` to layout `target`.
 
-    bytes: `bytes[i, j]` is what device `j` needs and device `i` holds, without padding; a device
-    that holds a copy of what it needs gets it from itself. Without a `device` grid each core is a
-    device of its own, numbered row-major, and there is no program. how: `nothing`, `local` (each
-    device by itself), `exchange`, or `logical` (through the logical array, whole on every device).
-    received: bytes that the program brings to devices, padding and what is sliced off included.
-    exchange: the program of one device, for `local` and `exchange`.
+    how: `nothing`, `local` (each device by itself), `exchange`, or `logical` (through the logical
+    array, whole on every device). received: bytes that the program brings to devices, padding and
+    what is sliced off included; collectives: what they are sent in. exchange: the program of one
+    device, for `local` and `exchange`. Without a `device` grid each core is a device of its own,
+    numbered row-major, and there is no program.
     """
 
     source: Layout
     target: Layout
     device: DeviceGrid | None
-    bytes: NDArray[np.int64]
     how: str
     received: int
-    exchange: Exchange | None
+    exchange: Exchange | None = None
+    collectives: tuple[Collective, ...] = ()
+
+    @property
+    def devices(self) -> int:
+        """How many devices there are; without a device grid, cores."""
+        if self.device is None:
+            return max(self.source.num_cores, self.target.num_cores)
+        return self.device.size
+
+    @cached_property
+    def bytes(self) -> NDArray[np.int64]:
+        """`bytes[i, j]`: what device `j` needs and device `i` holds, without padding.
+
+        A device that holds a copy of what it needs gets it from itself. `LayoutError` for more than
+        4,096 devices: `moved` and `stays` are known for any number.
+        """
+        if self.devices > MOST_DEVICES:
+            raise LayoutError(
+                f"the bytes between each two of {self.devices} devices are too many to list, up to "
+                f"{MOST_DEVICES} are; plan.moved and plan.stays are known for any number"
+            )
+        return device_bytes(self.source, self.target, self.device)
+
+    @cached_property
+    def _needed(self) -> tuple[int, int]:
+        return needed_bytes(self.source, self.target, self.device)
 
     @property
     def stays(self) -> int:
         """Bytes that are on the device that needs them."""
-        return int(np.trace(self.bytes))
+        return self._needed[1]
 
     @property
     def moved(self) -> int:
         """Bytes that have to change device, however it is done."""
-        return int(self.bytes.sum()) - self.stays
+        return self._needed[0] - self.stays
 
     def __str__(self) -> str:
         dims = ",".join(map(str, self.source.shape))
         unit = "cores" if self.device is None else "devices"
         lines = [
-            f"relayout {self.source.dtype.name}[{dims}] on {len(self.bytes)} {unit}: {self.how}",
+            f"relayout {self.source.dtype.name}[{dims}] on {self.devices} {unit}: {self.how}",
             f"  from {self.source!r}",
             f"  to   {self.target!r}",
             f"  {self.moved:,} B must move, {self.stays:,} B stay; "
             f"the program receives {self.received:,} B",
             *(f"  {line}" for line in _program_lines(self.exchange)),
         ]
-        if len(self.bytes) <= 16:
+        if self.devices <= 16:
             lines += _matrix_lines(self.bytes)
         return "\n".join(lines)
 
@@ -124,18 +154,39 @@ def relayout_plan(
     check_relayout(source, target)
     if device is not None and not isinstance(device, DeviceGrid):
         raise LayoutError(f"device must be a gl.DeviceGrid, not {type(device).__name__}")
-    bytes = device_bytes(source, target, device)
     if nothing_moves(source, target):
-        return RelayoutPlan(source, target, device, bytes, "nothing", 0, None)
+        return RelayoutPlan(source, target, device, "nothing", 0)
     if device is None:
-        moved = int(bytes.sum() - np.trace(bytes))
-        return RelayoutPlan(
-            source, target, None, bytes, "exchange" if moved else "local", moved, None
-        )
-    exchange = find_exchange(source, target, device)
-    received = moved_bytes(source, target, device)
-    how = "logical" if exchange is None else "exchange" if received else "local"
-    return RelayoutPlan(source, target, device, bytes, how, received, exchange)
+        total, stays = needed_bytes(source, target, None)
+        how = "exchange" if total > stays else "local"
+        return RelayoutPlan(source, target, None, how, total - stays)
+    before, after = (device.placement(layout.core_shape) for layout in (source, target))
+    move = find_move(source, target, device, before, after)
+    if move is None:
+        return RelayoutPlan(source, target, device, "nothing", 0)
+    received = total_bytes(move.collectives)
+    how = "logical" if move.exchange is None else "exchange" if received else "local"
+    return RelayoutPlan(source, target, device, how, received, move.exchange, move.collectives)
+
+
+def needed_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> tuple[int, int]:
+    """Bytes that devices need in `b`, and those of them that the same device holds in `a`."""
+    found, bits = traffic(a, b), dtypes.bits(a.dtype)
+    if device is None:
+        source, target = _numbers(found.before, a.core_shape), _numbers(found.after, b.core_shape)
+        total, stay = int(found.counts.sum()), int(found.counts[source == target].sum())
+        return total * bits // 8, stay * bits // 8
+    sizes = np.array(tuple(device.fine.shape.values()), np.int64)
+    before = _coordinates(device, a.core_shape, found.before)
+    after = _coordinates(device, b.core_shape, found.after)
+    # Along an axis that `b` leaves free every device needs a copy. One that holds it is at the same
+    # place along the axes that `a` divides: at one place of those that `b` leaves free.
+    copies = int(sizes[after.free].prod())
+    at_home = int(sizes[after.free & before.free].prod())
+    fixed = ~after.free & ~before.free
+    here = (before.digits[:, fixed] == after.digits[:, fixed]).all(axis=1)
+    total = int(found.counts.sum()) * copies
+    return total * bits // 8, int(found.counts[here].sum()) * at_home * bits // 8
 
 
 def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.int64]:
@@ -151,7 +202,7 @@ def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.
         pairs = (_numbers(found.before, a.core_shape), _numbers(found.after, b.core_shape))
         np.add.at(total, pairs, found.counts)
         return total * bits // 8
-    sizes = tuple(device.fine.devices.shape)
+    sizes = tuple(device.fine.shape.values())
     before = _coordinates(device, a.core_shape, found.before)
     after = _coordinates(device, b.core_shape, found.after)
     total = np.zeros((device.size, device.size), np.int64)
