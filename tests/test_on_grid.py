@@ -1423,3 +1423,9 @@ def test_shard_map_inside_is_refused():
 
     with pytest.raises(gl.LayoutError, match=r"inner calls jax\.shard_map"):
         gl.on_grid(inner)(poisoned(example(A), layouts(A)["gap"], DEVICE))
+
+
+@pytest.mark.parametrize("fn", [jnp.sum, jnp.max, jnp.prod, jnp.argmin], ids=lambda fn: fn.__name__)
+def test_reductions_of_all_dims_where_a_grid_dim_holds_nothing(fn):
+    x = poisoned(example((5,)), gl.GridLayout((5,), grid=(2, 3)), DEVICE)
+    np.testing.assert_allclose(gl.on_grid(fn)(x), fn(example((5,))), rtol=1e-5)

@@ -108,7 +108,7 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
         unfed = [k for k in range(len(layout.grid)) if k not in reduced]
         over = (*(a for k in unfed for a in placement.axes[k]), *over)
         along = list(range(len(spec.local_shape)))
-    x = b.filled(x, neutral, None if is_all else along)
+    x = b.filled(x, neutral, along)
     part = tuple(n for d, n in enumerate(spec.local_shape) if d not in along)
     if is_arg:
         kernel, made = _arg(b, op, spec, reduced[0], along, over)
