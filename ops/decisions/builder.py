@@ -144,7 +144,8 @@ class Decision:
         return max((step.workspace_bytes for step in self.steps), default=0)
 
 
-Rule = Callable[..., Any]
+# A function `(builder, op, *values)` that writes a decision down.
+Decide = Callable[..., Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,8 +155,8 @@ class Choice:
     best: the cheapest by the cost model. others: gives the others, when they are asked for.
     """
 
-    best: Rule
-    others: Callable[[], Sequence[Rule]]
+    best: Decide
+    others: Callable[[], Sequence[Decide]]
 
 
 class Builder:

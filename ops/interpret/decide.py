@@ -19,8 +19,8 @@ from gridlayout.ops.decisions.builder import (
     FALLBACK,
     Builder,
     Choice,
+    Decide,
     Decision,
-    Rule,
 )
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.facts import number, on_host
@@ -71,11 +71,11 @@ def _offered(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Iterato
             return
 
 
-def _later(others: Callable[[], Sequence[Rule]]) -> Iterator[Rule]:
+def _later(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:
     yield from others()
 
 
-def _rules(op: Op, operands: tuple[Spec, ...]) -> Iterator[Rule]:
+def _rules(op: Op, operands: tuple[Spec, ...]) -> Iterator[Decide]:
     """What is tried for an op, in order; the last one declines nothing."""
     if all(layout_of(spec) is None for spec in operands):
         yield _replicated
@@ -87,7 +87,7 @@ def _rules(op: Op, operands: tuple[Spec, ...]) -> Iterator[Rule]:
 
 
 def _written(
-    rule: Rule, op: Op, operands: tuple[Spec, ...], env: Env, plan: Any
+    rule: Decide, op: Op, operands: tuple[Spec, ...], env: Env, plan: Any
 ) -> Decision | Choice | None:
     """What a rule writes down, or the ways that it knows; None where it declines."""
 

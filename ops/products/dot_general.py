@@ -18,7 +18,7 @@ from gridlayout.collapse import joined
 from gridlayout.errors import LayoutError
 from gridlayout.grid_layout import GridLayout
 from gridlayout.layout import Layout
-from gridlayout.ops.decisions.builder import Builder, Choice, Rule
+from gridlayout.ops.decisions.builder import Builder, Choice, Decide
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
@@ -59,7 +59,7 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     cost = gathered_cost(b.device, product, layouts, wanted)
     pick = partial(choose, matrices, b.device, wanted, cost, b.env.model)
 
-    def way(plan: Plan | None) -> Rule:
+    def way(plan: Plan | None) -> Decide:
         def rule(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:
             x, y = (b.on_cores(value, like=like) for value in (lhs, rhs))
             b.note = "gathered" if plan is None else plan.name
@@ -72,7 +72,7 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
 
     best = pick(b.env.algorithm)
 
-    def others() -> list[Rule]:
+    def others() -> list[Decide]:
         found = []
         for name in ALGORITHMS if b.env.algorithm is None else ():
             with suppress(LayoutError):  # the devices do not lie as it needs them
