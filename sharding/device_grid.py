@@ -86,6 +86,8 @@ class DeviceGrid:
         self._factors: dict[str, tuple[str, ...]] = {}
         for name, whole, _ in factors:
             self._factors[whole] = (*self._factors.get(whole, ()), name)
+        self._counts: dict[tuple[str, ...], int] = {}
+        self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.fine: Any = self._mesh(tuple(f[2] for f in factors), tuple(f[0] for f in factors))
 
     def _mesh(self, sizes: Shape, names: tuple[str, ...]) -> Mesh | AbstractMesh:
@@ -118,19 +120,24 @@ class DeviceGrid:
                 "gl.DeviceGrid(jax.sharding.Mesh(devices, names)) holds data"
             )
 
-    def count(self, axes: Sequence[str]) -> int:
+    def count(self, axes: tuple[str, ...]) -> int:
         """Devices along axes of `fine`."""
-        return prod(self.fine.shape[axis] for axis in axes)
+        if axes not in self._counts:
+            self._counts[axes] = prod(self.fine.shape[axis] for axis in axes)
+        return self._counts[axes]
 
-    def names(self, axes: Sequence[str]) -> tuple[str, ...]:
+    def names(self, axes: tuple[str, ...]) -> tuple[str, ...]:
         """Axes of `fine` as axes of `mesh`, where all factors of one are among them."""
-        found: dict[str, None] = {}
-        for whole, factors in self._factors.items():
-            if set(factors) <= set(axes):
-                found |= {whole: None}
-            else:
-                found |= {axis: None for axis in factors if axis in axes}
-        return tuple(name for name in found if self.count(self._factors.get(name, (name,))) > 1)
+        if axes not in self._names:
+            found: list[str] = []
+            for whole, factors in self._factors.items():
+                mine = tuple(axis for axis in factors if axis in axes)
+                for name, group in (
+                    [(whole, mine)] if mine == factors else [(a, (a,)) for a in mine]
+                ):
+                    found += [name] if self.count(group) > 1 else []
+            self._names[axes] = tuple(found)
+        return self._names[axes]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeviceGrid) and self.mesh == other.mesh

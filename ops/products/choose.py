@@ -60,8 +60,13 @@ def choose(
             f"rows and {_devices(device, columns)} the columns of {matrices.dtype.name}"
             f"{list(matrices.shape)}, of {device.size}; 'gathered' always works"
         )
+
     # Where it costs the same, the factor that is larger when gathered is the left one.
-    return min(found, key=lambda plan: (received(plan, wanted), -plan.matrices.left.layout.size))
+    def cost(plan: Plan) -> tuple[float, int]:
+        sent = total_bytes(sends(plan)[0].found)
+        return received(plan, wanted, sent), -plan.matrices.left.layout.size
+
+    return min(found, key=cost)
 
 
 # Plans on grids that neither operands nor result have: how many of them are costed to the end.
@@ -91,17 +96,19 @@ def _best(
         for name in ALGORITHMS[1:]:
             for plan in plans(name, replace(matrices, grid=grid), device):
                 if seconds(plan.work, 0) < least:
-                    bound = seconds(plan.work, total_bytes(sends(plan)[0].found) + _grown(plan))
-                    candidates.append((bound, grid not in own, plan))
+                    sent = total_bytes(sends(plan)[0].found)
+                    bound = seconds(plan.work, sent + _grown(plan))
+                    if bound < least:
+                        candidates.append((bound, grid not in own, sent, plan))
     best, others = None, 0
-    for bound, is_other, plan in sorted(candidates, key=lambda each: each[:2]):
+    for bound, is_other, sent, plan in sorted(candidates, key=lambda each: each[:2]):
         if bound >= least:
             break
         others += is_other
         if is_other and others > _MOST:
             continue
         room = (least - seconds(plan.work, 0)) * device.size * model.bandwidth
-        if (cost := seconds(plan.work, received(plan, wanted, room))) < least:
+        if (cost := seconds(plan.work, received(plan, wanted, sent, room))) < least:
             best, least = plan, cost
     return best
 
@@ -130,12 +137,12 @@ def _divisors(n: int) -> list[int]:
     return [k for k in range(1, n + 1) if n % k == 0]
 
 
-def received(plan: Plan, wanted: Layout, least: float = inf) -> float:
-    """Bytes that all devices receive: in the kernel, for the result, and for both operands.
+def received(plan: Plan, wanted: Layout, sent: int, least: float = inf) -> float:
+    """Bytes that all devices receive: `sent` in the kernel, for the result, and for both operands.
 
     Not counted to the end where they are `least` already.
     """
-    total = total_bytes(sends(plan)[0].found)
+    total = sent
     if plan.matrices.shape and total < least:
         total += moved_bytes(plan.result(), wanted, plan.device)
     for x, entry in ((plan.matrices.left, plan.left), (plan.matrices.right, plan.right)):
