@@ -61,9 +61,11 @@ class Op:
     def of(cls, eqn: Any, follower: Any = None) -> Op:
         """The op of an equation; `follower`, a transpose of its result, is done with it."""
         outs = (eqn if follower is None else follower).outvars
+        # How JAX would shard a logical array says nothing of where it lies on the grid.
+        said = {name: None for name in ("sharding", "out_sharding") if name in eqn.params}
         return cls(
             eqn.primitive,
-            eqn.params,
+            {**eqn.params, **said} if said else eqn.params,
             tuple(Aval.of(atom.aval) for atom in eqn.invars),
             tuple(Aval.of(var.aval) for var in outs),
             None if follower is None else tuple(follower.params["permutation"]),

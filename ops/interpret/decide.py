@@ -27,7 +27,7 @@ from gridlayout.ops.decisions.facts import number, on_host
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Deferred, Replicated, Spec, layout_of
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.table import LOOPS, flops, is_key, rules_of, rules_version
+from gridlayout.ops.rules.table import LOOPS, SHARDED, flops, is_key, rules_of, rules_version
 
 
 def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> Decision:
@@ -110,6 +110,8 @@ def _written(
 
 def _replicated(b: Builder, op: Op, *values: Value) -> Any:
     """No core holds any operand: every device does it; a broadcast waits until it is wanted."""
+    if op.name in SHARDED:
+        return list(values)
     out = op.out if op.outs else None
     if op.name == "broadcast_in_dim" and len(values) == 1 and out is not None:
         (value,) = values

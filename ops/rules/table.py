@@ -65,6 +65,8 @@ from gridlayout.ops.rules.shapes import (
 )
 from gridlayout.ops.rules.vectors import VECTORS
 
+# What only says how JAX is to shard a logical array.
+SHARDED = ("reshard", "sharding_constraint", "mesh_cast", "device_put")
 # What is tried first, and declines where it is not the case it is for; then the general rules.
 _FIRST: tuple[dict[str, Rule], ...] = (VECTORS, ELEMENTS, MATRICES)
 _GENERAL: tuple[dict[str, Rule], ...] = (
@@ -76,9 +78,7 @@ _GENERAL: tuple[dict[str, Rule], ...] = (
     {"dot_general": Rule(dot_general, of_product), "fft": Rule(fft, of_fft)},
     {"broadcast_in_dim": Rule(broadcast_in_dim, nothing), "transpose": Rule(transpose, nothing)},
     {"squeeze": Rule(squeeze, nothing), "reshape": Rule(reshape, nothing)},
-    dict.fromkeys(
-        ("reshard", "sharding_constraint", "mesh_cast", "device_put"), Rule(identity, nothing)
-    ),
+    dict.fromkeys(SHARDED, Rule(identity, nothing)),
     {"optimization_barrier": Rule(barrier, nothing), "with_layout": Rule(with_layout, nothing)},
     dict.fromkeys(("random_seed", "random_wrap", "random_fold_in"), Rule(key, per_result)),
     {"random_gamma": Rule(random_gamma, per_result), **OVER_MAPPED},
