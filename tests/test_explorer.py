@@ -23,6 +23,9 @@ import gridlayout as gl
 from gridlayout.explorer import page
 from gridlayout.explorer.parameters import MAX_TABLE, facts, parameters_of
 
+# The document's default collapse, whatever it wastes, is among what is tested here.
+pytestmark = pytest.mark.filterwarnings("ignore:the default collapse:gridlayout.LayoutWarning")
+
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )

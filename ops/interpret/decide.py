@@ -59,15 +59,15 @@ def offers(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> tu
 
 def _offered(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Iterator[Decision]:
     for rule in _rules(op, operands):
-        made = _written(rule, op, operands, env, plan)
-        if isinstance(made, Choice):
-            for way in chain([made.best], _later(made.others)):
-                found = _written(way, op, operands, env, plan)
-                if isinstance(found, Decision):
-                    yield found
-            return
-        if made is not None:
+        made, offered = _written(rule, op, operands, env, plan), False
+        ways = chain([made.best], _later(made.others)) if isinstance(made, Choice) else ()
+        for found in (_written(way, op, operands, env, plan) for way in ways):
+            if isinstance(found, Decision):
+                yield found
+                offered = True
+        if isinstance(made, Decision):
             yield made
+        if offered or isinstance(made, Decision):
             return
 
 
