@@ -6,7 +6,7 @@ ask another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -108,11 +108,6 @@ class Op:
         if self is other:
             return True
         return isinstance(other, Op) and self._hash == other._hash and self._key == other._key
-
-    def replace(self, outs: Sequence[Aval] | None = None, **params: Any) -> Op:
-        """The same with other parameters, and results of other types."""
-        changed = {**self.params, **params}
-        return Op(self.primitive, changed, self.ins, tuple(outs or self.outs))
 
     def bind(self, *arrays: Any, **changes: Any) -> list[Any]:
         """The primitive on arrays, some of its parameters changed: a list of its results."""

@@ -180,14 +180,3 @@ def fact(spec: Spec) -> Scalar | None:
     if isinstance(spec, Deferred):
         return fact(spec.source) if spec.source.ndim == 0 or spec.is_whole else None
     return None if spec.number is None else spec.number.item()
-
-
-def short(spec: Spec) -> str:
-    """A few characters: dtype, shape and grid.
-
-    >>> short(Replicated((2, 3), np.dtype("float32")))
-    'float32[2,3]'
-    """
-    dims = f"{spec.dtype}[{','.join(map(str, spec.shape))}]"
-    layout = layout_of(spec)
-    return dims if layout is None else f"{dims}@{'x'.join(map(str, layout.core_shape))}"

@@ -132,13 +132,7 @@ def on_every_device(b: Builder, op: Op, values: Sequence[Value]) -> list[Value]:
 
     def run(*arrays: Any) -> list[Any]:
         made = op.on_logical(*arrays)
-        if op.permutation is not None:
-            made = [lax.transpose(made[0], op.permutation)]
-        # A result that nobody reads is not made.
-        return [
-            jnp.zeros(spec.shape, spec.dtype) if out is None else out
-            for out, spec in zip(made, outs, strict=True)
-        ]
+        return made if op.permutation is None else [lax.transpose(made[0], op.permutation)]
 
     return b.run(run, values, outs, is_global=has_effects(op))
 
