@@ -12,12 +12,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import megengine, mli, sophon, tenstorrent, xla
-from gridlayout.affine import AffineExpr, AffineMap
-from gridlayout.affine_solve import AffineSet
+from gridlayout.affine.map import AffineExpr, AffineMap
+from gridlayout.affine.solver import AffineSet
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError, LayoutWarning
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout, Location
-from gridlayout.memory import Chip, Fit
+from gridlayout.layouts.layout import Layout, Location
+from gridlayout.layouts.memory import Chip, Fit
 from gridlayout.text import parse
 
 if TYPE_CHECKING:

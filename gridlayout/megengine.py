@@ -15,10 +15,10 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
-from gridlayout.constructor import call_text
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, Shape, as_shape
-from gridlayout.steps import Step, Walk
+from gridlayout.layouts.constructor import call_text
+from gridlayout.layouts.layout import Layout, Shape, as_shape
+from gridlayout.layouts.steps import Step, Walk
 from gridlayout.strided import (
     StridedLayout,
     as_count,

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.constructor import call_text
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, Shape, as_shape
+from gridlayout.layouts.constructor import call_text
+from gridlayout.layouts.layout import Layout, Shape, as_shape
 from gridlayout.strided import (
     StridedLayout,
     as_count,

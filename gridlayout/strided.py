@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.affine import AffineMap, constant, dim
-from gridlayout.constructor import call_text
+from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.errors import LayoutError
-from gridlayout.layout import MAX_ELEMENTS, Layout, Shape, as_shape
-from gridlayout.steps import Step, Walk, nest
+from gridlayout.layouts.constructor import call_text
+from gridlayout.layouts.layout import MAX_ELEMENTS, Layout, Shape, as_shape
+from gridlayout.layouts.steps import Step, Walk, nest
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -13,15 +13,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
-from gridlayout.affine import AffineMap
-from gridlayout.constructor import read_call, starts_call
+from gridlayout.affine.map import AffineMap
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout
-from gridlayout.reader import Reader
-from gridlayout.xla_text import read_type, starts_type
+from gridlayout.layouts.constructor import read_call, starts_call
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.reader import Reader
+from gridlayout.xla.text import read_type, starts_type
 
 if TYPE_CHECKING:
-    from gridlayout.grid_layout import GridLayout
+    from gridlayout.document.grid_layout import GridLayout
 
 MAX_TEXT = 1 << 16
 
@@ -95,7 +95,7 @@ def _memref(layout: GridLayout) -> str:
 
 
 def _read_grid_layout(reader: Reader) -> GridLayout:
-    from gridlayout.grid_layout import GridLayout
+    from gridlayout.document.grid_layout import GridLayout
 
     reader.expect("tensor")
     reader.expect("<")

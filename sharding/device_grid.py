@@ -19,9 +19,9 @@ import numpy as np
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from gridlayout.affine import AffineExpr, AffineMap, constant, dim
+from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, as_shape
+from gridlayout.layouts.layout import Layout, as_shape
 
 Shape = tuple[int, ...]
 

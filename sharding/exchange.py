@@ -16,12 +16,12 @@ from itertools import pairwise
 from math import prod
 
 from gridlayout import dtypes
-from gridlayout.layout import Layout
-from gridlayout.program import Move, Numbered, ReshapeMove, moves_of, numbered
-from gridlayout.route import Route, find_route
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.program import Move, Numbered, ReshapeMove, moves_of, numbered
+from gridlayout.layouts.route import Route, find_route
+from gridlayout.layouts.steps import Join, Split, Walk, renamed
 from gridlayout.sharding.collectives import Axes, Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
-from gridlayout.steps import Join, Split, Walk, renamed
 
 Shape = tuple[int, ...]
 

@@ -22,7 +22,7 @@ from gridlayout.draw.cells import MIXED, find_cells
 from gridlayout.draw.gallery import entries, gallery_page
 from gridlayout.draw.panels import figure
 from gridlayout.draw.views import VIEWS
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 
 SVG = "{http://www.w3.org/2000/svg}"
 GOLDEN = Path(__file__).parent / "golden"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from random_layouts import cases
 
 import gridlayout as gl
-from gridlayout.program import pack_host, unpack_host
+from gridlayout.layouts.program import pack_host, unpack_host
 
 # The document's default collapse, whatever it wastes, is among what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore:the default collapse:gridlayout.LayoutWarning")

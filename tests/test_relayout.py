@@ -10,7 +10,7 @@ from hlo import collectives
 from laid_out import indices, layouts, packed, poisoned
 
 import gridlayout as gl
-from gridlayout.steps import Walk
+from gridlayout.layouts.steps import Walk
 
 DEVICES = len(jax.devices())
 

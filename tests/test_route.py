@@ -11,9 +11,9 @@ from laid_out import indices, layouts, packed
 from random_layouts import lifted, nested_sums
 
 import gridlayout as gl
+from gridlayout.layouts.program import PadMove, ReshapeMove, ReverseMove, TransposeMove
+from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves.relayout import moved_bytes
-from gridlayout.program import PadMove, ReshapeMove, ReverseMove, TransposeMove
-from gridlayout.route import find_route
 from gridlayout.sharding.exchange import find_exchange
 
 POISON, FILL = -1, -2

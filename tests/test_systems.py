@@ -8,8 +8,8 @@ import pytest
 from laid_out import indices, packed
 
 import gridlayout as gl
-from gridlayout.program import pack_host, run_host
-from gridlayout.route import find_route
+from gridlayout.layouts.program import pack_host, run_host
+from gridlayout.layouts.route import find_route
 
 NCHW, MATRIX = (3, 6, 4, 5), (7, 40)
 

@@ -40,8 +40,8 @@ from gridlayout.draw.points import (
 from gridlayout.draw.svg import Drawing
 from gridlayout.draw.tiling import blocks
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, Shape, as_shape
-from gridlayout.padding import parts
+from gridlayout.layouts.layout import Layout, Shape, as_shape
+from gridlayout.layouts.padding import parts
 from gridlayout.sophon.tensors import LocalLayout
 
 MAX_PANELS = 8

@@ -14,7 +14,7 @@ from gridlayout.draw.palette import HUES
 from gridlayout.draw.points import Points, tuple_text
 from gridlayout.draw.tiling import outer_block
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, Shape
+from gridlayout.layouts.layout import Layout, Shape
 
 
 @dataclass(frozen=True, eq=False)

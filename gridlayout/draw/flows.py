@@ -15,8 +15,8 @@ from gridlayout.draw.panels import Picture, figure
 from gridlayout.draw.points import core_text, number
 from gridlayout.draw.svg import Drawing, escape, tag
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout
-from gridlayout.traffic import traffic
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.traffic import traffic
 
 Ints = NDArray[np.int64]
 MAX_NODES = 16  # bars on a side; more are drawn in groups

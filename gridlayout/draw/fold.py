@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gridlayout.affine import AffineMap
+from gridlayout.affine.map import AffineMap
 from gridlayout.draw.cells import PADDING, find_cells
 from gridlayout.draw.colourings import Colouring, by_numbers, fill
 from gridlayout.draw.logical import (
@@ -30,7 +30,7 @@ from gridlayout.draw.panels import Axis, Box, Panel, dim_axis, figure
 from gridlayout.draw.points import Ints, number, tuple_text
 from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, Shape
+from gridlayout.layouts.layout import Layout, Shape
 
 
 class Devices(Protocol):

@@ -9,8 +9,8 @@ from itertools import groupby
 from pathlib import Path
 
 from gridlayout import megengine, mli, sophon
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.draw.svg import Drawing, escape, tag
-from gridlayout.grid_layout import GridLayout
 from gridlayout.text import parse
 
 # The chip of the document's figures: 4 NPUs, blocks of 4 bytes.

@@ -28,7 +28,7 @@ from gridlayout.draw.points import (
 )
 from gridlayout.draw.svg import Drawing
 from gridlayout.draw.tiling import blocks, outer_block
-from gridlayout.layout import Layout, Shape
+from gridlayout.layouts.layout import Layout, Shape
 
 BUDGET = 1024  # cells of one drawing
 MAX_PANELS = 12

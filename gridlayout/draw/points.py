@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, Shape
+from gridlayout.layouts.layout import Layout, Shape
 
 Ints = NDArray[np.int64]
 # A map without a closed inverse is inverted by listing its elements, up to this many.

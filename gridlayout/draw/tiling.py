@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, Shape
+from gridlayout.layouts.layout import Layout, Shape
 from gridlayout.megengine import FORMATS, FormatLayout
 from gridlayout.sophon.tensors import LocalLayout, SystemLayout
 from gridlayout.tenstorrent.tiles import face_of

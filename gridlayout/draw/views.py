@@ -9,7 +9,7 @@ from typing import Any
 from gridlayout.draw import buffers, flows, fold, logical
 from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 
 VIEWS: dict[str, Callable[..., Drawing]] = {
     "logical": logical.draw_logical,

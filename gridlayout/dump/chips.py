@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from gridlayout.layout import MAX_ELEMENTS
-from gridlayout.memory import Chip
+from gridlayout.layouts.layout import MAX_ELEMENTS
+from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent import BLACKHOLE, WORMHOLE
 
 CHIPS = {"wormhole": WORMHOLE, "blackhole": BLACKHOLE}

@@ -20,8 +20,8 @@ from gridlayout.dump.moves import Move, moved, permutation_of
 from gridlayout.dump.plan import propose
 from gridlayout.dump.statements import MAX_NAMED, Context, Flow, read_line
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, Shape
-from gridlayout.memory import Chip
+from gridlayout.layouts.layout import Layout, Shape
+from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent import WORMHOLE
 from gridlayout.text import parse
 

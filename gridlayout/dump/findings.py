@@ -11,9 +11,9 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from gridlayout import dtypes
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
-from gridlayout.memory import MEMORY_SPACES, Chip, Fit
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import MEMORY_SPACES, Chip, Fit
 from gridlayout.tenstorrent.metal_layout import MetalLayout
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.xla import XlaLayout

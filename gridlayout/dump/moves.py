@@ -8,13 +8,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.affine import AffineMap, dim
+from gridlayout.affine.map import AffineMap, dim
 from gridlayout.dump.findings import data_bytes, is_interleaved, space_of
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, Shape
-from gridlayout.memory import Chip
+from gridlayout.layouts.layout import Layout, Shape
+from gridlayout.layouts.memory import Chip
+from gridlayout.layouts.traffic import core_traffic, cores_of
 from gridlayout.tenstorrent.core_maps import device_map
-from gridlayout.traffic import core_traffic, cores_of
 from gridlayout.xla import XlaLayout
 
 # Indices listed for one move, and pairs of cores: a dump may hold many.

@@ -9,8 +9,8 @@ from gridlayout import dtypes
 from gridlayout.dump.findings import Finding
 from gridlayout.dump.moves import Move
 from gridlayout.dump.plan import Proposal
-from gridlayout.layout import Layout
-from gridlayout.memory import Fit
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import Fit
 from gridlayout.xla import XlaLayout
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gridlayout.draw.palette import colours
 from gridlayout.explorer.parameters import facts, parameters_of
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 
 # In the order in which one may use the names of another.
 SCRIPTS = ("arithmetic.js", "grid_model.js", "sophon_model.js", "picture.js", "form.js")

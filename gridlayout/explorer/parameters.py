@@ -7,11 +7,11 @@ from math import prod
 from typing import Any
 
 from gridlayout import dtypes
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.draw.logical import short
 from gridlayout.errors import LayoutError
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
-from gridlayout.memory import MEMORY_SPACES
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.sophon.chip import CHIPS, Chip
 from gridlayout.sophon.strides import LAYOUTS, STORAGE
 from gridlayout.sophon.tensors import LocalLayout, local

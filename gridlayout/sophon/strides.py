@@ -10,11 +10,11 @@ from __future__ import annotations
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from gridlayout.affine import AffineMap, constant, dim
+from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.errors import LayoutError
-from gridlayout.layout import MAX_ELEMENTS, Shape, as_shape
+from gridlayout.layouts.layout import MAX_ELEMENTS, Shape, as_shape
+from gridlayout.layouts.steps import Step, Walk, nest
 from gridlayout.sophon.chip import Chip, as_count
-from gridlayout.steps import Step, Walk, nest
 
 if TYPE_CHECKING:
     import numpy as np

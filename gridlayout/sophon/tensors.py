@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
-from gridlayout.constructor import call_text
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, Shape
+from gridlayout.layouts.constructor import call_text
+from gridlayout.layouts.layout import Layout, Shape
 from gridlayout.sophon import strides as rules
 from gridlayout.sophon.chip import BM1684, Chip, LocalFit, as_chip, as_count
 

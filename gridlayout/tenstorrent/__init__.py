@@ -8,7 +8,7 @@ which physical core a virtual one is.
 
 from __future__ import annotations
 
-from gridlayout.memory import Chip
+from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent import bfp
 from gridlayout.tenstorrent.comparison import Comparison, compare
 from gridlayout.tenstorrent.core_maps import CoreMap, device_map, dram_map, physical_grid

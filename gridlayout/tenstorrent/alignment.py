@@ -7,7 +7,7 @@ dims of extent 1 in front. All numbers count elements.
 from __future__ import annotations
 
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Shape
+from gridlayout.layouts.layout import Shape
 from gridlayout.tenstorrent.metal_layout import align
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import as_dtype
 from gridlayout.errors import LayoutError
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout, Shape, as_shape
+from gridlayout.layouts.layout import Layout, Shape, as_shape
 from gridlayout.tenstorrent.metal_layout import (
     MetalLayout,
     as_tile,

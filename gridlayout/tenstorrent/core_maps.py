@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from math import isqrt, prod
 from typing import Any
 
-from gridlayout.affine import AffineExpr, AffineMap, constant, dim
+from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
 from gridlayout.errors import LayoutError
-from gridlayout.layout import MAX_ELEMENTS, Shape
+from gridlayout.layouts.layout import MAX_ELEMENTS, Shape
 from gridlayout.tenstorrent.metal_layout import positive
 
 # Rectangles are found by trial division up to the square root of this.

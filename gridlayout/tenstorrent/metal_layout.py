@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, Shape, as_shape
-from gridlayout.memory import MEMORY_SPACES
-from gridlayout.steps import Walk
+from gridlayout.layouts.layout import Layout, Shape, as_shape
+from gridlayout.layouts.memory import MEMORY_SPACES
+from gridlayout.layouts.steps import Walk
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

@@ -13,7 +13,7 @@ from typing import Any
 
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
-from gridlayout.reader import Reader
+from gridlayout.layouts.reader import Reader
 from gridlayout.tenstorrent.metal_layout import BLOCKS, MetalLayout
 
 # Tiles have their own names for these types.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Shape, as_shape
+from gridlayout.layouts.layout import Shape, as_shape
 from gridlayout.tenstorrent.alignment import merged
 from gridlayout.tenstorrent.metal_layout import positive
 from gridlayout.tenstorrent.tt_metal import TensorLayout, tensor_layout

@@ -15,10 +15,10 @@ are in elements.
 
 from __future__ import annotations
 
-from gridlayout.affine import AffineMap
+from gridlayout.affine.map import AffineMap
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Shape, as_shape
-from gridlayout.steps import Walk
+from gridlayout.layouts.layout import Shape, as_shape
+from gridlayout.layouts.steps import Walk
 
 ORDERS = ("faces", "swizzled", "transposed")
 # Tile -> face. Tiles of fewer than 16 rows have faces of as many rows.

@@ -17,10 +17,10 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
-from gridlayout.constructor import call_text
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout, Shape, as_shape
-from gridlayout.steps import Walk
+from gridlayout.layouts.constructor import call_text
+from gridlayout.layouts.layout import Layout, Shape, as_shape
+from gridlayout.layouts.steps import Walk
 from gridlayout.tenstorrent.alignment import logical_strides, merged, padded_shape
 from gridlayout.tenstorrent.metal_layout import align, as_tile, positive
 from gridlayout.tenstorrent.tiles import as_order, face_of, split_tile

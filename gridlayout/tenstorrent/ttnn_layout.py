@@ -15,12 +15,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
-from gridlayout.affine import AffineMap, dim
-from gridlayout.collapse import embedding, joined
+from gridlayout.affine.map import AffineMap, dim
+from gridlayout.document.collapse import embedding, joined
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout, Shape, as_shape
-from gridlayout.steps import Walk
+from gridlayout.layouts.layout import Layout, Shape, as_shape
+from gridlayout.layouts.steps import Walk
 from gridlayout.tenstorrent.metal_layout import align, as_tile, positive
 
 if TYPE_CHECKING:

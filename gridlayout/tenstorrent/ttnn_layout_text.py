@@ -11,7 +11,7 @@ from typing import Any
 
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
-from gridlayout.reader import Reader
+from gridlayout.layouts.reader import Reader
 from gridlayout.tenstorrent.metal_layout_text import FROM_TILE, TILE_NAMES, read_oob
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.text import read_map

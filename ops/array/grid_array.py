@@ -25,11 +25,11 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.program import unpack_host
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.padding import fill_padding
-from gridlayout.program import unpack_host
 from gridlayout.sharding.device_grid import DeviceGrid
 
 if TYPE_CHECKING:

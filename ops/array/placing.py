@@ -11,11 +11,11 @@ import numpy as np
 from jax import lax
 
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.program import host_fill, moves, pack_host
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.program import host_fill, moves, pack_host
 from gridlayout.sharding.device_grid import DeviceGrid
 
 

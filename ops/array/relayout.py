@@ -8,7 +8,7 @@ from typing import Any
 import jax
 
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.placing import pack_and_place
 from gridlayout.ops.moves.lazy_view import LazyView

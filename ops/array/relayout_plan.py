@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from gridlayout import dtypes
 from gridlayout.draw.flows import draw_device_flows
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.traffic import traffic
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.relayout import check_relayout
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchange import Exchange
-from gridlayout.traffic import traffic
 
 Shape = tuple[int, ...]
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.deferred import materialized
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.affine import AffineMap, constant
-from gridlayout.collapse import embedding
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
+from gridlayout.affine.map import AffineMap, constant
+from gridlayout.document.collapse import embedding
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.route import find_route
 from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import has_padding
 from gridlayout.ops.moves.relayout import find_move, lay_out
-from gridlayout.route import find_route
 from gridlayout.sharding.device_grid import Placement
 
 if TYPE_CHECKING:

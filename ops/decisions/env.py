@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.cost import CostModel
 from gridlayout.ops.decisions.policy import Policy, same_grid_and_tile
 from gridlayout.sharding.device_grid import DeviceGrid, Placement

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.device_grid import DeviceGrid
 
 Policy = Callable[[tuple[int, ...], "np.dtype[Any]", Layout | None, DeviceGrid], Layout]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import FALLBACK, Decision, Step
 from gridlayout.ops.decisions.cost import Cost
 from gridlayout.ops.decisions.program import Program, peak_bytes

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import Scalar
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.device_grid import Placement
 from gridlayout.sharding.exchange import local_bytes
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gridlayout.dtypes import Scalar
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import Sharded, Spec, fact, layout_of
 
 Shape = tuple[int, ...]

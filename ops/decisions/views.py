@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
-from gridlayout.affine import AffineMap, constant, dim
-from gridlayout.collapse import embedding
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
+from gridlayout.affine.map import AffineMap, constant, dim
+from gridlayout.document.collapse import embedding
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 

@@ -14,7 +14,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import (
     FALLBACK,
     Builder,

@@ -22,7 +22,7 @@ from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.placing import described
 from gridlayout.ops.array.relayout import relayout

@@ -19,11 +19,10 @@ import numpy as np
 from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-from gridlayout.affine import AffineMap
+from gridlayout.affine.map import AffineMap
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout
-from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.program import (
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.program import (
     Move,
     PadMove,
     ReshapeMove,
@@ -33,6 +32,7 @@ from gridlayout.program import (
     host_fill,
     moves,
 )
+from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.device_grid import DeviceGrid
 
 Path = Literal["program", "gather"]

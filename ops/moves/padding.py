@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.affine import AffineMap
-from gridlayout.layout import Layout
+from gridlayout.affine.map import AffineMap
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.padding import Part, parts
 from gridlayout.ops.moves import packing
-from gridlayout.padding import Part, parts
 from gridlayout.sharding.collectives import index_of
 from gridlayout.sharding.device_grid import Placement
 

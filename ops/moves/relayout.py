@@ -1,9 +1,9 @@
 """`LocalMove`: what one device does to bring its part of a tensor from one layout to another.
 
 A replicated array is a layout too, of one core on every device: so laying an array out and making
-it whole again are moves like any other. Along a route (`gridlayout.route`) the exchange of the two
-layouts says which collectives there are; without one the array is gathered, unpacked, packed, and
-each device keeps its part.
+it whole again are moves like any other. Along a route (`gridlayout.layouts.route`) the exchange of
+the two layouts says which collectives there are; without one the array is gathered, unpacked,
+packed, and each device keeps its part.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.program import ReshapeMove, host_fill, moves
+from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.program import ReshapeMove, host_fill, moves
-from gridlayout.route import find_route
 from gridlayout.sharding.collectives import Collective, Collectives, index_of, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, local_bytes

@@ -29,10 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from gridlayout.affine import AffineMap
-from gridlayout.collapse import joined
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
+from gridlayout.affine.map import AffineMap
+from gridlayout.document.collapse import joined
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
 Dims = tuple[int, ...]

@@ -13,9 +13,9 @@ from math import inf, prod
 
 import numpy as np
 
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.cost import CostModel
 from gridlayout.ops.moves.relayout import moved_bytes
 from gridlayout.ops.products.algorithms import ALGORITHMS, Axes, Matrices, Plan, plans

@@ -13,11 +13,11 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from gridlayout.affine import AffineExpr, AffineMap, constant, dim
-from gridlayout.collapse import joined
+from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
+from gridlayout.document.collapse import joined
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder, Choice, Decide
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded

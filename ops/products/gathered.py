@@ -17,10 +17,10 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.affine import AffineMap, dim
-from gridlayout.collapse import embedding
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
+from gridlayout.affine.map import AffineMap, dim
+from gridlayout.document.collapse import embedding
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded

@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout.dtypes import sum_dtype
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded

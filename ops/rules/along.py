@@ -16,10 +16,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from gridlayout.affine import AffineMap, dim
-from gridlayout.collapse import embedding
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
+from gridlayout.affine.map import AffineMap, dim
+from gridlayout.document.collapse import embedding
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.flops import Rule, nothing, of_sort, per_operand
 from gridlayout.ops.decisions.op import Op

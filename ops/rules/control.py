@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.grid_layout import GridLayout
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Body, Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.program import Program

@@ -15,8 +15,8 @@ from typing import Any
 import jax
 from jax import lax
 
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import sum_dtype
-from gridlayout.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from gridlayout.grid_layout import GridLayout
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.flops import Rule, of_window, per_operand
 from gridlayout.ops.decisions.op import Op

@@ -19,9 +19,9 @@ import numpy as np
 from jax import lax
 
 from gridlayout import dtypes
-from gridlayout.affine import AffineMap, constant, dim
-from gridlayout.collapse import embedding, joined
-from gridlayout.grid_layout import GridLayout
+from gridlayout.affine.map import AffineMap, constant, dim
+from gridlayout.document.collapse import embedding, joined
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder, Choice
 from gridlayout.ops.decisions.deferred import thinned
 from gridlayout.ops.decisions.flops import Rule, per_operand

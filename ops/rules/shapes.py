@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gridlayout.layouts.route import find_route
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
@@ -20,7 +21,6 @@ from gridlayout.ops.decisions.views import (
     squeezed,
     transposed,
 )
-from gridlayout.route import find_route
 
 
 def broadcast_in_dim(b: Builder, op: Op, value: Value, *_: Value) -> Value:

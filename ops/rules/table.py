@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax.extend import core
 
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.map_shards import on_parts
 from gridlayout.ops.decisions.builder import Builder

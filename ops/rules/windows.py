@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import Axes, Collectives, all_gather, index_of, permute
 

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import sum_dtype
 from gridlayout.errors import LayoutError
-from gridlayout.grid_layout import GridLayout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.map_shards import core_index, map_shards, shift
 from gridlayout.ops.array.placing import put

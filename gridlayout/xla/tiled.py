@@ -20,16 +20,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.constructor import call_text
 from gridlayout.errors import LayoutError
-from gridlayout.layout import MAX_ELEMENTS, MAX_RANK, Layout, Shape, as_shape
-from gridlayout.steps import Walk
+from gridlayout.layouts.constructor import call_text
+from gridlayout.layouts.layout import MAX_ELEMENTS, MAX_RANK, Layout, Shape, as_shape
+from gridlayout.layouts.steps import Walk
 from gridlayout.strided import oob_argument
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
-
-__all__ = ["COMBINE", "ELEMENT_TYPES", "XlaLayout", "from_jax", "layout", "tpu_tiles"]
 
 COMBINE = -1  # in a tile: the document's asterisk
 ELEMENT_TYPES: dict[str, str] = {

@@ -22,8 +22,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from gridlayout.affine import AffineExpr, AffineMap, constant, dim
-from gridlayout.affine_expr import MAX_DEPTH, MAX_NODES
+from gridlayout.affine.expressions import MAX_DEPTH, MAX_NODES
+from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
 
 
 @dataclass(frozen=True)

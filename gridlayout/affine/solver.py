@@ -8,11 +8,20 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from gridlayout.affine import AffineMap, dim_list
-from gridlayout.affine_eliminate import ANY, solve, substitute
-from gridlayout.affine_expr import AffineExpr, as_expr, dim, int64
-from gridlayout.affine_form import Form, Forms, Range, dims_in, number, size_of, span, to_expr
-from gridlayout.affine_search import ENUMERABLE, components, find_point, values_on_box
+from gridlayout.affine.elimination import ANY, solve, substitute
+from gridlayout.affine.expressions import AffineExpr, as_expr, dim, int64
+from gridlayout.affine.map import AffineMap, dim_list
+from gridlayout.affine.normal_form import (
+    Form,
+    Forms,
+    Range,
+    dims_in,
+    number,
+    size_of,
+    span,
+    to_expr,
+)
+from gridlayout.affine.search import ENUMERABLE, components, find_point, values_on_box
 from gridlayout.errors import LayoutError
 
 Index = tuple[int, ...]
@@ -24,7 +33,7 @@ class AffineSet:
 
     Immutable; prints as MLIR's integer sets. No constraints at all print as `0 == 0`.
 
-    >>> from gridlayout.affine import dim
+    >>> from gridlayout.affine.map import dim
     >>> print(AffineSet(1, [(dim(0), False), (5 - dim(0), False)]))
     (d0) : (d0 >= 0, -d0 + 5 >= 0)
     """
@@ -71,7 +80,7 @@ class AffineSet:
 
         LayoutError as `AffineMap.__call__`.
 
-        >>> from gridlayout.affine import dim
+        >>> from gridlayout.affine.map import dim
         >>> AffineSet(1, [(dim(0) - 2, False)]).contains(np.arange(4))
         array([False, False,  True,  True])
         """

@@ -1,7 +1,7 @@
 """Affine maps: which index goes where.
 
-An `AffineMap` is a tuple of affine expressions (`gridlayout.affine_expr`) over the same dims, as
-in MLIR: `(d0, d1) -> (d0 * 32 + d1)`. A box is a shape: all indices `0 <= d_i < shape[i]`.
+An `AffineMap` is a tuple of affine expressions (`gridlayout.affine.expressions`) over the same
+dims, as in MLIR: `(d0, d1) -> (d0 * 32 + d1)`. A box is a shape: all indices `0 <= d_i < shape[i]`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gridlayout.affine_expr import AffineExpr, as_expr, ceildiv, constant, dim, dims, int64, walk
+from gridlayout.affine.expressions import (
+    AffineExpr,
+    as_expr,
+    ceildiv,
+    constant,
+    dim,
+    dims,
+    int64,
+    walk,
+)
 from gridlayout.errors import LayoutError
 
 if TYPE_CHECKING:
-    from gridlayout.affine_solve import Inverse
+    from gridlayout.affine.solver import Inverse
 
 __all__ = ["AffineExpr", "AffineMap", "ceildiv", "constant", "dim", "dims"]
 
@@ -82,7 +91,7 @@ class AffineMap:
         >>> print(AffineMap.parse("affine_map<(n, c) -> (c, n floordiv 4, n mod 4)>"))
         (d0, d1) -> (d1, d0 floordiv 4, d0 mod 4)
         """
-        from gridlayout.affine_text import parse_map
+        from gridlayout.affine.text import parse_map
 
         return parse_map(text)
 
@@ -106,7 +115,7 @@ class AffineMap:
         >>> AffineMap.parse("(d0) -> (d0 floordiv 4, d0 mod 4)")(-1)
         (-1, 3)
         """
-        from gridlayout.affine_eval import evaluate
+        from gridlayout.affine.evaluation import evaluate
 
         return evaluate(self, index)
 
@@ -164,7 +173,7 @@ class AffineMap:
         >>> AffineMap.parse("(d0) -> (d0 mod 4, -d0)").range((10,))
         ((0, 3), (-9, 0))
         """
-        from gridlayout.affine_search import exact_range
+        from gridlayout.affine.search import exact_range
 
         box = check_box(self, shape)
         return tuple(exact_range(result, box) for result in self.results)
@@ -179,7 +188,7 @@ class AffineMap:
         >>> AffineMap.parse("(d0, d1) -> ((d0 * 8 + d1) floordiv 8, d1 mod 8)").simplify((4, 8))
         AffineMap.parse('(d0, d1) -> (d0, d1)')
         """
-        from gridlayout.affine_form import simplified
+        from gridlayout.affine.normal_form import simplified
 
         return simplified(self, check_box(self, shape))
 
@@ -200,7 +209,7 @@ class AffineMap:
         >>> AffineMap.parse("(d0, d1) -> (d0 * 2 + d1)").collision((3, 3))
         ((0, 2), (1, 0))
         """
-        from gridlayout.affine_solve import collision
+        from gridlayout.affine.solver import collision
 
         return collision(self, check_box(self, shape))
 
@@ -215,7 +224,7 @@ class AffineMap:
         >>> there.map, there.domain.contains(61), there.domain.contains(62)
         (AffineMap.parse('(d0) -> (d0 floordiv 32, d0 mod 32)'), True, False)
         """
-        from gridlayout.affine_solve import inverse
+        from gridlayout.affine.solver import inverse
 
         return inverse(self, check_box(self, shape))
 
@@ -227,7 +236,7 @@ class AffineMap:
         >>> AffineMap.parse("(d0, d1) -> (d0 * 3 + d1 * 2)").preimage((5,), (4, 4))
         (1, 1)
         """
-        from gridlayout.affine_solve import preimage
+        from gridlayout.affine.solver import preimage
 
         return preimage(self, point, check_box(self, shape))
 

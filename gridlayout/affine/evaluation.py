@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.affine import AffineMap
-from gridlayout.affine_expr import INT64_MAX, INT64_MIN, AffineExpr, walk
+from gridlayout.affine.expressions import INT64_MAX, INT64_MIN, AffineExpr, walk
+from gridlayout.affine.map import AffineMap
 from gridlayout.errors import LayoutError
 
 Int64s = NDArray[np.int64]

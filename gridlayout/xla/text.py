@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from gridlayout.errors import LayoutError
-from gridlayout.reader import Reader
-from gridlayout.xla import COMBINE, ELEMENT_TYPES, XlaLayout, layout
+from gridlayout.layouts.reader import Reader
+from gridlayout.xla.tiled import COMBINE, ELEMENT_TYPES, XlaLayout, layout
 
 _TYPE = re.compile(r"\s*([A-Za-z][A-Za-z0-9]*)\s*\[", re.ASCII)
 

@@ -1,6 +1,6 @@
 """Search in a box of indices: exact bounds of a form, and a point where forms have given values.
 
-Both are branch and bound with interval arithmetic (`affine_form.span`), within a budget of boxes.
+Both are branch and bound with interval arithmetic (`normal_form.span`), within a budget of boxes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.affine import AffineMap
-from gridlayout.affine_expr import AffineExpr
-from gridlayout.affine_form import (
+from gridlayout.affine.expressions import AffineExpr
+from gridlayout.affine.map import AffineMap
+from gridlayout.affine.normal_form import (
     Atom,
     Form,
     Forms,
@@ -34,7 +34,7 @@ ENUMERABLE = 2**22  # indices that may be listed one by one
 def exact_range(expr: AffineExpr, box: Sequence[int]) -> Range:
     """The least and greatest value over the box; `AffineMap.range` is its public name.
 
-    >>> from gridlayout.affine import dim
+    >>> from gridlayout.affine.map import dim
     >>> exact_range((dim(0) * 5) % 7 - dim(1), (3, 2))
     (-1, 5)
     """

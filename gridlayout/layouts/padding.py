@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gridlayout.affine import AffineMap
+from gridlayout.affine.map import AffineMap
 from gridlayout.errors import LayoutError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gridlayout.layout import Box, Layout
+    from gridlayout.layouts.layout import Box, Layout
 
 # A mask is one byte an element; beyond this it is almost surely a slip, so say so first.
 MAX_MASK = 2**32

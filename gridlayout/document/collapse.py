@@ -13,9 +13,9 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-from gridlayout.affine import AffineExpr, AffineMap, constant, dim
+from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
 from gridlayout.errors import LayoutError
-from gridlayout.steps import Walk, nest
+from gridlayout.layouts.steps import Walk, nest
 
 Shape = tuple[int, ...]
 

@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from gridlayout.affine import AffineMap
-from gridlayout.affine_expr import INT64_MAX, AffineExpr, ceildiv, constant, dim
+from gridlayout.affine.expressions import INT64_MAX, AffineExpr, ceildiv, constant, dim
+from gridlayout.affine.map import AffineMap
 from gridlayout.errors import LayoutError
 
 MAX_TEXT = 2**16  # characters

@@ -16,8 +16,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
-from gridlayout.affine import AffineMap
-from gridlayout.collapse import (
+from gridlayout.affine.map import AffineMap
+from gridlayout.document.collapse import (
     as_printed,
     collapse_map,
     collapse_steps,
@@ -25,10 +25,10 @@ from gridlayout.collapse import (
     default_map,
 )
 from gridlayout.errors import LayoutError, LayoutWarning
-from gridlayout.layout import Layout, Shape, as_shape
-from gridlayout.memory import Chip, Fit, as_memory_space
-from gridlayout.padding import image
-from gridlayout.steps import Walk
+from gridlayout.layouts.layout import Layout, Shape, as_shape
+from gridlayout.layouts.memory import Chip, Fit, as_memory_space
+from gridlayout.layouts.padding import image
+from gridlayout.layouts.steps import Walk
 
 if TYPE_CHECKING:
     import numpy as np

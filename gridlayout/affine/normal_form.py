@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from math import gcd
 from typing import NamedTuple
 
-from gridlayout.affine import AffineMap
-from gridlayout.affine_expr import INT64_MAX, MAX_NODES, AffineExpr, constant, dim, walk
+from gridlayout.affine.expressions import INT64_MAX, MAX_NODES, AffineExpr, constant, dim, walk
+from gridlayout.affine.map import AffineMap
 from gridlayout.errors import LayoutError
 
 Range = tuple[int, int]  # least and greatest value, both included

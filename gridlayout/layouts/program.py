@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.affine import AffineMap
-from gridlayout.layout import Layout
-from gridlayout.steps import Flip, Join, Pad, Scatter, Split, Step, Unit, Walk
+from gridlayout.affine.map import AffineMap
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.steps import Flip, Join, Pad, Scatter, Split, Step, Unit, Walk
 
 Shape = tuple[int, ...]
 
@@ -115,7 +115,7 @@ class Numbered:
 def numbered(shape: Shape, steps: Sequence[Step]) -> list[Numbered]:
     """Each step on an array of `shape`, with the axes that it reads and makes.
 
-    >>> from gridlayout.steps import Split
+    >>> from gridlayout.layouts.steps import Split
     >>> numbered((6,), [Split(0, (2, 3))])
     [Numbered(step=Split(axis=0, sizes=(2, 3)), reads=(0,), makes=(1, 2), sizes=(2, 3))]
     """

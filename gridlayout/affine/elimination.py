@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import gcd
 
-from gridlayout.affine import AffineMap
-from gridlayout.affine_form import Atom, Form, Forms, make_form, number, span
+from gridlayout.affine.map import AffineMap
+from gridlayout.affine.normal_form import Atom, Form, Forms, make_form, number, span
 
 # Stands for "any integer": far outside int64, so that no bound on a result is taken for granted.
 ANY = (-(2**100), 2**100)
@@ -31,7 +31,7 @@ MAX_EQUATIONS, MORE_PER_RESULT = 80, 8
 def solve(m: AffineMap, box: tuple[int, ...]) -> tuple[tuple[Form | None, ...], Forms]:
     """For each dim its form in the results, or None; result k is dim `k` of these forms.
 
-    >>> from gridlayout.affine_form import to_expr
+    >>> from gridlayout.affine.normal_form import to_expr
     >>> solved, _ = solve(AffineMap.parse("(d0, d1) -> (d0 * 8 + d1)"), (4, 8))
     >>> [str(to_expr(form)) for form in solved]
     ['d0 floordiv 8', 'd0 mod 8']

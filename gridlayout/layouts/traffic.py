@@ -9,10 +9,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.affine import AffineMap, constant, dim
-from gridlayout.affine_search import components
+from gridlayout.affine.map import AffineMap, constant, dim
+from gridlayout.affine.search import components
 from gridlayout.errors import LayoutError
-from gridlayout.layout import Layout
+from gridlayout.layouts.layout import Layout
 
 Ints = NDArray[np.int64]
 CHUNK = 1 << 20  # indices evaluated at once

@@ -1,8 +1,8 @@
 """`Layout`: what goes where. One affine map from a logical index to a physical index.
 
-A layout is a logical shape, a dtype, and a list of invertible steps (`gridlayout.steps`) that turn
-the logical dims into the physical ones. Everything else is derived from these: the index map, the
-inverse with its predicate, the padding, the bytes, the array program.
+A layout is a logical shape, a dtype, and a list of invertible steps (`gridlayout.layouts.steps`)
+that turn the logical dims into the physical ones. Everything else is derived from these: the index
+map, the inverse with its predicate, the padding, the bytes, the array program.
 
     physical shape = (core dims ..., dims inside one core's buffer ...)
 
@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.affine import AffineExpr, AffineMap, dim
-from gridlayout.affine_solve import AffineSet, Inverse
+from gridlayout.affine.map import AffineExpr, AffineMap, dim
+from gridlayout.affine.solver import AffineSet, Inverse
 from gridlayout.errors import LayoutError
-from gridlayout.steps import Scatter, Step, Walk, is_small, walk_back
+from gridlayout.layouts.steps import Scatter, Step, Walk, is_small, walk_back
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
@@ -58,7 +58,7 @@ class Layout:
     Frozen and hashable; usable as static pytree metadata. Users call a system's constructor, such
     as `gl.GridLayout`; rules and new systems build layouts here.
 
-    >>> from gridlayout.steps import Walk
+    >>> from gridlayout.layouts.steps import Walk
     >>> walk = Walk((5,)); tiles = walk.split(walk.resize(0, 6), (3, 2))
     >>> layout = Layout((5,), "float32", walk.steps, tiles)
     >>> print(layout.index_map, layout.physical_shape)
@@ -308,19 +308,19 @@ class Layout:
 
     def padding_mask(self) -> NDArray[np.bool_]:
         """A bool array of `physical_shape`: True where the position is padding."""
-        from gridlayout.padding import padding_mask
+        from gridlayout.layouts.padding import padding_mask
 
         return padding_mask(self)
 
     def padded_regions(self) -> list[Box]:
         """The padding as a few disjoint boxes: tuples of slices into the physical array."""
-        from gridlayout.padding import padded_regions
+        from gridlayout.layouts.padding import padded_regions
 
         return padded_regions(self)
 
     def padding_per_core(self) -> NDArray[np.int64]:
         """Padding elements in each core's buffer: an array of `core_shape`."""
-        from gridlayout.padding import padding_per_core
+        from gridlayout.layouts.padding import padding_per_core
 
         return padding_per_core(self)
 

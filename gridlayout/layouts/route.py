@@ -17,11 +17,11 @@ from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
-from gridlayout.collapse import embedding
-from gridlayout.grid_layout import GridLayout
-from gridlayout.layout import Layout
-from gridlayout.program import Move, Numbered, moves_of, numbered
-from gridlayout.steps import Flip, Join, Pad, Split, Step, Unit, Walk
+from gridlayout.document.collapse import embedding
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.program import Move, Numbered, moves_of, numbered
+from gridlayout.layouts.steps import Flip, Join, Pad, Split, Step, Unit, Walk
 
 Shape = tuple[int, ...]
 

@@ -1,0 +1,1 @@
+"""The document model: `GridLayout`, its collapse intervals (Tenstorrent, seed 004)."""

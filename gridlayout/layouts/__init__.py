@@ -1,0 +1,1 @@
+"""What every layout has: steps, array programs, padding, routes to other layouts, memory."""
