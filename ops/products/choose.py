@@ -7,7 +7,7 @@ places included.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, prod
 
@@ -18,7 +18,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.cost import CostModel
 from gridlayout.ops.moves.relayout import moved_bytes
-from gridlayout.ops.products.algorithms import ALGORITHMS, Axes, Matrices, Plan, plans
+from gridlayout.ops.products.algorithms import Axes, Dims, Matrices, Plan, plans
 from gridlayout.ops.products.schedules import sends
 from gridlayout.sharding.collectives import total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -69,8 +69,12 @@ def choose(
     return min(found, key=cost)
 
 
-# Plans on grids that neither operands nor result have: how many of them are costed to the end.
-_MOST = 16
+# Of algorithms that always multiply and receive as much, the first: SUMMA is as the ring, Cannon's
+# has a skew besides. What they hold at a time is not what is chosen by.
+_TRIED = ("ring", "k_split", "2.5d", "3d")
+# Plans on grids that neither operands nor result have: how many in a row that are no better than the
+# best so far are costed to the end.
+_MOST = 8
 
 
 def _best(
@@ -82,8 +86,8 @@ def _best(
 ) -> Plan | None:
     """The cheapest plan of all; None where `gathered` is as cheap.
 
-    What is quick to know comes first: a plan that costs too much by its kernel and by what parts
-    grow is dropped.
+    What is quick to know comes first: a plan that costs too much by its kernel and by the bytes
+    that devices lack at least is dropped.
     """
 
     def seconds(work: int, received: float) -> float:
@@ -93,34 +97,87 @@ def _best(
     candidates = []
     own = (matrices.grid, _grid_of(wanted, matrices))
     for grid in dict.fromkeys([*own, *_grids(matrices, device)]):
-        for name in ALGORITHMS[1:]:
+        for name in _TRIED:
             for plan in plans(name, replace(matrices, grid=grid), device):
                 if seconds(plan.work, 0) < least:
                     sent = total_bytes(sends(plan)[0].found)
-                    bound = seconds(plan.work, sent + _grown(plan))
+                    bound = seconds(plan.work, sent + lacking(plan, wanted))
                     if bound < least:
                         candidates.append((bound, grid not in own, sent, plan))
     best, others = None, 0
     for bound, is_other, sent, plan in sorted(candidates, key=lambda each: each[:2]):
         if bound >= least:
             break
-        others += is_other
-        if is_other and others > _MOST:
+        if is_other and others == _MOST:
             continue
+        others += is_other
         room = (least - seconds(plan.work, 0)) * device.size * model.bandwidth
         if (cost := seconds(plan.work, received(plan, wanted, sent, room))) < least:
-            best, least = plan, cost
+            best, least, others = plan, cost, 0
     return best
 
 
-def _grown(plan: Plan) -> int:
-    """Bytes that devices receive at least, to hold larger parts of the operands than they have."""
+@dataclass(frozen=True)
+class _Held:
+    """What a device holds of a matrix, or of a batch of them: no more than `sizes` of each role.
+
+    elements: no more than these of all roles, padding included. copies: devices with an element.
+    """
+
+    sizes: tuple[int, int, int]
+    elements: int
+    copies: int
+
+
+def lacking(plan: Plan, wanted: Layout) -> int:
+    """Bytes that devices receive at least, before and after the kernel.
+
+    Of the operands for the kernel, and of its result for the layout that is wanted.
+    """
+    m, size = plan.matrices, plan.device.size
+    (batch, rows, *k), (_, *other_k, columns) = plan.parts
+    placed = plan.placed
+    inside = plan.count(placed.axes[0])
+    down, across = plan.count(placed.axes[1]), plan.count(plan.columns)
+    shards = [-(-n // g) for n, g in zip(m.extents, m.grid, strict=True)]
+    made = tuple(n * shard for n, shard in zip(placed.per_device, shards, strict=True))
+    needs = (
+        (m.left, (batch, rows, prod(k)), inside * down * plan.count(plan.left_k)),
+        (m.right, (batch, columns, prod(other_k)), inside * across * plan.count(plan.right_k)),
+    )
     total = 0
-    for x, part in zip((plan.matrices.left, plan.matrices.right), plan.parts, strict=True):
-        placed, itemsize = plan.device.placement(x.layout.core_shape), x.layout.dtype.itemsize
-        held = prod(placed.per_device) * prod(x.layout.local_shape)
-        total += max(prod(part) - held, 0) * itemsize * plan.device.size
+    for x, sizes, parts in needs:
+        held = _held(x.layout, plan.device, (x.batch, x.free, x.contract))
+        need = _Held(sizes, prod(sizes), size // parts)
+        total += _lacking(x.layout, held, need, size)
+    if m.shape:
+        parts = prod(plan.count(axes) for axes in placed.axes)
+        need = _held(wanted, plan.device, (m.batch, m.rows, m.columns))
+        total += _lacking(wanted, _Held(made, prod(made), size // parts), need, size)  # type: ignore[arg-type]
     return total
+
+
+def _lacking(layout: Layout, held: _Held, need: _Held, size: int) -> int:
+    alike = prod(min(pair) for pair in zip(held.sizes, need.sizes, strict=True))
+    alike = min(alike, held.elements, need.elements)
+    return max(layout.size * need.copies - alike * size, 0) * layout.dtype.itemsize
+
+
+@lru_cache(maxsize=4096)
+def _held(layout: Layout, device: DeviceGrid, roles: tuple[Dims, Dims, Dims]) -> _Held:
+    placed = device.placement(layout.core_shape)
+    elements = prod(placed.per_device) * prod(layout.local_shape)
+    copies = device.size // prod(device.count(axes) for axes in placed.axes)
+    sizes = [prod(layout.shape[d] for d in dims) for dims in roles]
+    if isinstance(layout, GridLayout) and layout.groups is not None:
+        parts = [1, 1, 1]
+        for k, group in enumerate(layout.groups):
+            mine = [i for i, dims in enumerate(roles) if set(group) & set(dims)]
+            part = placed.per_device[k] * layout.shard_shape[k]
+            for i in mine:  # of dims joined with those of another role any number may be here
+                parts[i] *= part if len(mine) == 1 else sizes[i]
+        sizes = [min(pair) for pair in zip(sizes, parts, strict=True)]
+    return _Held((sizes[0], sizes[1], sizes[2]), elements, copies)
 
 
 def _grids(matrices: Matrices, device: DeviceGrid) -> Iterator[Grid]:
