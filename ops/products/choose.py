@@ -72,8 +72,8 @@ def choose(
 # Of algorithms that always multiply and receive as much, the first: SUMMA is as the ring, Cannon's
 # has a skew besides. What they hold at a time is not what is chosen by.
 _TRIED = ("ring", "k_split", "2.5d", "3d")
-# Plans on grids that neither operands nor result have: how many in a row that are no better than the
-# best so far are costed to the end.
+# Plans on grids that neither operands nor result have: how many in a row, no better than the
+# best so far, are costed to the end.
 _MOST = 8
 
 
