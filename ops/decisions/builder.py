@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,6 +21,7 @@ from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import (
     Deferred,
+    Held,
     Replicated,
     Sharded,
     Spec,
@@ -28,6 +29,7 @@ from gridlayout.ops.decisions.specs import (
     layout_of,
 )
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.buffers import Buffers
 from gridlayout.ops.moves.padding import fill_padding, has_padding
 from gridlayout.ops.moves.relayout import LocalMove, find_move, lay_out, nothing_moves, replicate
 from gridlayout.sharding.collectives import Collective, Collectives, total_bytes
@@ -40,8 +42,6 @@ Shape = tuple[int, ...]
 Array = Any
 # How a primitive ran: its rule; as a view, with no data touched; or whole on every device.
 RULE, VIEW, FALLBACK = "rule", "view", "fallback"
-# Of steps that XLA makes where they are read.
-FUSED: dict[str, Any] = {"is_fused": True, "takes_fused": True}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,27 +49,27 @@ class Step:
     """One step: the registers it reads and writes, its function of arrays, and what it takes.
 
     is_lazy: the function takes and returns `LazyView`s. is_global: it takes whole storages rather
-    than one device's parts, and runs outside of `shard_map`. workspace_bytes: what it holds on a
-    device besides operands and results.
+    than one device's parts, and runs outside of `shard_map`. buffers: what it holds on a device
+    besides operands and results, where it does. is_fused: XLA makes the results where they are
+    read. takes_fused: it makes such operands as it reads them. is_kept: it keeps the
+    results where several read them. is_view: what it makes is what it
+    reads, seen in another shape. does: what is equal in steps that do the same.
     """
 
     reads: tuple[Any, ...]
     writes: tuple[int, ...]
     run: Callable[..., Sequence[Array]] = field(repr=False)
     collectives: tuple[Collective, ...] = ()
-    workspace_bytes: int = 0
+    buffers: Callable[[], Buffers] = field(default=Buffers, repr=False)
     masks: int = 0
     is_lazy: bool = False
     is_global: bool = False
     bodies: tuple[Body, ...] = ()
     is_fused: bool = False
     takes_fused: bool = False
-    move: LocalMove | None = None
-
-    @property
-    def is_view(self) -> bool:
-        """Whether what it makes is what it reads, seen in another shape."""
-        return self.move is not None and self.move.is_view
+    is_view: bool = False
+    is_kept: bool = False
+    does: Any = None
 
     @property
     def all_collectives(self) -> tuple[Collective, ...]:
@@ -101,7 +101,7 @@ class Decision:
     operands: tuple[Spec, ...]
     outs: tuple[Value, ...]
     steps: tuple[Step, ...]
-    registers: tuple[Spec, ...]
+    registers: tuple[Held, ...]
     how: str
     note: str = ""
     flops: int = 0
@@ -141,7 +141,7 @@ class Decision:
     @property
     def workspace_bytes(self) -> int:
         """The most bytes that a step holds on a device besides operands and results."""
-        return max((step.workspace_bytes for step in self.steps), default=0)
+        return max((step.buffers().most for step in self.steps), default=0)
 
 
 # A function `(builder, op, *values)` that writes a decision down.
@@ -173,7 +173,7 @@ class Builder:
         plan: Any = None,
     ) -> None:
         self.env, self.ask, self.plan = env, ask, plan
-        self.registers: list[Spec] = list(specs)
+        self.registers: list[Held] = list(specs)
         self.steps: list[Step] = []
         self.note = ""
         self.how = ""
@@ -203,7 +203,7 @@ class Builder:
         self,
         fn: Callable[..., Any],
         operands: Sequence[Value],
-        specs: Sequence[Spec],
+        specs: Sequence[Held],
         collectives: Collectives | Iterable[Collective] = (),
         **facts: Any,
     ) -> list[Value]:
@@ -214,7 +214,12 @@ class Builder:
         self.registers += [spec.source if isinstance(spec, Deferred) else spec for spec in specs]
         reads = tuple(value.at for value in operands)
         self.steps.append(Step(reads, writes, fn, tuple(found), **facts))
-        return [Value(spec, at) for spec, at in zip(specs, writes, strict=True)]
+        # A device's own is read by a later kernel alone, which knows what it is.
+        return [Value(cast(Spec, spec), at) for spec, at in zip(specs, writes, strict=True)]
+
+    def fused(self, fn: Any, operands: Any, specs: Any, **facts: Any) -> list[Value]:
+        """A kernel whose results XLA makes where they are read, as it does its operands."""
+        return self.run(fn, operands, specs, is_fused=True, takes_fused=True, **facts)
 
     def known(self, number: Any, dtype: Any, weak_type: bool = False) -> Value:
         """A number that is known before anything runs."""
@@ -229,9 +234,10 @@ class Builder:
             [value],
             [spec],
             move.collectives,
-            workspace_bytes=move.workspace_bytes,
+            buffers=move.buffers,
             is_lazy=True,
-            move=move,
+            is_view=move.is_view,
+            does=move,
         )
         return out
 
@@ -260,7 +266,7 @@ class Builder:
             source = self.replicated(value.seen(spec.source))
             out = Replicated(spec.shape, spec.dtype)
             shape, dims = spec.shape, spec.dims
-            return self.run(
+            return self.fused(
                 lambda x: [lax.broadcast_in_dim(jnp.asarray(x, out.dtype), shape, dims)],
                 [source],
                 [out],
@@ -310,12 +316,11 @@ class Builder:
         new = Sharded(known if along is None else layout.with_oob(None), placement)
         if not has_padding(layout, placement, along):
             return x.seen(new) if along is None else x
-        (out,) = self.run(
+        (out,) = self.fused(
             lambda part: [fill_padding(part, layout, placement, known.oob, along)],
             [x],
             [new],
             masks=1,
-            **FUSED,
         )
         return out
 
@@ -356,7 +361,7 @@ def _needed(steps: Sequence[Step], outs: Sequence[Value]) -> tuple[Step, ...]:
 class Renumbering:
     """A decision's registers among those of a longer program, which its new ones are added to."""
 
-    def __init__(self, decision: Decision, values: Sequence[Value], registers: list[Spec]) -> None:
+    def __init__(self, decision: Decision, values: Sequence[Value], registers: list[Held]) -> None:
         self.decision = decision
         self.at: list[Any] = [value.at for value in values]
         for spec in decision.registers[len(values) :]:

@@ -45,7 +45,7 @@ def materialized(b: Builder, value: Value, layout: Layout) -> Value:
     out = Sharded(layout.with_dtype(value.dtype, oob), placement)
     rank = range(len(out.local_shape))
     wide = lambda part: [lax.broadcast_in_dim(part, out.local_shape, rank)]  # noqa: E731
-    return b.run(wide, [source], [out], is_fused=True, takes_fused=True)[0]
+    return b.fused(wide, [source], [out])[0]
 
 
 @lru_cache(maxsize=4096)
@@ -100,8 +100,10 @@ def _thin(b: Builder, value: Value, dims: Shape, thin: GridLayout, after: Placem
     if logical.shape != shape:
         wide = Replicated(shape, value.dtype)
         dtype = value.dtype
-        (logical,) = b.run(
-            lambda x: [lax.broadcast_in_dim(jnp.asarray(x, dtype), shape, at)], [logical], [wide]
+        (logical,) = b.fused(
+            lambda x: [lax.broadcast_in_dim(jnp.asarray(x, dtype), shape, at)],
+            [logical],
+            [wide],
         )
     thin = thin.with_dtype(value.dtype, 0)
     if not shape:  # one number: a part of one element

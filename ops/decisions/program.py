@@ -19,7 +19,7 @@ import numpy as np
 from jax.sharding import PartitionSpec
 
 from gridlayout.ops.decisions.builder import Decision, Renumbering, Step
-from gridlayout.ops.decisions.specs import Sharded, Spec
+from gridlayout.ops.decisions.specs import Held, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import Collective
@@ -36,13 +36,13 @@ class Program:
 
     device: DeviceGrid
     operands: tuple[Spec, ...]
-    registers: list[Spec] = field(default_factory=list)
+    registers: list[Held] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     scopes: list[str] = field(default_factory=list)
     owners: list[int | None] = field(default_factory=list)
     made: list[Decision] = field(default_factory=list)
     outs: tuple[Value, ...] = ()
-    _moves: dict[Any, tuple[int, ...]] = field(default_factory=dict)
+    _made: dict[Any, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.registers = list(self.operands)
@@ -71,10 +71,12 @@ class Program:
         return at.outs()
 
     def _made_before(self, step: Step) -> tuple[int, ...] | None:
-        """The registers that hold what a move makes, if the same has been moved there."""
-        if step.move is None or not all(isinstance(k, int) for k in step.reads):
+        """The registers that hold what a step makes, if one that does the same made it."""
+        if step.is_global:  # what devices hold of their own does not outlive a region
+            self._made.clear()
+        if step.does is None or not all(isinstance(k, int) for k in step.reads):
             return None
-        known = self._moves.setdefault((step.move, step.reads), step.writes)
+        known = self._made.setdefault((step.does, step.reads), step.writes)
         return None if known is step.writes else known
 
     def finish(self, outs: Sequence[Value]) -> Program:
@@ -217,51 +219,3 @@ def _read(held: dict[int, Any], at: Any) -> Any:
     if isinstance(array := held[at], LazyView):
         array = held[at] = array.materialize()
     return array
-
-
-def peak_bytes(program: Program) -> tuple[int, int]:
-    """The most bytes that are held at a time on one device, and on one core.
-
-    Operands are the caller's and are held throughout, and results from when they are made. What a
-    step makes only for others that XLA fuses with it takes no memory: what it was made of is held
-    instead.
-    """
-    end = len(program.steps)
-    readers: dict[int, list[int]] = {}
-    for n, step in enumerate(program.steps):
-        for k in step.reads:
-            if isinstance(k, int):
-                readers.setdefault(k, []).append(n)
-    outs = {out.at for out in program.outs if isinstance(out.at, int)}
-    last: dict[int, int] = dict.fromkeys((*range(len(program.operands)), *outs), end)
-    fused: set[int] = set()
-    for n in reversed(range(end)):
-        step = program.steps[n]
-        until = n
-        for k in step.writes:
-            mine = readers.get(k, [])
-            fuses = step.is_fused and all(program.steps[m].takes_fused for m in mine)
-            if k not in outs and (fuses or step.is_view):
-                fused.add(k)
-                later = (w for m in mine for w in program.steps[m].writes if w in fused)
-                until = max([until, *mine, *(last[w] for w in later)])
-            last[k] = max([last.get(k, n), *mine])
-        for k in step.reads:
-            if isinstance(k, int):
-                last[k] = max(last.get(k, 0), until)
-    return _peak(program, last, fused)
-
-
-def _peak(program: Program, last: dict[int, int], fused: set[int]) -> tuple[int, int]:
-    alive = set(range(len(program.operands)))
-    most = [sum(program.registers[k].device_bytes for k in alive), 0]
-    most[1] = sum(program.registers[k].core_bytes for k in alive)
-    for n, step in enumerate(program.steps):
-        alive |= {k for k in step.writes if k not in fused}
-        inner = [peak_bytes(body.program) for body in step.bodies]
-        device = sum(program.registers[k].device_bytes for k in alive) + step.workspace_bytes
-        core = sum(program.registers[k].core_bytes for k in alive)
-        most[0] = max(most[0], device + max((d for d, _ in inner), default=0))
-        most[1] = max(most[1], core + max((c for _, c in inner), default=0))
-        alive = {k for k in alive if last.get(k, -1) > n}
-    return most[0], most[1]

@@ -113,6 +113,34 @@ class Replicated:
 
 
 @dataclass(frozen=True)
+class Local:
+    """What each device has of its own on the way to a result, and no layout says."""
+
+    shape: Shape
+    dtype: Any
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+        return len(self.shape)
+
+    @property
+    def partition(self) -> PartitionSpec:
+        """None: it does not leave the devices."""
+        raise AssertionError("a device's own array does not leave it")
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes on one device."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def core_bytes(self) -> int:
+        """None: no core holds it."""
+        return 0
+
+
+@dataclass(frozen=True)
 class Deferred:
     """`source` broadcast to `shape`, its dim `i` being dim `dims[i]`: not made until wanted.
 
@@ -157,6 +185,7 @@ class Deferred:
 
 
 Spec = Sharded | Replicated | Deferred
+Held = Spec | Local  # what a register holds
 
 
 def known_number(value: Any, dtype: Any, weak_type: bool = False) -> Replicated:

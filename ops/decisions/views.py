@@ -71,7 +71,8 @@ def squeezed(b: Builder, value: Value, keep: Sequence[int]) -> Value:
         assert isinstance(source.spec, (Sharded, Replicated))
         dims = tuple(at[spec.dims[i]] for i in inner)
         return source.seen(Deferred(source.spec, dims, shape, target))
-    return b.run(lambda x: [jnp.reshape(x, shape)], [value], [Replicated(shape, value.dtype)])[0]
+    made = Replicated(shape, value.dtype)
+    return b.fused(lambda x: [jnp.reshape(x, shape)], [value], [made])[0]
 
 
 def broadcast(b: Builder, value: Value, shape: Shape, dims: Sequence[int]) -> Value:
@@ -113,7 +114,7 @@ def reshaped(
     # No layout says so: through the logical array, laid out by the policy.
     made = Replicated(shape, x.dtype)
     change = change or (lambda logical: logical.reshape(shape))
-    (out,) = b.run(lambda logical: [change(logical)], [b.replicated(x)], [made])
+    (out,) = b.fused(lambda logical: [change(logical)], [b.replicated(x)], [made])
     return b.on_cores(out, like=x) if shape else out
 
 
@@ -129,7 +130,7 @@ def transposed(b: Builder, value: Value, order: Shape) -> Value:
         return value.seen(Deferred(spec.source, dims, shape, spec.target_layout))
     if isinstance(spec, Replicated):
         out = Replicated(shape, value.dtype)
-        return b.run(lambda x: [x.transpose(order)], [value], [out], is_lazy=True)[0]
+        return b.fused(lambda x: [x.transpose(order)], [value], [out], is_lazy=True)[0]
     return reshaped(b, value, shape, old, lambda logical: logical.transpose(order))
 
 

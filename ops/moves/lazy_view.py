@@ -42,6 +42,11 @@ class LazyView:
         digits = tuple(n for n in array.shape if n != 1)
         return cls(array, digits, tuple(range(len(digits))), array.shape)
 
+    @property
+    def is_in_order(self) -> bool:
+        """Whether its elements are seen in the order in which they are."""
+        return self.order == tuple(range(len(self.order)))
+
     def reshape(self, *shape: int) -> LazyView:
         """In another shape; one extent may be -1."""
         if -1 in shape:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from math import prod
 from typing import Any
 
 import jax
@@ -22,6 +23,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import ReshapeMove, host_fill, moves
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.buffers import Buffers, Chain, of_moves
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import Collective, Collectives, index_of, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
@@ -32,13 +34,12 @@ from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, loca
 class LocalMove:
     """A movement of data: its collectives, and one device's program, for use in `shard_map`.
 
-    workspace_bytes: the most that the program holds on a device besides operand and result.
-    exchange: what it follows, where there is a route.
+    buffers: what it holds on a device meanwhile. exchange: what it follows, if there is a route.
     """
 
     collectives: tuple[Collective, ...]
     run: Callable[[LazyView], LazyView]
-    workspace_bytes: int = 0
+    buffers: Callable[[], Buffers] = Buffers
     exchange: Exchange | None = None
 
     @property
@@ -109,12 +110,13 @@ def _found(
     if exchange is not None:
         collectives = exchange.collectives(nbytes, before, device)
         run = partial(_exchanged, exchange, before, after)
+        buffers = partial(_exchanged_buffers, exchange, old, before, after)
     else:
         new.check_invertible()
         collectives = _gathering(before, device, nbytes)
         run = partial(_through_logical, old, new, before, after)
-    most = max((each.received_bytes for each in collectives), default=0)
-    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, fill), most, exchange)
+        buffers = partial(_gathered_buffers, old, before)
+    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, fill), buffers, exchange)
 
 
 @lru_cache(maxsize=4096)
@@ -128,7 +130,11 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
             return replace(move, run=lambda x: run(x).reshape(*old.shape))
     collectives = _gathering(before, device, local_bytes(old, before))
     run = partial(_logical, old, before)
-    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, jnp.zeros((), x.array.dtype)))
+    return LocalMove(
+        tuple(collectives),
+        lambda x: _as_bits(run, x, jnp.zeros((), x.array.dtype)),
+        partial(_gathered_buffers, old, before),
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -144,9 +150,10 @@ def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
         if find_exchange(old, new.with_oob(None), device, after, everywhere(new.ndim)) is not None:
             move = _found(old, new, device, everywhere(new.ndim), after)
             ones = (1,) * new.ndim
-            return LocalMove((), lambda x: move.run(x.reshape(*ones, *new.shape)))
+            return replace(move, run=lambda x: move.run(x.reshape(*ones, *new.shape)))
     run = partial(_packed, new, after)
-    return LocalMove((), lambda x: _as_bits(run, x, fill))
+    seen = of_moves(Chain(0).see())
+    return LocalMove((), lambda x: _as_bits(run, x, fill), lambda: seen)
 
 
 def _as_bits(run: Callable[..., LazyView], x: LazyView, fill: Any) -> LazyView:
@@ -223,3 +230,53 @@ def _packed(new: Layout, after: Placement, x: LazyView, fill: Any) -> LazyView:
     for k in range(len(after.axes)):
         x = _own(x, k, after, fill)
     return x
+
+
+# -- what is held meanwhile ----------------------------------------------------------------------
+
+
+def _exchanged_buffers(
+    exchange: Exchange, old: Layout, before: Placement, after: Placement
+) -> Buffers:
+    """What `_exchanged` holds."""
+    shape = [*before.per_device, *old.local_shape]
+    chain = Chain(local_bytes(old, before))
+    for k in exchange.gathers:
+        _gather(chain, shape, k, before)
+    if exchange.transfers:
+        for move in exchange.first:
+            assert isinstance(move, ReshapeMove)
+            shape = list(move.after)
+    for transfer in exchange.transfers:
+        source, target, n = transfer.source, transfer.target, transfer.size
+        if source is None:
+            chain.see(chain.nbytes // n)
+        elif target is None:
+            chain.gather(n, prod(shape[:source]))
+        else:
+            chain.exchange(n)
+        if source is not None:
+            shape[source] *= n
+        if target is not None:
+            shape[target] //= n
+    if exchange.slices or any(not isinstance(move, ReshapeMove) for move in exchange.last):
+        chain.see()
+    return of_moves(chain)
+
+
+def _gathered_buffers(old: Layout, before: Placement) -> Buffers:
+    """What `_logical` holds."""
+    shape = [*before.per_device, *old.local_shape]
+    chain = Chain(local_bytes(old, before))
+    for k, axes in enumerate(before.axes):
+        if axes:
+            _gather(chain, shape, k, before)
+    return of_moves(chain.see())
+
+
+def _gather(chain: Chain, shape: list[int], k: int, before: Placement) -> None:
+    """Grid dim `k` gathered, and its idle slots left behind."""
+    chain.gather(before.slots[k] // before.per_device[k], prod(shape[:k]))
+    shape[k] = before.grid[k]
+    if before.grid[k] < before.slots[k]:
+        chain.see(chain.nbytes // before.slots[k] * before.grid[k])

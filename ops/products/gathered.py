@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -23,9 +23,10 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.specs import Replicated, Sharded
+from gridlayout.ops.decisions.specs import Local, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.buffers import Buffers, Chain, of_moves
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import moved_bytes
 from gridlayout.sharding.collectives import Collectives, total_bytes
@@ -119,37 +120,85 @@ class Entry:
     spec: Sharded
     contract_first: bool
     gathers: tuple[tuple[int, Gather], ...]
-    nbytes: int  # of the matrix that a device multiplies
 
     def collectives(self, made: Collectives) -> None:
         """What the devices send in the kernel."""
         for _, gather in self.gathers:
             gather.collectives(made)
 
+    @property
+    def layout(self) -> GridLayout:
+        """The layout in which it enters."""
+        assert isinstance(self.spec.layout, GridLayout)
+        return self.spec.layout
+
+    @property
+    def shape(self) -> Dims:
+        """The part as a matrix of chunks, without the padding of contracted tiles."""
+        return _extents(self.side, self.spec.placement, self.contract_first)
+
+    def matrix_shape(self, contract: Dims) -> Dims:
+        """(batch, free, contracted), or with the last two exchanged; one batch is no batch dim."""
+        batch, *chunks, last = self.shape
+        k = prod(self.spec.layout.shape[d] for d in contract)
+        matrix = (k, last) if self.contract_first else (chunks[0], k)
+        return matrix if batch == 1 else (batch, *matrix)
+
+    @property
+    def kept(self) -> dict[int, Dims]:
+        """The local shape of each collapsed dim that the product keeps."""
+        side, shape = self.side, self.spec.local_shape
+        dims = self.layout.axis_dims
+        return {k: tuple(shape[d] for d in dims(k)) for k in side.batch + side.free}
+
+    @property
+    def order(self) -> list[int]:
+        """The part's dims as the matrix has them: empty, batch, then contracted and free ones."""
+        side, dims = self.side, self.layout.axis_dims
+        empty, batch, contract, free = (
+            [d for k in ks for d in dims(k)]
+            for ks in (side.empty, side.batch, side.contract, side.free)
+        )
+        return [*empty, *batch, *(contract + free if self.contract_first else free + contract)]
+
 
 def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, wanted: Layout) -> Value:
     """The product in the layout that is wanted, or the scalar that it is."""
     entries, natural = _entries(b.device, product), product.natural
-    entered = [
-        b.relayout(value, entry.spec.layout, entry.spec.placement)
-        for value, entry in zip((x, y), entries, strict=True)
+    matrices = [
+        _entered(b, value, entry, dims)
+        for value, entry, dims in zip((x, y), entries, product.contract, strict=True)
     ]
-    made = b.collectives()
-    for entry in entries:
-        entry.collectives(made)
+    left_kept, right_kept = (entry.kept for entry in entries)
+    first = (entries[0].contract_first, entries[1].contract_first)
 
     def kernel(left: LazyView, right: LazyView) -> list[LazyView]:
-        first, left_shape = _matrix(left, entries[0], product.contract[0])
-        second, right_shape = _matrix(right, entries[1], product.contract[1])
-        out = _times(first, second, op)
+        out = _times(left.materialize(), right.materialize(), first, op)
         if natural is None:
             return [LazyView.of(out).reshape()]
-        return [_in_tiles(out, left_shape, right_shape, product)]
+        return [_in_tiles(out, left_kept, right_kept, product)]
 
     spec = Replicated((), op.out.dtype) if natural is None else b.sharded(natural)
-    workspace = sum(entry.nbytes for entry in entries)
-    (out,) = b.run(kernel, entered, [spec], made, workspace_bytes=workspace, is_lazy=True)
+    buffers = cache(partial(_buffers, entries, product, op.out.dtype))
+    (out,) = b.run(kernel, matrices, [spec], is_lazy=True, buffers=buffers)
     return out if natural is None else b.relayout(out, wanted)
+
+
+def _entered(b: Builder, value: Value, entry: Entry, contract: Dims) -> Value:
+    """An operand as a matrix on each device; another product that takes the same one shares it."""
+    part = b.relayout(value, entry.spec.layout, entry.spec.placement)
+    made = b.collectives()
+    entry.collectives(made)
+    (out,) = b.run(
+        lambda part: [_matrix(part, entry, contract)],
+        [part],
+        [Local(entry.matrix_shape(contract), value.dtype)],
+        made,
+        is_lazy=True,
+        buffers=cache(partial(_entered_buffers, entry, contract)),
+        does=(entry, contract),
+    )
+    return out
 
 
 @lru_cache(maxsize=4096)
@@ -212,9 +261,7 @@ def _entry(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]
     first = bool(side.contract) and (not side.free or min(side.contract) < min(side.free))
     first = first or bool(gathered and not side.batch and device.platform == "cpu")
     found = tuple(_gathers(device, side, placement, gathered, first))
-    copies = prod(gather.n for _, gather in found)
-    nbytes = copies * prod(_extents(side, placement, first)) * layout.dtype.itemsize
-    return Entry(side, Sharded(layout.with_oob(None), placement), first, found, nbytes)
+    return Entry(side, Sharded(layout.with_oob(None), placement), first, found)
 
 
 def _extents(side: Side, placement: Placement, contract_first: bool) -> Dims:
@@ -245,35 +292,19 @@ def _gathers(
         shape[at] *= n
 
 
-@dataclass(frozen=True)
-class _Matrix:
-    """(batch, free, contracted), or with the last two exchanged; no batch dim for one batch."""
-
-    array: jax.Array
-    contract_first: bool
-
-
-def _matrix(a: LazyView, entry: Entry, contract: Dims) -> tuple[_Matrix, dict[int, Dims]]:
+def _matrix(a: LazyView, entry: Entry, contract: Dims) -> LazyView:
     """One device's part of an operand as a matrix, its contracted dims gathered whole.
 
     Batch and free dims stay as they lie in cores and tiles. Contracted dims leave the padding of
-    their tiles behind before they are gathered, and come to logical order after. Also gives each
-    kept collapsed dim's local shape.
+    their tiles behind before they are gathered, and come to logical order after.
     """
-    side, layout = entry.side, entry.spec.layout
-    assert isinstance(layout, GridLayout)
-    shapes = {k: tuple(a.shape[d] for d in layout.axis_dims(k)) for k in side.batch + side.free}
-    batch, free = (prod(prod(shapes[k]) for k in ks) for ks in (side.batch, side.free))
-    first = entry.contract_first
-    empty, *dims = (
-        [d for k in ks for d in layout.axis_dims(k)]
-        for ks in (side.empty, side.batch, side.contract, side.free)
-    )
-    order = [*empty, *dims[0], *(dims[1] + dims[2] if first else dims[2] + dims[1])]
+    side, layout = entry.side, entry.layout
+    kept, first = entry.kept, entry.contract_first
+    batch, free = (prod(prod(kept[k]) for k in ks) for ks in (side.batch, side.free))
     local = [n for k in side.contract for n in _local(a, layout, k)]
-    for d in empty:  # one position, that of every device
-        a = a.first(1, d)
-    view = a.transpose(order)
+    for d in (d for k in side.empty for d in layout.axis_dims(k)):
+        a = a.first(1, d)  # one position, that of every device
+    view = a.transpose(entry.order)
     view = view.reshape(*((batch, *local, free) if first else (batch, free, *local)))
     start = 1 if first else 2
     for i, k in enumerate(side.contract):
@@ -286,9 +317,38 @@ def _matrix(a: LazyView, entry: Entry, contract: Dims) -> tuple[_Matrix, dict[in
     for i, k in enumerate(side.contract):
         view = view.first(layout.collapsed_shape[k], start + i)
     view = _in_logical_order(view, side, contract, start)
-    lead = () if batch == 1 else (batch,)  # one batch is no batch: XLA's fast product
-    view = view.reshape(*((*lead, -1, free) if first else (*lead, free, -1)))
-    return _Matrix(view.materialize(), first), shapes
+    return LazyView.of(view.reshape(*entry.matrix_shape(contract)).materialize())
+
+
+def _entered_buffers(entry: Entry, contract: Dims) -> Buffers:
+    """What `_matrix` holds."""
+    side, layout, shape = entry.side, entry.layout, entry.shape
+    chain, itemsize = Chain(entry.spec.device_bytes), layout.dtype.itemsize
+    part = jax.ShapeDtypeStruct(entry.spec.local_shape, layout.dtype)
+    view = LazyView.of(part).transpose(entry.order)  # type: ignore[arg-type]
+    if not view.is_in_order or prod(shape) * itemsize < chain.nbytes:
+        chain.see(prod(shape) * itemsize)
+    start = 1 if entry.contract_first else 2
+    chunks = list(shape[start : start + len(side.contract)])
+    for _, gather in entry.gathers:
+        chain.gather(gather.n, prod(gather.shape[: gather.at]))
+        chunks[gather.at - start] *= gather.n
+    rows = tuple(layout.linear.results[k] for k in side.contract)
+    in_order = not rows or rows == tuple(dim(d) for d in contract)
+    if not in_order or chunks != [layout.collapsed_shape[k] for k in side.contract]:
+        chain.see(prod(entry.matrix_shape(contract)) * itemsize)
+    return of_moves(chain.settle())
+
+
+def _buffers(entries: tuple[Entry, Entry], product: Product, dtype: Any) -> Buffers:
+    """The product, which is seen in tiles."""
+    left, right = (entry.kept for entry in entries)
+    shape = [prod(shape) for shape in left.values()]
+    shape += [prod(shape) for k, shape in right.items() if k not in entries[1].side.batch]
+    out, is_seen = jax.ShapeDtypeStruct(tuple(shape), dtype), False
+    if product.natural is not None:
+        is_seen = not _in_tiles(out, left, right, product).is_in_order  # type: ignore[arg-type]
+    return Buffers((), (prod(shape) * out.dtype.itemsize,), is_seen)
 
 
 def _local(a: LazyView, layout: GridLayout, k: int) -> tuple[int, int]:
@@ -322,12 +382,12 @@ def _restricted(layout: GridLayout, ks: Dims) -> tuple[GridLayout, Dims]:
     return GridLayout(shape, layout.dtype, (1,) * len(ks), linear=linear), kept
 
 
-def _times(a: _Matrix, b: _Matrix, op: Op) -> jax.Array:
+def _times(a: jax.Array, b: jax.Array, contract_first: tuple[bool, bool], op: Op) -> jax.Array:
     """(batch, left rows, right rows); no batch dim in the product where there is one batch."""
-    batch = tuple(range(a.array.ndim - 2))
-    left, right = (len(batch) + (0 if m.contract_first else 1) for m in (a, b))
+    batch = tuple(range(a.ndim - 2))
+    left, right = (len(batch) + (0 if first else 1) for first in contract_first)
     dimensions = (((left,), (right,)), (batch, batch))
-    return lax.dot_general(a.array, b.array, dimensions, **precision(op))
+    return lax.dot_general(a, b, dimensions, **precision(op))
 
 
 def precision(op: Op) -> dict[str, Any]:

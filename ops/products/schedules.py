@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -18,6 +18,7 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.buffers import Buffers, Chain
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.products.algorithms import Axes, Plan
 from gridlayout.sharding.collectives import (
@@ -62,12 +63,39 @@ def multiplied(b: Builder, op: Op, plan: Plan, x: Value, y: Value, wanted: Layou
         view = view.reshape(*(n for cores, size in pairs_ for n in (cores, size // cores)))
         return [view.transpose((0, 2, 4, 1, 3, 5))]
 
-    sent, held = sends(plan)
+    sent, _ = sends(plan)
     masks = sum(
         _has_tail(plan, shape[2:] if k == 0 else shape[1:]) for k, shape in enumerate(shapes)
     )
-    (out,) = b.run(kernel, entered, [spec], sent, workspace_bytes=held, masks=masks, is_lazy=True)
+    buffers = cache(partial(_buffers, plan, tuple(x.spec for x in entered)))
+    (out,) = b.run(kernel, entered, [spec], sent, buffers=buffers, masks=masks, is_lazy=True)
     return out if isinstance(spec, Replicated) else b.relayout(out, wanted)
+
+
+def _buffers(plan: Plan, entered: tuple[Any, ...]) -> Buffers:
+    """What a device holds: both parts as they are multiplied, what the steps hold, and the sums."""
+    chains: list[Chain] = []
+    for spec, shape in zip(entered, plan.parts, strict=True):
+        part = jax.ShapeDtypeStruct(spec.local_shape, spec.dtype)
+        chain = Chain(spec.device_bytes)
+        view = LazyView.of(part).transpose(_PANELLED)  # type: ignore[arg-type]
+        inner = shape[1:] if chains else shape[2:]
+        if not view.is_in_order or _has_tail(plan, inner):
+            chain.see()
+        chains.append(chain.settle())
+    (batch, rows, *_), (*_, columns) = plan.parts
+    out = batch * rows * columns * sum_dtype(plan.matrices.dtype).itemsize
+    sums = Chain(out)
+    if plan.layers and plan.scattered:
+        n = plan.count(plan.layers)
+        sums.see(out) if batch * rows > 1 else None
+        sums.settle()
+        sums.made.append((out // n, 1))
+    elif plan.layers:
+        sums.made.append((out, 1))
+    moved = sends(plan)[1] - out - sum(chain.nbytes for chain in chains)
+    first = (out + max(moved, 0),) if moved > 0 else (out,)
+    return Buffers(tuple(chains), (*first, *(nbytes for nbytes, _ in sums.made)), True)
 
 
 # A part comes as the cores of each of three dims, then the shards of each.

@@ -127,6 +127,10 @@ def from_front(array: Any, count: int, cores: int) -> Any:
     return jnp.moveaxis(array, range(count), range(cores, cores + count))[(None,) * count]
 
 
+# What only cuts and joins: XLA makes it where it is read.
+_CUTS = frozenset({"concatenate", "dynamic_slice", "pad", "rev", "slice", "split"})
+
+
 def run(
     b: Builder,
     op: Op,
@@ -177,7 +181,8 @@ def run(
             found.append(view.reshape(*(1 for _ in own), *around, *whole, *inner))
         return found
 
-    outs = b.run(kernel, [*entered, *others], left, is_lazy=True)
+    run = b.fused if op.name in _CUTS else b.run
+    outs = run(kernel, [*entered, *others], left, is_lazy=True)
     return [
         b.relayout(out, target_layout(b, spec.layout, first, axes).with_dtype(spec.dtype))
         for out, spec in zip(outs, left, strict=True)

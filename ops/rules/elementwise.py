@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gridlayout.ops.decisions.builder import FUSED, Builder
+from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.facts import known
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
@@ -28,12 +28,22 @@ ELEMENTWISE = frozenset(
 )
 
 
+# What XLA computes once, where several read it, and keeps; the rest it computes for each.
+_KEPT = frozenset(
+    """
+    acos acosh asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt cos cosh digamma erf erf_inv
+    erfc exp exp2 expm1 igamma igamma_grad_a igammac lgamma log log1p log2 logistic polygamma pow
+    regularized_incomplete_beta rsqrt sin sinh sqrt tan tanh zeta
+    """.split()  # noqa: SIM905
+)
+
+
 def elementwise(b: Builder, op: Op, *values: Value) -> Any:
     """The primitive on parts; the result lies as the first operand of the result's shape."""
     aval = op.out
     if aval.ndim == 0:
         scalars = [b.replicated(value) for value in values]
-        return b.run(lambda *xs: op.bind(*_as_avals(op, xs)), scalars, [_replicated(aval)], **FUSED)
+        return b.fused(lambda *xs: op.bind(*_as_avals(op, xs)), scalars, [_replicated(aval)])
     if (deferred := _over_sources(b, op, values)) is not None:
         return deferred
     wide = [_grown(b, value, aval.shape) for value in values]
@@ -53,7 +63,7 @@ def _computed(b: Builder, op: Op, operands: list[Value], like: Sharded) -> list[
         pairs = zip(_as_avals(op, parts), op.ins, strict=True)
         return op.bind(*(_full(x, out.local_shape, aval) for x, aval in pairs))
 
-    return b.run(run, operands, [out], **FUSED)
+    return b.fused(run, operands, [out], is_kept=op.name in _KEPT)
 
 
 def barrier(b: Builder, op: Op, *values: Value) -> Any:

@@ -1,0 +1,204 @@
+"""`peak_bytes`: the most that a device holds while a program runs, as XLA lays its buffers out.
+
+The buffers are those of results, of what steps hold on the way, and of what cannot be made where it
+is read. XLA puts them in order of time, lets a result take the place of an operand of its size that
+nobody reads any more, and puts what is not returned where a result will come to lie, if it fits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gridlayout.ops.decisions.builder import Step
+from gridlayout.ops.decisions.program import Program
+
+
+@dataclass
+class _Buffer:
+    """Bytes on a device and on a core; the buffers it is made of, and whether of the same place."""
+
+    nbytes: int
+    core: int
+    reads: set[int]
+    stays: bool = False
+    inner: tuple[int, int] = (0, 0)  # held besides while it is made, in a loop or a branch
+    first: int = 0
+    last: int = 0
+
+
+@dataclass
+class _Buffers:
+    """The buffers of a program; `at`: those that a register is, or is made of."""
+
+    program: Program
+    found: list[_Buffer] = field(default_factory=list)
+    at: dict[int, frozenset[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        outs = {out.at for out in self.program.outs if isinstance(out.at, int)}
+        made_where_read = _made_where_read(self.program, outs)
+        for step in self.program.steps:
+            self._add(step, made_where_read)
+
+    def read(self, registers: Iterable[object]) -> set[int]:
+        """The buffers that registers are, or are made of."""
+        return {n for k in registers if isinstance(k, int) for n in self.at.get(k, ())}
+
+    def _new(self, nbytes: int, reads: set[int], core: int = 0, stays: bool = False) -> set[int]:
+        self.found.append(_Buffer(nbytes, core, reads, stays))
+        return {len(self.found) - 1}
+
+    def _add(self, step: Step, made_where_read: set[int]) -> None:
+        held = step.buffers()
+        now: set[int] = set()
+        for n, k in enumerate(step.reads):
+            own = self.read([k])
+            made = held.operands[n].made if n < len(held.operands) else []
+            if made and not held.operands[n].copies:
+                own = self._new(0, own)  # seen in another shape, which takes a turn
+            for nbytes, pieces in made:
+                own = {m for _ in range(pieces) for m in self._new(nbytes // pieces, own)}
+            now |= own
+        for nbytes in held.together:
+            now = self._new(nbytes, now)
+        has_own = bool(held.together) or any(chain.made for chain in held.operands)
+        for k in step.writes:
+            spec = self.program.registers[k]
+            if k in made_where_read or (has_own and not held.is_seen):
+                self.at[k] = frozenset(now)
+                for m in now if k not in made_where_read else ():
+                    self.found[m].core = spec.core_bytes
+            else:
+                own = self._new(spec.device_bytes, now, spec.core_bytes, step.is_fused)
+                self.at[k] = frozenset(own)
+                for body in step.bodies:
+                    device, core = peak_bytes(body.program)
+                    given = sum(spec.device_bytes for spec in body.program.operands)
+                    inner = self.found[-1].inner
+                    self.found[-1].inner = max(inner[0], device - given), max(inner[1], core)
+
+
+def _made_where_read(program: Program, outs: set[int]) -> set[int]:
+    """The registers that are no buffers: XLA makes what is in them with what reads them."""
+    readers: dict[int, list[tuple[Step, int]]] = {}
+    makes: dict[int, set[Step]] = {}  # of a register: the steps whose buffers it is made with
+    found: set[int] = set()
+    for step in reversed(program.steps):
+        for k in step.writes:
+            seen = step.is_fused or step.is_view or step.buffers().is_seen
+            mine = readers.get(k, [])
+            makes[k] = {made for reader, _ in mine for made in _makers(reader, found, makes)}
+            once = step.is_view or not step.is_kept or len(makes[k]) < 2
+            fused = seen and once and all(_fuses(*each) for each in mine)
+            if k not in outs and (step.is_view or fused):
+                found.add(k)
+            if step.is_view:  # who reads the view reads what is seen
+                for read in step.reads:
+                    if isinstance(read, int):
+                        readers.setdefault(read, []).extend(mine)
+        for n, k in enumerate(step.reads):
+            if isinstance(k, int) and not step.is_view:
+                readers.setdefault(k, []).append((step, n))
+    return found
+
+
+def _makers(reader: Step, found: set[int], makes: dict[int, set[Step]]) -> set[Step]:
+    if reader.writes and found.issuperset(reader.writes):
+        return {made for k in reader.writes for made in makes[k]}
+    return {reader}
+
+
+def _fuses(step: Step, operand: int) -> bool:
+    """Whether a step makes an operand as it reads it."""
+    held = step.buffers()
+    if operand < len(held.operands):
+        chain = held.operands[operand]
+        return chain.copies or (chain.is_seen and not chain.made)
+    return step.takes_fused
+
+
+def peak_bytes(program: Program) -> tuple[int, int]:
+    """The most bytes that are held at a time on one device, and on one core.
+
+    Operands are the caller's and are held throughout, and so are results, whose place XLA sets
+    aside. On CPUs XLA does what can be done as soon as it can be; elsewhere steps go in order.
+    """
+    buffers = _Buffers(program)
+    found = buffers.found
+    outs = buffers.read(out.at for out in program.outs)
+    order = _as_soon_as_can_be(found) if program.device.platform == "cpu" else range(len(found))
+    _live(found, list(order), outs)
+    given = program.operands
+    core = sum(spec.core_bytes for spec in given) + _most(
+        [(b.first, b.last, b.core) for b in found] + [(b.first, b.first, b.inner[1]) for b in found]
+    )
+    device = sum(spec.device_bytes for spec in given) + sum(found[n].nbytes for n in outs)
+    return device + _most(_temporary(found, outs)), core
+
+
+def _as_soon_as_can_be(found: list[_Buffer]) -> list[int]:
+    """Buffers by when XLA makes them on CPUs: one is made once all that it reads are there."""
+    waits = [len(each.reads) for each in found]
+    readers: dict[int, list[int]] = {}
+    for n, each in enumerate(found):
+        for k in each.reads:
+            readers.setdefault(k, []).append(n)
+    queue, order = deque(n for n, count in enumerate(waits) if not count), []
+    while queue:
+        order.append(n := queue.popleft())
+        for reader in readers.get(n, ()):
+            waits[reader] -= 1
+            if not waits[reader]:
+                queue.append(reader)
+    return order
+
+
+def _live(found: list[_Buffer], order: list[int], outs: set[int]) -> None:
+    """Note when each is made, and when it is read last."""
+    for time, n in enumerate(order):
+        found[n].first = found[n].last = time
+        for k in found[n].reads:
+            found[k].last = time
+    for n in outs:
+        found[n].last = len(order)
+
+
+def _temporary(found: list[_Buffer], outs: set[int]) -> list[tuple[int, int, int]]:
+    """(first, last, bytes) of the places that buffers need besides those of results."""
+    place = list(range(len(found)))
+    spans = {n: [(each.first, each.last)] for n, each in enumerate(found)}
+    for n in sorted(range(len(found)), key=lambda n: found[n].first):
+        each = found[n]
+        for k in sorted(each.reads) if each.stays else ():
+            ends = found[k].last == each.first and found[k].nbytes == each.nbytes
+            if ends and place[k] not in outs:
+                # The place of what is read last here goes on; a result's place takes it in.
+                spans[n] = spans.pop(place[k]) + spans[n]
+                place = [n if p == place[k] else p for p in place]
+                break
+    rest = []
+    for n in sorted(spans.keys() - outs, key=lambda n: -found[n].nbytes):
+        first, last = spans[n][0][0], spans[n][-1][1]
+        for out in outs:
+            free = all(last < a or b < first for a, b in spans[out])
+            if found[n].nbytes <= found[out].nbytes and free:
+                spans[out].append((first, last))
+                break
+        else:
+            rest.append((first, last, found[n].nbytes))
+    return rest + [(each.first, each.first, each.inner[0]) for each in found]
+
+
+def _most(spans: list[tuple[int, int, int]]) -> int:
+    """The most bytes at a time of (first, last, bytes)."""
+    changes: dict[int, int] = {}
+    for first, last, nbytes in spans:
+        changes[first] = changes.get(first, 0) + nbytes
+        changes[last + 1] = changes.get(last + 1, 0) - nbytes
+    held, most = 0, 0
+    for time in sorted(changes):
+        held += changes[time]
+        most = max(most, held)
+    return most
