@@ -187,4 +187,4 @@ def test_the_report_gives_each_primitive_s_cost():
     assert rows["exp"].peak_bytes == 2 * 3 * 5 * 4
     assert rows["dot_general"].peak_bytes >= (3 * 4 + 4 * 5 + 3 * 5) * 4
     assert report.flops == 960 + 60 + 60 + 48
-    assert report.peak_bytes == max(row.peak_bytes for row in report.rows)
+    assert report.peak_bytes >= max(row.peak_bytes for row in report.rows)

@@ -1,0 +1,101 @@
+"""The peak of a report against what XLA sets aside for the compiled program."""
+
+import gridlayout as gl
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+SHAPE = (256, 384)
+
+
+def layer_norm(x):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred * lax.rsqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+
+
+def mlp(x, up, down):
+    return jax.nn.gelu(x @ up) @ down
+
+
+def attention(q, k, v):
+    return jax.nn.dot_product_attention(*(t.reshape(8, 64, 4, 48) for t in (q, k, v)))
+
+
+# name: the function and the shapes of its operands
+PROGRAMS = {
+    "add": (lambda x, z: x + z, SHAPE, SHAPE),
+    "chain": (lambda x, z: jnp.tanh(x * z + 1) * jnp.exp(-x) - z / 2, SHAPE, SHAPE),
+    "where": (lambda x, z: jnp.where(x > 0, x, z), SHAPE, SHAPE),
+    "sum of rows": (lambda x: x.sum(1), SHAPE),
+    "sum of columns": (lambda x: x.sum(0), SHAPE),
+    "argmax": (lambda x: x.argmax(1), SHAPE),
+    "softmax": (lambda x: jax.nn.softmax(x, -1), SHAPE),
+    "layer norm": (layer_norm, SHAPE),
+    "product": (jnp.matmul, SHAPE, SHAPE[::-1]),
+    "two products": (lambda x, y: ((x @ y) @ x), SHAPE, SHAPE[::-1]),
+    "gram": (lambda x: x.T @ x, SHAPE),
+    "gram of rows": (lambda x: x @ x.T, SHAPE),
+    "mlp": (mlp, SHAPE, (384, 512), (512, 384)),
+    "residual": (lambda x, *p: x + mlp(layer_norm(x), *p), SHAPE, (384, 512), (512, 384)),
+    "swiglu": (
+        lambda x, a, b, c: (jax.nn.silu(x @ a) * (x @ b)) @ c,
+        *(SHAPE, (384, 512), (384, 512), (512, 384)),
+    ),
+    "transpose": (lambda x: x.T * 2, SHAPE),
+    "reshape": (lambda x: x.reshape(SHAPE[::-1]) + 1, SHAPE),
+    "sort": (lambda x: jnp.sort(x, 1), SHAPE),
+    "cumsum": (lambda x: jnp.cumsum(x, 1), SHAPE),
+    "concatenate": (lambda x, z: jnp.concatenate([x, z]), SHAPE, SHAPE),
+    "slice": (lambda x: x[50:150], SHAPE),
+    "fft": (lambda x: jnp.abs(jnp.fft.fft(x)), SHAPE),
+    "relayout": (lambda x: gl.with_layout(x, gl.GridLayout(SHAPE, grid=(4, 2))), SHAPE),
+}
+
+
+def measured(name, tile=None):
+    """The bytes on a device by the report, and by the compiled program."""
+    fn, *shapes = PROGRAMS[name]
+    device, grid = gl.DeviceGrid((2, 4)), (2, 4)
+    layouts = [gl.GridLayout(shape, grid=grid, tile=tile) for shape in shapes]
+    args = [gl.put(np.ones(layout.shape, np.float32), layout, device) for layout in layouts]
+    on_grid = gl.on_grid(fn)
+    found = jax.jit(lambda *args: on_grid(*args)).lower(*args).compile().memory_analysis()
+    held = found.argument_size_in_bytes + found.output_size_in_bytes + found.temp_size_in_bytes
+    return on_grid.report(*args).peak_bytes, held - found.alias_size_in_bytes
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_peak_is_within_a_tenth_of_the_compiled_program(name):
+    ours, xla = measured(name)
+    assert ours == pytest.approx(xla, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["product", "gram", "mlp", "swiglu", "reshape", "relayout"])
+def test_the_peak_counts_tiles(name):
+    ours, xla = measured(name, tile=(32, 32))
+    assert ours == pytest.approx(xla, rel=0.1)
+
+
+def test_operands_that_two_products_gather_are_held_and_sent_once():
+    device = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
+    x, w = gl.GridLayout((64, 128), grid=(2, 4)), gl.GridLayout((128, 64), grid=(2, 4))
+    one = gl.on_grid(lambda x, a, b: x @ a, device=device).report(x, w, w)
+    both = gl.on_grid(lambda x, a, b: (x @ a) * (x @ b), device=device).report(x, w, w)
+    first, second = (row for row in both.rows if row.primitive == "dot_general")
+    gathered = {str(each) for each in first.collectives} - {str(e) for e in second.collectives}
+    assert first.collectives == one.rows[0].collectives
+    assert gathered == {"all_gather y:4 12,288 B"}
+
+
+def test_a_loop_holds_its_body_besides_what_it_carries():
+    device = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
+    x, w = gl.GridLayout((64, 64), grid=(2, 4)), gl.GridLayout((64, 64), grid=(2, 4))
+
+    def loop(x, w):
+        return lax.fori_loop(0, 3, lambda _, x: x @ w, x)
+
+    once = gl.on_grid(jnp.matmul, device=device).report(x, w).peak_bytes
+    report = gl.on_grid(loop, device=device).report(x, w)
+    assert once <= report.peak_bytes <= 2 * once
