@@ -1,11 +1,12 @@
 """The peak of a report against what XLA sets aside for the compiled program."""
 
-import gridlayout as gl
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+
+import gridlayout as gl
 
 SHAPE = (256, 384)
 
@@ -34,7 +35,7 @@ PROGRAMS = {
     "softmax": (lambda x: jax.nn.softmax(x, -1), SHAPE),
     "layer norm": (layer_norm, SHAPE),
     "product": (jnp.matmul, SHAPE, SHAPE[::-1]),
-    "two products": (lambda x, y: ((x @ y) @ x), SHAPE, SHAPE[::-1]),
+    "two products": (lambda x, y: (x @ y) @ x, SHAPE, SHAPE[::-1]),
     "gram": (lambda x: x.T @ x, SHAPE),
     "gram of rows": (lambda x: x @ x.T, SHAPE),
     "mlp": (mlp, SHAPE, (384, 512), (512, 384)),
