@@ -139,9 +139,9 @@ class Entry:
 
     def matrix_shape(self, contract: Dims) -> Dims:
         """(batch, free, contracted), or with the last two exchanged; one batch is no batch dim."""
-        batch, *chunks, last = self.shape
+        batch, *inner = self.shape
         k = prod(self.spec.layout.shape[d] for d in contract)
-        matrix = (k, last) if self.contract_first else (chunks[0], k)
+        matrix = (k, inner[-1]) if self.contract_first else (inner[0], k)
         return matrix if batch == 1 else (batch, *matrix)
 
     @property
