@@ -17,6 +17,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
+from jax.sharding import AbstractMesh
 
 import gridlayout as gl
 from gridlayout.__main__ import main
@@ -400,6 +401,14 @@ def test_what_moves_is_counted_element_by_element(before, after):
     indices = itertools.product(range(6), range(10))
     wanted = sum(before.locate(i).core != after.locate(i).core for i in indices)
     assert moved(before, after, (), CHIP)[0] == wanted
+
+
+def test_a_move_and_a_plan_of_its_relayout_count_alike():
+    device = gl.DeviceGrid(AbstractMesh((4, 4), ("x", "y")))
+    layouts = [gl.GridLayout((12, 36), grid=(4, 4), tile=tile) for tile in (None, (2, 4), (4, 8))]
+    for before, after in itertools.permutations(layouts, 2):
+        elements, _ = moved(before, after, (), CHIP)
+        assert 4 * elements == gl.relayout_plan(before, after, device).moved > 0
 
 
 def test_permuted_moves_are_counted_element_by_element():
