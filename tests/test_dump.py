@@ -405,7 +405,8 @@ def test_what_moves_is_counted_element_by_element(before, after):
 
 def test_a_move_and_a_plan_of_its_relayout_count_alike():
     device = gl.DeviceGrid(AbstractMesh((4, 4), ("x", "y")))
-    layouts = [gl.GridLayout((12, 36), grid=(4, 4), tile=tile) for tile in (None, (2, 4), (4, 8))]
+    linears = ["(d0, d1) -> (d0, d1)", "(d0, d1) -> (d1, d0)", "(d0, d1) -> (d0, d1 + 5)"]
+    layouts = [gl.GridLayout((12, 36), grid=(4, 4), linear=linear) for linear in linears]
     for before, after in itertools.permutations(layouts, 2):
         elements, _ = moved(before, after, (), CHIP)
         assert 4 * elements == gl.relayout_plan(before, after, device).moved > 0
