@@ -167,11 +167,11 @@ def test_they_are_jaxs_on_every_layout(name):
     arrays = [example(shape, k) for k, shape in enumerate(shapes)]
     wanted = fn(*map(jnp.asarray, arrays))
     traced, seen = Traced(fn, arrays), set()
-    for layouts in choices(shapes, 20, list(CASES).index(name)):
+    for turn, layouts in enumerate(choices(shapes, 20, list(CASES).index(name))):
         program = traced.program(layouts, DEVICE)
         assert_sound(program, traced, DEVICE)
         kinds = {kind_of(step) for step in program.steps if step.move is None}
-        if kinds <= seen:
+        if turn and kinds <= seen:
             continue
         seen |= kinds
         laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]

@@ -525,38 +525,38 @@ def test_primitives_are_jaxs_on_every_layout(kind):
     traced = [Traced(fn, arrays) for _, fn in every]
     wanted = quick(lambda *args: [fn(*args) for _, fn in every])(*arrays)
     seen, compiled = set(), set()
-    for turn, (device, layouts) in enumerate(draws(kind)):
+    for turn, (device, places) in enumerate(draws(kind)):
         chosen = []
         for k, (name, _) in enumerate(every):
-            program = traced[k].program(layouts, device)
+            program = traced[k].program(places, device)
             try:
                 assert_sound(program, traced[k], device)
             except AssertionError as error:
-                raise AssertionError(f"{name}, {k=}, {turn=}, {layouts=}: {error}") from error
+                raise AssertionError(f"{name}, {k=}, {turn=}, {places=}: {error}") from error
             kinds = set(map(kind_of, program.steps))
             if kinds - seen or (k not in compiled and k % STRIDE == turn % STRIDE):
                 chosen.append(k)
                 compiled.add(k)
                 seen |= kinds
         if chosen:
-            found = list(on_grid(every, chosen, arrays, layouts, device))
+            found = list(on_grid(every, chosen, arrays, places, device))
             for k in chosen:
                 for results in found:
                     try:
                         assert_same(results[k], wanted[k], rtol=5e-5, atol=2e-5)
                     except AssertionError as error:
-                        message = f"{every[k][0]}, {k=}, {turn=}, {layouts=}: {error}"
+                        message = f"{every[k][0]}, {k=}, {turn=}, {places=}: {error}"
                         raise AssertionError(message) from error
 
 
-def on_grid(every, chosen, arrays, layouts, device):
+def on_grid(every, chosen, arrays, places, device):
     """The results of some ways by number, with each poison in the padding."""
     run = quick(gl.on_grid(lambda *args: {k: every[k][1](*args) for k in chosen}))
     for which in range(2):
         yield run(
             *(
                 poisoned(a, layout, device, fills(a.dtype)[which])
-                for a, layout in zip(arrays, layouts, strict=True)
+                for a, layout in zip(arrays, places, strict=True)
             )
         )
 
