@@ -33,7 +33,7 @@ def built(arguments, **more):
 # --- sizes, the map, its inverse ---
 
 
-@settings(quick, max_examples=500)
+@settings(quick, max_examples=1000)
 @given(cases())
 def test_sizes_and_places(case):
     brute, arguments = case
@@ -62,7 +62,7 @@ def test_sizes_and_places(case):
         )
 
 
-@settings(quick, max_examples=400)
+@settings(quick, max_examples=700)
 @given(cases())
 def test_the_way_back(case):
     brute, arguments = case
@@ -103,7 +103,7 @@ def runs(mask):
     return int((np.diff(mask.astype(int), axis=-1, prepend=0) == 1).sum())
 
 
-@settings(quick, max_examples=500)
+@settings(quick, max_examples=1000)
 @given(cases())
 def test_padding(case):
     brute, arguments = case
@@ -184,7 +184,7 @@ def same_bytes(a, b):
     assert a.tobytes() == b.tobytes()
 
 
-@settings(quick, max_examples=500)
+@settings(quick, max_examples=1000)
 @given(cases(), st.sampled_from([None, 0, 1, 3, -0.0, float("nan")]), st.integers(0, 2**16))
 def test_pack_and_unpack(case, oob, seed):
     brute, arguments = case
