@@ -24,13 +24,18 @@ FRONT_DOORS = {"gridlayout/__init__.py", "gridlayout/__main__.py"}
 def imported_names(source, package):
     """Every module or attribute that `source`, a module of `package`, imports, by its full name."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            parts = package.split(".")
-            base = parts[: len(parts) - node.level + 1] if node.level else []
-            module = ".".join([*base, *([node.module] if node.module else [])])
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+        yield from imported_by(node, package)
+
+
+def imported_by(node, package):
+    """What one node of a module of `package` imports."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        parts = package.split(".")
+        base = parts[: len(parts) - node.level + 1] if node.level else []
+        module = ".".join([*base, *([node.module] if node.module else [])])
+        yield from (f"{module}.{alias.name}" for alias in node.names)
 
 
 def upward_imports(source, package, forbidden):
@@ -108,7 +113,7 @@ def run_time_imports(path):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from imported_names(ast.unparse(node), "gridlayout")
+            yield from imported_by(node, "gridlayout")
         else:
             waiting += list(ast.iter_child_nodes(node))
 
@@ -133,15 +138,12 @@ def test_no_modules_of_ops_import_each_other_in_a_circle():
         for path in (ROOT / "ops").rglob("*.py")
         if path.name != "__init__.py"
     }
-    imports = {
-        name: {
-            m
-            for m in modules
-            for found in run_time_imports(path)
-            if f"{found}.".startswith(f"{m}.")
+    imports = {}
+    for name, path in modules.items():
+        found = list(run_time_imports(path))
+        imports[name] = {
+            m for m in modules if any(f"{each}.".startswith(f"{m}.") for each in found)
         }
-        for name, path in modules.items()
-    }
     done = set()
     while ready := {name for name in modules.keys() - done if imports[name] <= done}:
         done |= ready

@@ -181,7 +181,7 @@ def test_training_is_jaxs(model):
     state, grid_state = init(params), quick(gl.on_grid(init))(on_grid)
     grid_x, grid_labels = case.laid(x), None if labels is None else case.laid(labels)
 
-    wanted, found = jax.jit(case.apply)(params, x), quick(gl.on_grid(case.apply))(on_grid, grid_x)
+    wanted, found = quick(case.apply)(params, x), quick(gl.on_grid(case.apply))(on_grid, grid_x)
     assert_same(found, wanted, rtol=1e-4, atol=1e-5)
 
     traced = []
@@ -192,7 +192,7 @@ def test_training_is_jaxs(model):
 
     report = gl.on_grid(case.step).report(on_grid, grid_state, grid_x, grid_labels)
     assert not report.fallbacks
-    plain_step, grid_step = jax.jit(case.step), quick(gl.on_grid(step))
+    plain_step, grid_step = quick(case.step), quick(gl.on_grid(step))
     losses = []
     before = jax.tree.structure(on_grid)
     for _ in range(STEPS):

@@ -340,7 +340,7 @@ def gradients(fn, shapes):
 @pytest.mark.parametrize(("seed", "fn", "shapes"), cases({*TABLE} - NO_GRAD))
 def test_gradients_around_are_jaxs(seed, fn, shapes):
     plain, grid = operands(shapes, seed, turn=2)
-    found = jax.grad(gl.on_grid(total(fn)), tuple(range(len(shapes))))(*grid)
+    found = quick(jax.grad(gl.on_grid(total(fn)), tuple(range(len(shapes)))))(*grid)
     for f, x in zip(found, grid, strict=True):
         assert f.layout.same_physical(x.layout)
     assert_same(found, gradients(fn, shapes)(*plain), rtol=1e-3, atol=2e-4)
@@ -349,7 +349,7 @@ def test_gradients_around_are_jaxs(seed, fn, shapes):
 @pytest.mark.parametrize(("seed", "fn", "shapes"), cases(INSIDE))
 def test_gradients_inside_are_jaxs(seed, fn, shapes):
     plain, grid = operands(shapes, seed, turn=3)
-    found = gl.on_grid(gradients(fn, shapes))(*grid)
+    found = quick(gl.on_grid(gradients(fn, shapes)))(*grid)
     assert_same(found, gradients(fn, shapes)(*plain), rtol=1e-3, atol=2e-4)
 
 

@@ -1,0 +1,111 @@
+"""Deciding without compiling: what a function does on operands in layouts, and of which kind it is.
+
+What a rule chooses, moves and masks is known before anything runs, so it is asked for of many
+layouts; of all that are of one kind, one is compiled.
+"""
+
+import functools
+import types
+from collections.abc import Callable
+from math import prod
+
+import jax
+import numpy as np
+
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded, layout_of
+from gridlayout.ops.interpret.derivatives import pair_of, planned, with_constants_as_operands
+from gridlayout.sharding.device_grid import Placement
+
+
+class Traced:
+    """A function of arrays, traced once, to be decided for operands in many layouts."""
+
+    def __init__(self, fn, arrays):
+        structs = [jax.ShapeDtypeStruct(np.shape(a), a.dtype) for a in arrays]
+        traced, shapes = jax.make_jaxpr(fn, return_shape=True)(*structs)
+        self.outs = jax.tree.leaves(shapes)
+        self.jaxpr, consts = with_constants_as_operands(traced)
+        self.consts = [pair_of(const)[0] for const in consts]
+
+    def program(self, layouts, device):
+        """What is done on operands in these layouts: pure Python, nothing is compiled."""
+        specs = [Sharded(x, device.placement(x.core_shape)) for x in layouts]
+        return planned(Env(device, template=layouts[0]), self.jaxpr, [*self.consts, *specs])
+
+
+def gathered(spec, device):
+    """Bytes received where every device is sent all of an array's storage."""
+    if (layout := layout_of(spec)) is None:
+        return 0
+    return device.size * prod(device.storage_shape(layout)) * layout.dtype.itemsize
+
+
+def assert_sound(program, traced, device):
+    """What holds of every decision, whatever the layouts."""
+    for out, spec in zip(traced.outs, program.results, strict=True):
+        assert (spec.shape, spec.dtype) == (out.shape, out.dtype)
+        assert isinstance(spec, Sharded) == (out.ndim > 0)
+        assert not isinstance(spec, Sharded) or spec.placement == device.placement(
+            spec.layout.core_shape
+        )
+    for made in program.made:
+        assert [(x.shape, x.dtype) for x in made.results] == [
+            (x.shape, x.dtype) for x in made.op.outs
+        ] or made.op.name == "relayout"
+        for sent in made.collectives:
+            assert sent.received_bytes > 0
+            assert 1 < sent.group_size <= device.size
+            assert 0 < sent.receivers <= device.size
+        # Two ways to a layout where its dims are whole, and two back, are the most there is.
+        assert made.bytes_moved <= 4 * sum(
+            gathered(x, device) for x in (*made.operands, *made.results)
+        )
+        assert made.flops >= 0
+        assert made.device_flops * device.size >= made.flops or made.how == "view"
+
+
+def kind_of(step):
+    """What tells steps apart that run other code: kernels, moves, collectives, masks.
+
+    Two steps of one kind differ in numbers only: extents, strides, how many devices.
+    """
+    inner = tuple(kind_of(each) for body in step.bodies for each in body.program.steps)
+    sent = tuple(each.kind for each in step.collectives)
+    code = _of_move(step.move) if step.move is not None else _of_kernel(step.run)
+    return code, sent, step.masks, inner
+
+
+def _of_move(move):
+    way = move.exchange
+    if way is None:
+        return "through the logical array"
+    transfers = frozenset((t.source is None, t.target is None) for t in way.transfers)
+    steps = frozenset(map(type, (*way.first, *way.last)))
+    return bool(way.gathers), transfers, bool(way.slices), steps
+
+
+def _of_kernel(x):
+    """What of a value that a kernel closes over decides which code it runs."""
+    if isinstance(x, functools.partial):
+        return _of_kernel(x.func), tuple(map(_of_kernel, x.args))
+    if isinstance(x, types.FunctionType):
+        cells = tuple(_of_kernel(cell.cell_contents) for cell in x.__closure__ or ())
+        return x.__code__, cells
+    if x is None or isinstance(x, (bool, str, type)):
+        return x
+    if isinstance(x, Op):
+        return x.name, tuple(aval.dtype for aval in x.ins)
+    if isinstance(x, Layout):
+        return type(x), x.is_scatter
+    if isinstance(x, Placement):
+        return x.slots != x.grid
+    if isinstance(x, (Sharded, Deferred, Replicated)):
+        return type(x)
+    if isinstance(x, (tuple, list)):
+        return frozenset(map(_of_kernel, x))
+    if isinstance(x, Callable):
+        return getattr(x, "__name__", type(x))
+    return type(x)
