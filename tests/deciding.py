@@ -17,6 +17,7 @@ from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded, layout_of
 from gridlayout.ops.interpret.derivatives import pair_of, planned, with_constants_as_operands
+from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.sharding.device_grid import Placement
 
 
@@ -74,8 +75,13 @@ def kind_of(step):
     """
     inner = tuple(kind_of(each) for body in step.bodies for each in body.program.steps)
     sent = tuple(each.kind for each in step.collectives)
-    code = _of_move(step.move) if step.move is not None else _of_kernel(step.run)
+    code = _of_move(step.does) if is_move(step) else _of_kernel(step.run)
     return code, sent, step.masks, inner
+
+
+def is_move(step):
+    """Whether a step brings data from one layout to another."""
+    return isinstance(step.does, LocalMove)
 
 
 def _of_move(move):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from deciding import Traced, assert_sound, kind_of
+from deciding import Traced, assert_sound, is_move, kind_of
 from hlo import collectives
 from jax import lax
 from laid_out import assert_same, choices, poisoned, quick
@@ -170,7 +170,7 @@ def test_they_are_jaxs_on_every_layout(name):
     for turn, layouts in enumerate(choices(shapes, 20, list(CASES).index(name))):
         program = traced.program(layouts, DEVICE)
         assert_sound(program, traced, DEVICE)
-        kinds = {kind_of(step) for step in program.steps if step.move is None}
+        kinds = {kind_of(step) for step in program.steps if not is_move(step)}
         if turn and kinds <= seen:
             continue
         seen |= kinds
