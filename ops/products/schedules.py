@@ -27,6 +27,7 @@ from gridlayout.sharding.collectives import (
     index_of,
     permute,
     rotate,
+    slice_at,
 )
 
 
@@ -142,10 +143,10 @@ def _nbytes(a: Dims, b: Dims, size: tuple[int, int]) -> tuple[int, int]:
 def _ring(plan: Plan, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
     b = all_gather(b, plan.right_k, 1)
     n, own = plan.count(plan.left_k), a.shape[2]
-    out = None
+    here, out = index_of(plan.left_k), None
     for step in range(n):
-        first = (index_of(plan.left_k) + step) % n * own
-        part = dot(a, lax.dynamic_slice_in_dim(b, first, own, 1))
+        first = lax.rem(here + np.int32(step), np.int32(n)) * np.int32(own) if n > 1 else 0
+        part = dot(a, slice_at(b, first, own, 1))
         out = part if out is None else out + part
         a = rotate(a, plan.left_k, n) if step < n - 1 else a
     assert out is not None
@@ -165,8 +166,12 @@ def _summa(plan: Plan, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
     left, right = a.shape[2], b.shape[1]
     out = None
     for panel in range(left * plan.count(across)):
-        row = broadcast(a[:, :, panel % left], across, plan.count(across), panel // left)
-        column = broadcast(b[:, panel % right], down, plan.count(down), panel // right)
+        row, column = (
+            lax.index_in_dim(x, panel % n, at, keepdims=False)
+            for x, n, at in ((a, left, 2), (b, right, 1))
+        )
+        row = broadcast(row, across, plan.count(across), panel // left)
+        column = broadcast(column, down, plan.count(down), panel // right)
         part = dot(row, column)
         out = part if out is None else out + part
     assert out is not None
