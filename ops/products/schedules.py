@@ -141,28 +141,35 @@ def _nbytes(a: Dims, b: Dims, size: tuple[int, int]) -> tuple[int, int]:
 
 
 def _ring(plan: Plan, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
-    b = all_gather(b, plan.right_k, 1)
-    n, own = plan.count(plan.left_k), a.shape[2]
-    here, out = index_of(plan.left_k), None
+    across, down = _crossed(plan)
+    b = all_gather(b, down, 1)
+    n, own = plan.count(across), a.shape[2]
+    here, out = index_of(across), None
     for step in range(n):
         first = lax.rem(here + np.int32(step), np.int32(n)) * np.int32(own) if n > 1 else 0
         part = dot(a, slice_at(b, first, own, 1))
         out = part if out is None else out + part
-        a = rotate(a, plan.left_k, n) if step < n - 1 else a
+        a = rotate(a, across, n) if step < n - 1 else a
     assert out is not None
     return out
 
 
+def _crossed(plan: Plan) -> tuple[Axes, Axes]:
+    """The axes of K in each factor; layers, of which each has a part of K, are not among them."""
+    layers = len(plan.layers)
+    return plan.left_k[layers:], plan.right_k[layers:]
+
+
 def _ring_sends(plan: Plan, made: Collectives, a: Dims, b: Dims, size: tuple[int, int]) -> int:
     left, right = _nbytes(a, b, size)
-    made.all_gather(plan.right_k, right)
-    made.rotate(plan.left_k, left, plan.count(plan.left_k) - 1)
-    return 2 * left + right * plan.count(plan.right_k)
+    across, down = _crossed(plan)
+    made.all_gather(down, right)
+    made.rotate(across, left, plan.count(across) - 1)
+    return 2 * left + right * plan.count(down)
 
 
 def _summa(plan: Plan, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
-    # Layers have a part of K each, so panels are counted within one.
-    across, down = _crossed(plan)
+    across, down = plan.left_k, plan.right_k
     left, right = a.shape[2], b.shape[1]
     out = None
     for panel in range(left * plan.count(across)):
@@ -178,14 +185,9 @@ def _summa(plan: Plan, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
     return out
 
 
-def _crossed(plan: Plan) -> tuple[Axes, Axes]:
-    layers = len(plan.layers)
-    return plan.left_k[layers:], plan.right_k[layers:]
-
-
 def _summa_sends(plan: Plan, made: Collectives, a: Dims, b: Dims, size: tuple[int, int]) -> int:
     left, right = _nbytes(a, b, size)
-    across, down = _crossed(plan)
+    across, down = plan.left_k, plan.right_k
     panels = a[2] * plan.count(across)
     made.broadcast(across, left // a[2], panels)
     made.broadcast(down, right // b[1], panels)
@@ -252,5 +254,5 @@ SCHEDULES: dict[str, Schedule] = {
     "cannon": Schedule(_cannon, _cannon_sends),
     "k_split": Schedule(_at_once, _nothing),
     "3d": Schedule(_at_once, _nothing),
-    "2.5d": Schedule(_summa, _summa_sends),
+    "2.5d": Schedule(_ring, _ring_sends),
 }
