@@ -140,7 +140,7 @@ def _reaches(n: int) -> list[int]:
 
 def index_of(axes: Axes) -> Any:
     """This device's number along mesh axes."""
-    return lax.axis_index(axes) if axes else 0
+    return lax.axis_index(axes[0] if len(axes) == 1 else axes) if axes else 0
 
 
 def slice_at(x: jax.Array, start: Any, count: int, dim: int) -> jax.Array:

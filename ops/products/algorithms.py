@@ -115,15 +115,16 @@ class Plan:
 
     def count(self, axes: Axes) -> int:
         """Devices along some axes."""
-        return prod(self.device.fine.shape[axis] for axis in axes)
+        return self.device.count(axes)
 
+    @cached_property
     def placed(self) -> Placement:
         """Where batch, rows and columns lie."""
         return _placed(self.matrices, self.mirrored, self.device)
 
     def left(self) -> tuple[GridLayout, Placement]:
         """The left factor as batch, rows and K, untiled, and where they lie."""
-        x, placed = self.matrices.left, self.placed()
+        x, placed = self.matrices.left, self.placed
         slots = (placed.slots[0], placed.slots[1], self.panels)
         return self._entry(
             x, (x.batch, x.free, x.contract), slots, (*placed.axes[:2], self.left_k), (0, 1, None)
@@ -131,7 +132,7 @@ class Plan:
 
     def right(self) -> tuple[GridLayout, Placement]:
         """The right factor as batch, K and columns, untiled, and where they lie."""
-        x, placed = self.matrices.right, self.placed()
+        x, placed = self.matrices.right, self.placed
         slots = (placed.slots[0], self.panels, placed.slots[2])
         return self._entry(
             x,
@@ -162,7 +163,7 @@ class Plan:
     @cached_property
     def parts(self) -> tuple[Dims, Dims]:
         """Parts: (batch, rows, panels, K in each) and (batch, panels, K in each, columns)."""
-        m, placed = self.matrices, self.placed()
+        m, placed = self.matrices, self.placed
         shards = [-(-n // g) for n, g in zip(m.extents, m.grid, strict=True)]
         batch, rows = (placed.per_device[k] * shards[k] for k in (0, 1))
         columns = placed.slots[2] // self.count(self._columns()) * shards[2]
@@ -170,7 +171,7 @@ class Plan:
         left, right = (self.panels // self.count(axes) for axes in (self.left_k, self.right_k))
         return (batch, rows, left, width), (batch, right, width, columns)
 
-    @property
+    @cached_property
     def work(self) -> int:
         """Multiplications of one device."""
         (batch, rows, _, width), (*_, columns) = self.parts
@@ -178,7 +179,7 @@ class Plan:
 
     def _columns(self) -> Axes:
         """The mesh axes that divide the columns where they are multiplied."""
-        columns = self.placed().axes[2]
+        columns = self.placed.axes[2]
         return columns[: len(columns) - len(self.layers)] if self.scattered else columns
 
 
