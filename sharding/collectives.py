@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 if TYPE_CHECKING:
@@ -140,7 +140,14 @@ def _reaches(n: int) -> list[int]:
 
 def index_of(axes: Axes) -> Any:
     """This device's number along mesh axes."""
-    return lax.axis_index(axes) if axes else 0
+    return lax.axis_index(axes[0] if len(axes) == 1 else axes) if axes else 0
+
+
+def slice_at(x: jax.Array, start: Any, count: int, dim: int) -> jax.Array:
+    """`count` positions along `dim` from `start` on, a number that is never negative."""
+    if isinstance(start, int):
+        return lax.slice_in_dim(x, start, start + count, axis=dim)
+    return lax.dynamic_slice_in_dim(x, start, count, dim, allow_negative_indices=False)
 
 
 def permute(x: jax.Array, axes: Axes, pairs: Sequence[tuple[int, int]]) -> jax.Array:
@@ -155,11 +162,13 @@ def rotate(x: jax.Array, axes: Axes, n: int) -> jax.Array:
 
 def broadcast(x: jax.Array, axes: Axes, n: int, root: int) -> jax.Array:
     """The root's `x` on all `n` devices, by a tree."""
-    place = (index_of(axes) - root) % n
+    if n == 1:
+        return x
+    place = lax.rem(index_of(axes) + np.int32(n - root), np.int32(n))
     for reach in _reaches(n):
         far = range(min(reach, n - reach))
         pairs = [((root + k) % n, (root + k + reach) % n) for k in far]
-        x = jnp.where(place < reach, x, permute(x, axes, pairs))
+        x = lax.select_n(place < np.int32(reach), permute(x, axes, pairs), x)
     return x
 
 

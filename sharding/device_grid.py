@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import comb, prod
 from typing import Any
 
@@ -88,6 +88,7 @@ class DeviceGrid:
             self._factors[whole] = (*self._factors.get(whole, ()), name)
         self._counts: dict[tuple[str, ...], int] = {}
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._placements: dict[Shape, Placement] = {}
         self.fine: Any = self._mesh(tuple(f[2] for f in factors), tuple(f[0] for f in factors))
 
     def _mesh(self, sizes: Shape, names: tuple[str, ...]) -> Mesh | AbstractMesh:
@@ -96,12 +97,12 @@ class DeviceGrid:
             return AbstractMesh(sizes, names, axis_types=auto)
         return Mesh(self._devices.reshape(sizes), names, axis_types=auto)
 
-    @property
+    @cached_property
     def shape(self) -> Shape:
         """Devices along each mesh axis."""
         return tuple(self.mesh.shape.values())
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Devices in all."""
         return prod(self.shape)
@@ -162,7 +163,10 @@ class DeviceGrid:
         axis that would leave its devices idle or change nothing divides no dim: the devices along
         it hold copies.
         """
-        return _placement(self, as_shape(grid, "grid"))
+        if type(grid) is tuple and set(map(type, grid)) <= {int} and grid in self._placements:
+            return self._placements[grid]
+        shape = as_shape(grid, "grid")
+        return self._placements.setdefault(shape, _placement(self, shape))
 
     def core_map(self, grid: Sequence[int]) -> AffineMap:
         """Virtual core -> (coordinates in the mesh ..., core inside the device ...).

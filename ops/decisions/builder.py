@@ -8,7 +8,7 @@ leaves are a straight-line program on one array a value, which `program.py` runs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import jax.numpy as jnp
@@ -70,6 +70,12 @@ class Step:
     is_view: bool = False
     is_kept: bool = False
     does: Any = None
+
+    def on(self, reads: tuple[Any, ...], writes: tuple[int, ...]) -> Step:
+        """The same on other registers; `replace`, which is asked for every step of a program."""
+        made = object.__new__(Step)
+        vars(made).update(vars(self), reads=reads, writes=writes)
+        return made
 
     @property
     def all_collectives(self) -> tuple[Collective, ...]:
@@ -370,11 +376,11 @@ class Renumbering:
 
     def here(self, registers: Sequence[Any]) -> tuple[Any, ...]:
         """Registers, or known numbers, as the program has them."""
-        return tuple(self.at[k] if isinstance(k, int) else k for k in registers)
+        return tuple([self.at[k] if isinstance(k, int) else k for k in registers])
 
     def step(self, step: Step) -> Step:
         """A step of the decision as one of the program."""
-        return replace(step, reads=self.here(step.reads), writes=self.here(step.writes))
+        return step.on(self.here(step.reads), self.here(step.writes))
 
     def outs(self) -> list[Value]:
         """The decision's results."""

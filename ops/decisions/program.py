@@ -15,13 +15,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.sharding import PartitionSpec
 
 from gridlayout.ops.decisions.builder import Decision, Renumbering, Step
+from gridlayout.ops.decisions.running import array_at, run_steps, with_calls
 from gridlayout.ops.decisions.specs import Held, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -126,7 +125,7 @@ class Program:
         held: dict[int, Any] = dict(enumerate(arrays))
         for is_global, region in self._regions:
             if is_global:
-                _run(region.steps, held)
+                run_steps(region.steps, held)
                 continue
             # XLA's partitioner fails on operands without elements: they are made inside.
             empty = [k for k in region.reads if self.registers[k].device_bytes == 0]
@@ -145,15 +144,17 @@ class Program:
                 check_vma=False,
             )(*(held[k] for k in full))
             held.update(zip(region.writes, parts, strict=True))
-        return [_read(held, out.at) for out in self.outs]
+        return [array_at(held, out.at) for out in self.outs]
 
     def run_inside(self, arrays: Sequence[Any]) -> list[Any]:
         """A device's parts of the results, of its parts of the operands; inside of `shard_map`."""
         if not self.is_local:
             return self.run(arrays)
         held: dict[int, Any] = dict(enumerate(arrays))
-        _run(list(zip(self.steps, self.scopes, strict=True)), held)
-        return [_read(held, out.at) for out in self.outs]
+        steps = list(zip(self.steps, self.scopes, strict=True))
+        wanted = [out.at for out in self.outs if isinstance(out.at, int)]
+        run_steps(with_calls(steps, wanted), held)
+        return [array_at(held, out.at) for out in self.outs]
 
     def _zeros(self, registers: Sequence[int]) -> dict[int, Any]:
         found = {}
@@ -174,9 +175,9 @@ class Program:
         wanted = {out.at for out in self.outs if isinstance(out.at, int)}
         found: list[tuple[bool, _Region]] = []
         for is_global, some in reversed(groups):
-            writes = [k for step, _ in some for k in step.writes]
+            writes = dict.fromkeys(k for step, _ in some for k in step.writes)
             reads = dict.fromkeys(k for step, _ in some for k in step.reads if isinstance(k, int))
-            outer = tuple(k for k in reads if k not in set(writes))
+            outer = tuple(k for k in reads if k not in writes)
             found.append((is_global, _Region(some, outer, tuple(k for k in writes if k in wanted))))
             wanted |= set(outer)
         return found[::-1]
@@ -191,31 +192,5 @@ class _Region:
     writes: tuple[int, ...]
 
     def run(self, held: dict[int, Any]) -> tuple[Any, ...]:
-        _run(self.steps, held)
-        return tuple(_read(held, k) for k in self.writes)
-
-
-def _run(steps: Sequence[tuple[Step, str]], held: dict[int, Any]) -> None:
-    for scope, some in groupby(steps, lambda pair: pair[1]):
-        if scope:
-            with jax.named_scope(scope):
-                _run([(step, "") for step, _ in some], held)
-            continue
-        for step, _ in some:
-            if step.is_lazy:
-                views: list[Any] = [
-                    held[k] if isinstance(k, int) else np.asarray(k) for k in step.reads
-                ]
-                made = step.run(*(v if isinstance(v, LazyView) else LazyView.of(v) for v in views))
-            else:
-                made = step.run(*(_read(held, k) for k in step.reads))
-            held.update(zip(step.writes, made, strict=True))
-
-
-def _read(held: dict[int, Any], at: Any) -> Any:
-    """The array in a register, made if it is a view, or the known number."""
-    if not isinstance(at, int):
-        return at
-    if isinstance(array := held[at], LazyView):
-        array = held[at] = array.materialize()
-    return array
+        run_steps(with_calls(self.steps, self.writes), held)
+        return tuple(array_at(held, k) for k in self.writes)

@@ -193,6 +193,11 @@ def known_number(value: Any, dtype: Any, weak_type: bool = False) -> Replicated:
     return Replicated((), np.dtype(dtype), weak_type, np.asarray(value, dtype).tobytes())
 
 
+def is_laid_out(spec: Spec) -> bool:
+    """Whether a value brings a layout along."""
+    return isinstance(spec.source if isinstance(spec, Deferred) else spec, Sharded)
+
+
 def layout_of(spec: Spec) -> Layout | None:
     """The layout a value brings along: its own, or that of what it broadcasts."""
     if isinstance(spec, Deferred):

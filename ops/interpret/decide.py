@@ -25,7 +25,7 @@ from gridlayout.ops.decisions.builder import (
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.facts import number, on_host
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.specs import Deferred, Replicated, Spec, layout_of
+from gridlayout.ops.decisions.specs import Deferred, Replicated, Spec, is_laid_out
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.table import LOOPS, SHARDED, flops, is_key, rules_of, rules_version
 
@@ -77,7 +77,7 @@ def _later(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:
 
 def _rules(op: Op, operands: tuple[Spec, ...]) -> Iterator[Decide]:
     """What is tried for an op, in order; the last one declines nothing."""
-    if all(layout_of(spec) is None for spec in operands):
+    if not any(map(is_laid_out, operands)):
         yield _replicated
     elif op.outs and all(0 in aval.shape for aval in op.outs) and op.name not in LOOPS:
         yield _empty

@@ -15,7 +15,7 @@ from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.program import Program
-from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, known_number, layout_of
+from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, is_laid_out, known_number
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide
 from gridlayout.ops.products.dot_general import dot_general
@@ -119,7 +119,7 @@ class Planner:
         op = Op.of(eqn, follower)
         specs = tuple(value.spec for value in values)
         decision = decide(op, specs, self.env, Planner)
-        listed = any(layout_of(value.spec) is not None for value in values)
+        listed = any(map(is_laid_out, specs))
         return self.made.append(decision, values, scope, listed)
 
     def _apart(self, values: Sequence[Value]) -> list[Value]:

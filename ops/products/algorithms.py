@@ -13,7 +13,7 @@ other axes hold copies of the result. The algorithms differ in where the contrac
 * `k_split`: K lies alike in both, over all of C, or R, or the axes left over; each device
   multiplies its part of K; the sums are scattered over the columns, the rows, or made everywhere.
 * `3d`: as `k_split`, over a part of C or R, so that rows, columns and K are all divided.
-* `2.5d`: as `3d`, with the part of K divided further, as for `summa`, and broadcast by panels.
+* `2.5d`: as `3d`, with the part of K divided further, as for `ring`, whose chunks go round.
 
 Gathered, ring and summa receive the same bytes, cannon a skew more; ring, summa and cannon hold
 less at a time. Which one is taken is chosen in `choose.py`.
@@ -171,7 +171,7 @@ class Plan:
         left, right = (self.panels // self.count(axes) for axes in (self.left_k, self.right_k))
         return (batch, rows, left, width), (batch, right, width, columns)
 
-    @property
+    @cached_property
     def work(self) -> int:
         """Multiplications of one device."""
         (batch, rows, _, width), (*_, columns) = self.parts

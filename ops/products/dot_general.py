@@ -70,7 +70,9 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
 
         return rule
 
-    best = pick(b.env.algorithm)
+    least = prod(matrices.extents) * matrices.k  # multiplications, of all devices
+    is_least = not cost[1] and cost[0] * b.device.size <= least
+    best = None if b.env.algorithm is None and is_least else pick(b.env.algorithm)
 
     def others() -> list[Decide]:
         found = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from math import prod
 from typing import Any
 
 import jax
@@ -28,6 +29,7 @@ from gridlayout.sharding.collectives import (
     index_of,
     permute,
     rotate,
+    slice_at,
 )
 
 
@@ -43,21 +45,22 @@ def multiplied(b: Builder, op: Op, plan: Plan, x: Value, y: Value, wanted: Layou
     dtype, wide = plan.matrices.dtype, sum_dtype(plan.matrices.dtype)
     dot = partial(_dot, dtype=wide, precision=op.params["precision"])
     shapes = plan.parts
+    batch = shapes[0][0]
 
     def kernel(*views: LazyView) -> list[LazyView]:
         pairs = zip(views, shapes, strict=True)
-        a, c = (view.transpose(_PANELLED).reshape(*shape).materialize() for view, shape in pairs)
+        a, c = (view.transpose(_PANELLED).reshape(*shape) for view, shape in pairs)
         a = _without_tail(plan, a, plan.left_k, 2)
         c = _without_tail(plan, c, plan.right_k, 1)
         out = SCHEDULES[plan.name].run(plan, dot, a, c)
         if plan.layers and plan.scattered:
-            out = lax.psum_scatter(out, plan.layers, scatter_dimension=2, tiled=True)
+            out = lax.psum_scatter(out, plan.layers, scatter_dimension=out.ndim - 1, tiled=True)
         elif plan.layers:
             out = lax.psum(out, plan.layers)
         out = out.astype(dtype)
         if isinstance(spec, Replicated):
             return [LazyView.of(out).reshape()]
-        view = LazyView.of(out)
+        view = LazyView.of(out).reshape(batch, -1, out.shape[-1])
         view = view.transpose((0, 2, 1)) if plan.mirrored else view
         pairs_ = zip(spec.placement.per_device, view.shape, strict=True)
         view = view.reshape(*(n for cores, size in pairs_ for n in (cores, size // cores)))
@@ -121,7 +124,7 @@ def _has_tail(plan: Plan, inner: Sequence[int]) -> bool:
     return plan.panels * inner[1] != plan.matrices.k
 
 
-def _without_tail(plan: Plan, a: jax.Array, axes: Axes, at: int) -> jax.Array:
+def _without_tail(plan: Plan, a: LazyView, axes: Axes, at: int) -> LazyView:
     """Zeros after the end of K; its dims are `at`, the panels here, and the next."""
     panels, width = a.shape[at], a.shape[at + 1]
     if not _has_tail(plan, (panels, width)):
@@ -130,22 +133,28 @@ def _without_tail(plan: Plan, a: jax.Array, axes: Axes, at: int) -> jax.Array:
     position = (first + jnp.arange(panels))[:, None] * width + jnp.arange(width)[None, :]
     inside = position < plan.matrices.k
     others = tuple(d for d in range(4) if d not in (at, at + 1))
-    return jnp.where(jnp.expand_dims(inside, others), a, jnp.zeros((), a.dtype))
+    zero = jnp.zeros((), a.array.dtype)
+    return LazyView.of(jnp.where(jnp.expand_dims(inside, others), a.materialize(), zero))
 
 
-def _dot(a: jax.Array, b: jax.Array, dtype: Any, precision: Any) -> jax.Array:
-    """(batch, rows, K) times (batch, K, columns), K being one dim or (panels, width)."""
-    options = {"precision": precision, "preferred_element_type": dtype}
+def _dot(a: LazyView, b: LazyView, dtype: Any, precision: Any) -> jax.Array:
+    """(batch, rows, K) times (batch, K, columns), K being one dim or (panels, width).
+
+    One batch is no batch: it has no dim in the result, and XLA's fast product.
+    """
     batch, rows, columns = *a.shape[:2], b.shape[-1]
-    if batch == 1:  # one batch is no batch: XLA's fast product
-        a, b = a.reshape(rows, -1), b.reshape(-1, columns)
-        out = lax.dot_general(a, b, (((1,), (0,)), ((), ())), **options)
-        return out.reshape(1, rows, columns)
-    a, b = a.reshape(batch, rows, -1), b.reshape(batch, -1, columns)
-    return lax.dot_general(a, b, (((2,), (1,)), ((0,), (0,))), **options)
+    lead = () if batch == 1 else (batch,)
+    left, right = a.reshape(*lead, rows, -1), b.reshape(*lead, -1, columns)
+    at, names = len(lead), tuple(range(len(lead)))
+    return lax.dot_general(
+        *(left.materialize(), right.materialize()),
+        (((at + 1,), (at,)), (names, names)),
+        precision=precision,
+        preferred_element_type=dtype,
+    )
 
 
-Dot = Callable[[jax.Array, jax.Array], jax.Array]
+Dot = Callable[[LazyView, LazyView], jax.Array]
 Dims = tuple[int, ...]
 
 
@@ -156,72 +165,78 @@ class Schedule:
     sends: of a plan, the shapes of both parts and their item sizes; it gives the bytes held.
     """
 
-    run: Callable[[Plan, Dot, jax.Array, jax.Array], jax.Array]
+    run: Callable[[Plan, Dot, LazyView, LazyView], jax.Array]
     sends: Callable[[Plan, Collectives, Dims, Dims, tuple[int, int]], int]
 
 
 def _nbytes(a: Dims, b: Dims, size: tuple[int, int]) -> tuple[int, int]:
-    left, right = (
-        int(np.prod(shape, dtype=object)) * n for shape, n in zip((a, b), size, strict=True)
-    )
-    return left, right
+    return prod(a) * size[0], prod(b) * size[1]
 
 
-def _ring(plan: Plan, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
-    b = all_gather(b, plan.right_k, 1)
-    n, own = plan.count(plan.left_k), a.shape[2]
-    out = None
-    for step in range(n):
-        first = (index_of(plan.left_k) + step) % n * own
-        part = dot(a, lax.dynamic_slice_in_dim(b, first, own, 1))
-        out = part if out is None else out + part
-        a = rotate(a, plan.left_k, n) if step < n - 1 else a
-    assert out is not None
-    return out
-
-
-def _ring_sends(plan: Plan, made: Collectives, a: Dims, b: Dims, size: tuple[int, int]) -> int:
-    left, right = _nbytes(a, b, size)
-    made.all_gather(plan.right_k, right)
-    made.rotate(plan.left_k, left, plan.count(plan.left_k) - 1)
-    return 2 * left + right * plan.count(plan.right_k)
-
-
-def _summa(plan: Plan, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
-    # Layers have a part of K each, so panels are counted within one.
+def _ring(plan: Plan, dot: Dot, left: LazyView, right: LazyView) -> jax.Array:
     across, down = _crossed(plan)
-    left, right = a.shape[2], b.shape[1]
-    out = None
-    for panel in range(left * plan.count(across)):
-        row = broadcast(a[:, :, panel % left], across, plan.count(across), panel // left)
-        column = broadcast(b[:, panel % right], down, plan.count(down), panel // right)
-        part = dot(row, column)
+    a, b = left.materialize(), all_gather(right.materialize(), down, 1)
+    n, own = plan.count(across), a.shape[2]
+    here, out = index_of(across), None
+    for step in range(n):
+        # The part of K that has come by now.
+        k = lax.rem(here + np.int32(step), np.int32(n)) if step else here
+        part = dot(LazyView.of(a), LazyView.of(slice_at(b, k * own if own > 1 else k, own, 1)))
         out = part if out is None else out + part
+        a = rotate(a, across, n) if step < n - 1 else a
     assert out is not None
     return out
 
 
 def _crossed(plan: Plan) -> tuple[Axes, Axes]:
+    """The axes of K in each factor; layers, of which each has a part of K, are not among them."""
     layers = len(plan.layers)
     return plan.left_k[layers:], plan.right_k[layers:]
 
 
-def _summa_sends(plan: Plan, made: Collectives, a: Dims, b: Dims, size: tuple[int, int]) -> int:
+def _ring_sends(plan: Plan, made: Collectives, a: Dims, b: Dims, size: tuple[int, int]) -> int:
     left, right = _nbytes(a, b, size)
     across, down = _crossed(plan)
+    made.all_gather(down, right)
+    made.rotate(across, left, plan.count(across) - 1)
+    return 2 * left + right * plan.count(down)
+
+
+def _summa(plan: Plan, dot: Dot, left_part: LazyView, right_part: LazyView) -> jax.Array:
+    across, down = plan.left_k, plan.right_k
+    a, b = left_part.materialize(), right_part.materialize()
+    left, right = a.shape[2], b.shape[1]
+    out = None
+    for panel in range(left * plan.count(across)):
+        row, column = (
+            lax.index_in_dim(x, panel % n, at, keepdims=False)
+            for x, n, at in ((a, left, 2), (b, right, 1))
+        )
+        row = broadcast(row, across, plan.count(across), panel // left)
+        column = broadcast(column, down, plan.count(down), panel // right)
+        part = dot(LazyView.of(row), LazyView.of(column))
+        out = part if out is None else out + part
+    assert out is not None
+    return out
+
+
+def _summa_sends(plan: Plan, made: Collectives, a: Dims, b: Dims, size: tuple[int, int]) -> int:
+    left, right = _nbytes(a, b, size)
+    across, down = plan.left_k, plan.right_k
     panels = a[2] * plan.count(across)
     made.broadcast(across, left // a[2], panels)
     made.broadcast(down, right // b[1], panels)
     return left + right + left // a[2] + right // b[1]
 
 
-def _cannon(plan: Plan, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
+def _cannon(plan: Plan, dot: Dot, left: LazyView, right: LazyView) -> jax.Array:
     n, both, skews = _skews(plan)
-    a, b = (permute(x, both, pairs) for x, pairs in zip((a, b), skews, strict=True))
-    out = dot(a, b)
+    parts = left.materialize(), right.materialize()
+    a, b = (permute(x, both, pairs) for x, pairs in zip(parts, skews, strict=True))
+    out = dot(LazyView.of(a), LazyView.of(b))
     for _ in range(n - 1):
         a, b = rotate(a, plan.left_k, n), rotate(b, plan.right_k, n)
-        out = out + dot(a, b)
+        out = out + dot(LazyView.of(a), LazyView.of(b))
     return out
 
 
@@ -261,8 +276,8 @@ def _digits(plan: Plan, axes: Axes, index: int) -> dict[str, int]:
     return dict(zip(axes, map(int, np.unravel_index(index, sizes)), strict=True))
 
 
-def _at_once(plan: Plan, dot: Dot, a: jax.Array, b: jax.Array) -> jax.Array:
-    return dot(a, b)
+def _at_once(plan: Plan, dot: Dot, left: LazyView, right: LazyView) -> jax.Array:
+    return dot(left, right)
 
 
 def _nothing(plan: Plan, made: Collectives, a: Dims, b: Dims, size: tuple[int, int]) -> int:
@@ -275,5 +290,5 @@ SCHEDULES: dict[str, Schedule] = {
     "cannon": Schedule(_cannon, _cannon_sends),
     "k_split": Schedule(_at_once, _nothing),
     "3d": Schedule(_at_once, _nothing),
-    "2.5d": Schedule(_summa, _summa_sends),
+    "2.5d": Schedule(_ring, _ring_sends),
 }

@@ -1,0 +1,100 @@
+"""Steps that come again are traced once, and give what they give one by one."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import gridlayout as gl
+from gridlayout.ops.decisions import running
+
+LAYERS = 6
+
+
+def layer(w, x):
+    h = x @ w
+    h = (h - h.mean(-1, keepdims=True)) * jax.lax.rsqrt(h.var(-1, keepdims=True) + 1e-3)
+    return x + jnp.tanh(h) * 0.5 - jnp.exp(-jnp.abs(h))
+
+
+def stack(ws, x):
+    for w in ws:
+        x = layer(w, x)
+    return x
+
+
+def step(ws, x):
+    return jax.value_and_grad(lambda ws: jnp.mean(stack(ws, x) ** 2))(ws)
+
+
+def operands(tile=None):
+    rng = np.random.default_rng(0)
+    arrays = [rng.standard_normal((13, 13), np.float32) / 4 for _ in range(LAYERS + 1)]
+    device = gl.DeviceGrid((2, 4))
+    laid = [gl.put(a, gl.GridLayout(a.shape, grid=(2, 4), tile=tile), device) for a in arrays]
+    return arrays, laid
+
+
+def repeated(fn, *args):
+    """How often each function of repeated steps is called."""
+    calls = {}
+
+    def count(jaxpr):
+        for eqn in jaxpr.eqns:
+            if eqn.params.get("name") == "repeated":
+                key = id(eqn.params["jaxpr"])
+                calls[key] = calls.get(key, 0) + 1
+            for value in eqn.params.values():
+                inner = getattr(value, "jaxpr", value)
+                if hasattr(inner, "eqns"):
+                    count(inner)
+
+    count(jax.make_jaxpr(lambda *a: gl.on_grid(fn)(*a))(*args).jaxpr)
+    return sorted(calls.values())
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
+@pytest.mark.parametrize("tile", [None, (4, 4)])
+@pytest.mark.parametrize("fn", [stack, step])
+def test_layers_of_a_stack_are_traced_once(fn, tile):
+    (*arrays, x), (*laid, y) = operands(tile)
+    counts = repeated(fn, laid, y)
+    assert counts
+    assert max(counts) >= LAYERS - 2
+    found = jax.tree.leaves(
+        gl.on_grid(fn)(laid, y), is_leaf=lambda leaf: isinstance(leaf, gl.GridArray)
+    )
+    for a, b in zip(found, jax.tree.leaves(fn(arrays, x)), strict=True):
+        np.testing.assert_allclose(np.asarray(a), b, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
+def test_runs_that_use_their_values_unlike_or_other_numbers_are_told_apart():
+    def fn(ws, x):
+        for k, w in enumerate(ws):
+            # Every other layer adds to what came before the last one, and by another number.
+            x, before = layer(w, x) * (1.0 if k % 2 else 2.0), x
+            x = x + before if k % 2 else x - before
+        return x
+
+    (*arrays, x), (*laid, y) = operands()
+    np.testing.assert_allclose(
+        np.asarray(gl.on_grid(fn)(laid, y)), fn(arrays, x), rtol=2e-4, atol=2e-5
+    )
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
+def test_named_scopes_stay_apart(monkeypatch):
+    monkeypatch.setattr(running, "_SPARED", 1)
+
+    def fn(ws, x):
+        for k, w in enumerate(ws):
+            with jax.named_scope(f"layer{k}"):
+                x = layer(w, x)
+        return x
+
+    (*arrays, x), (*laid, y) = operands()
+    assert repeated(fn, laid, y) == []
+    np.testing.assert_allclose(
+        np.asarray(gl.on_grid(fn)(laid, y)), fn(arrays, x), rtol=2e-4, atol=2e-5
+    )
