@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.affine.map import AffineExpr, AffineMap, dim
-from gridlayout.affine.solver import AffineSet, Inverse
+from gridlayout.affine.integer_set import AffineSet
+from gridlayout.affine.map import AffineExpr, AffineMap, Inverse, dim
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.steps import Scatter, Step, Walk, is_small, walk_back
 
