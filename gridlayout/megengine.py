@@ -15,9 +15,10 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.constructor import call_text
-from gridlayout.layouts.layout import Layout, Shape, as_shape
+from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Step, Walk
 from gridlayout.strided import (
     StridedLayout,
@@ -193,6 +194,11 @@ class FormatLayout(Layout):
         new = super().with_dtype(dtype, oob)
         _check_whole_bytes(new)
         return new
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The channels or images that lie side by side as one, in elements."""
+        return (self.physical_shape[-1],) if "%" in FORMATS[self.format][-1] else ()
 
     def __repr__(self) -> str:
         named = {"groups": self.channel_groups} if self.channel_groups != 1 else {}

@@ -18,9 +18,10 @@ import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, dim
+from gridlayout.arguments import MAX_ELEMENTS, Shape, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.constructor import call_text
-from gridlayout.layouts.layout import MAX_ELEMENTS, Layout, Shape, as_shape
+from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Step, Walk, nest
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 from gridlayout.affine import solver
@@ -294,3 +295,27 @@ def check_box(m: AffineMap, shape: Sequence[int]) -> tuple[int, ...]:
     if min(box, default=0) < 0:
         raise LayoutError(f"shape {box} has an extent below 0")
     return box
+
+
+def embedding(rank: int, kept: Sequence[int]) -> AffineMap:
+    """From the index of some dims to the index of all `rank` dims: 0 in the others.
+
+    >>> print(embedding(3, (2, 0)))
+    (d0, d1) -> (d1, 0, d0)
+    """
+    exprs: list[AffineExpr] = [constant(0)] * rank
+    for k, d in enumerate(kept):
+        exprs[d] = dim(k)
+    return AffineMap(len(kept), tuple(exprs))
+
+
+def joined(shape: Sequence[int], dims: Sequence[int]) -> AffineExpr:
+    """The index of dims joined into one, the major first, with no gaps.
+
+    >>> print(joined((2, 3, 4), (0, 1)))
+    d0 * 3 + d1
+    """
+    expr = constant(0)
+    for k, d in enumerate(dims):
+        expr = expr + dim(d) * prod(shape[e] for e in dims[k + 1 :])
+    return expr

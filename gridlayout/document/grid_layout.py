@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap
+from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.document.collapse import (
     as_printed,
     collapse_map,
@@ -25,9 +26,10 @@ from gridlayout.document.collapse import (
     default_map,
 )
 from gridlayout.errors import LayoutError, LayoutWarning
-from gridlayout.layouts.layout import Layout, Shape, as_shape
-from gridlayout.layouts.memory import Chip, Fit, as_memory_space
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import MEMORY_SPACES, Chip, Fit
 from gridlayout.layouts.padding import image
+from gridlayout.layouts.reader import dims_text
 from gridlayout.layouts.steps import Walk
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ class GridLayout(Layout):
         tile_format: str | None = None,
     ) -> None:
         shape = as_shape(shape, "shape")
-        self.grid: Shape = _positive(grid, "grid")
+        self.grid: Shape = positive(grid, "grid")
         if collapse is not None and linear is not None:
             raise LayoutError("give either collapse intervals or a linear map, not both")
         is_default = collapse is None and linear is None
@@ -89,10 +91,10 @@ class GridLayout(Layout):
         self.shard_shape: Shape = tuple(
             -(-n // g) for n, g in zip(self.collapsed_shape, self.grid, strict=True)
         )
-        self.tile: Shape | None = None if tile is None else _positive(tile, "tile")
-        self.face: Shape | None = None if face is None else _positive(face, "face")
+        self.tile: Shape | None = None if tile is None else positive(tile, "tile")
+        self.face: Shape | None = None if face is None else positive(face, "face")
         self.tile_format: str | None = tile_format
-        self.memory_space: str = as_memory_space(memory_space)
+        self.memory_space: str = one_of(memory_space, MEMORY_SPACES, "memory_space")
         _check_tile(self.tile, self.face, tile_format, self.grid)
         walk = Walk(shape)
         axes = collapse_steps(walk, self.linear, shape, self.collapsed_shape)
@@ -156,9 +158,26 @@ class GridLayout(Layout):
         return f"GridLayout({', '.join(arguments)})"
 
     def __str__(self) -> str:
-        from gridlayout.text import print_grid_layout
+        element = dtypes.MLIR_NAMES[self.dtype.name]
+        tensor = "".join(f"{n}x" for n in self.shape) + element
+        return (
+            f"tensor<{tensor}, #ttcore.metal_layout<{self.linear}, {dtypes.oob_text(self.oob)}, "
+            f"<{dims_text(self.grid)}>, {self.memref}>>"
+        )
 
-        return print_grid_layout(self)
+    @property
+    def memref(self) -> str:
+        """One core's shard as the document writes it.
+
+        >>> GridLayout((53, 63), grid=(3, 2)).memref
+        'memref<18x32xf32, #ttcore.memory_space<l1>>'
+        """
+        element = dtypes.MLIR_NAMES[self.dtype.name]
+        if self.tile is not None:
+            face = f", face<{dims_text(self.face)}>" if self.face else ""
+            element = f"!ttcore.tile<{dims_text(self.tile)}, {self.tile_format or element}{face}>"
+        space = f"#ttcore.memory_space<{self.memory_space}>"
+        return f"memref<{dims_text(self.tile_counts)}x{element}, {space}>"
 
     # -- sizes ---------------------------------------------------------------------------------
 
@@ -214,6 +233,21 @@ class GridLayout(Layout):
         faces = (2 * rank + inner,) if self.face else ()
         return (k, rank + k, *faces, 2 * rank + (tiled if self.face else 0) + inner)
 
+    @property
+    def memory(self) -> str:
+        """The memory space."""
+        return self.memory_space
+
+    @property
+    def as_grid(self) -> GridLayout:
+        """The layout itself."""
+        return self
+
+    @property
+    def grouped(self) -> GridLayout | None:
+        """The layout itself where it has `groups`, else None."""
+        return None if self.groups is None else self
+
     @cached_property
     def groups(self) -> tuple[Shape, ...] | None:
         """The logical dims joined in each collapsed dim, the major first; None for other maps.
@@ -246,13 +280,6 @@ def _warn_of_waste(shape: Shape, grid: Shape, linear: AffineMap, collapsed: Shap
     )
 
 
-def _positive(values: Any, what: str) -> Shape:
-    dims = as_shape(values, what)
-    if not dims or 0 in dims:
-        raise LayoutError(f"{what} {dims} must hold at least one number, all >= 1")
-    return dims
-
-
 def _check_tile(tile: Shape | None, face: Shape | None, fmt: str | None, grid: Shape) -> None:
     if tile is not None and len(tile) > len(grid):
         raise LayoutError(f"tile {tile} has rank {len(tile)}, more than the grid's {len(grid)}")
@@ -264,7 +291,7 @@ def _check_tile(tile: Shape | None, face: Shape | None, fmt: str | None, grid: S
         raise LayoutError(
             f"face {face} must have the tile's rank and divide it; the tile is {tile}"
         )
-    if fmt is not None and fmt not in tuple(dtypes.BLOCK_FORMATS):
-        raise LayoutError(f"tile_format {fmt!r} is not one of {', '.join(dtypes.BLOCK_FORMATS)}")
+    if fmt is not None:
+        one_of(fmt, tuple(dtypes.BLOCK_FORMATS), "tile_format")
     if fmt is not None and tile != (32, 32):
         raise LayoutError(f"tile_format {fmt!r} needs tile=(32, 32); the tile is {tile}")

@@ -17,8 +17,7 @@ from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
-from gridlayout.document.collapse import embedding
-from gridlayout.document.grid_layout import GridLayout
+from gridlayout.affine.map import embedding
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move, Numbered, moves_of, numbered
 from gridlayout.layouts.steps import Flip, Join, Pad, Split, Step, Unit, Walk
@@ -75,15 +74,11 @@ def find_route(a: Layout, b: Layout) -> Route | None:
 def _without_units(a: Layout, b: Layout) -> tuple[Layout, Layout]:
     """The same data without the dims of extent 1: two layouts may join these to different dims."""
     kept = [d for d, n in enumerate(a.shape) if n > 1]
-    if len(kept) in (0, a.ndim) or not (isinstance(a, GridLayout) and isinstance(b, GridLayout)):
+    x, y = a.as_grid, b.as_grid
+    if len(kept) in (0, a.ndim) or x is None or y is None:
         return a, b
-    x, y = (
-        each.replace(
-            shape=tuple(each.shape[d] for d in kept),
-            linear=each.linear.compose(embedding(each.ndim, kept)),
-        )
-        for each in (a, b)
-    )
+    shape, inner = tuple(a.shape[d] for d in kept), embedding(a.ndim, kept)
+    x, y = (each.replace(shape=shape, linear=each.linear.compose(inner)) for each in (x, y))
     return x, y
 
 

@@ -11,8 +11,8 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from gridlayout.affine.map import AffineMap, constant, dim
+from gridlayout.arguments import MAX_ELEMENTS, Shape, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import MAX_ELEMENTS, Shape, as_shape
 from gridlayout.layouts.steps import Step, Walk, nest
 from gridlayout.sophon.chip import Chip, as_count
 

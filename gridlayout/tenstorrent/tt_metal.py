@@ -17,13 +17,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.constructor import call_text
-from gridlayout.layouts.layout import Layout, Shape, as_shape
+from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Walk
-from gridlayout.tenstorrent.alignment import logical_strides, merged, padded_shape
-from gridlayout.tenstorrent.metal_layout import align, as_tile, positive
-from gridlayout.tenstorrent.tiles import as_order, face_of, split_tile
+from gridlayout.tenstorrent.alignment import align, logical_strides, merged, padded_shape
+from gridlayout.tenstorrent.tiles import ORDERS, as_tile, face_of, split_tile
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -83,14 +83,14 @@ class TensorLayout(Layout):
         oob: Any = None,
     ) -> None:
         shape = as_shape(shape, "shape")
-        self.page: str = _one_of(page, PAGES, "page")
+        self.page: str = one_of(page, PAGES, "page")
         self.tile: Shape | None = _page_tile(page, tile, tile_format)
         self.tile_format: str | None = tile_format
         self.tile_order: str | None = _page_order(page, tile_order)
         self.page_alignment: int = positive((page_alignment,), "page_alignment")[0]
         self.memory_layout: str = _memory_layout(memory_layout, shard_shape)
         self.distribution: str = _distribution(distribution, self.memory_layout)
-        self.orientation: str = _one_of(orientation, ORIENTATIONS, "orientation")
+        self.orientation: str = one_of(orientation, ORIENTATIONS, "orientation")
         if shard_shape is not None:
             shard_shape = self._checked_shard(shard_shape)
         self.alignment: Shape = self._aligned(alignment, shard_shape)
@@ -278,6 +278,14 @@ class TensorLayout(Layout):
     # -- sizes ---------------------------------------------------------------------------------
 
     @property
+    def blocks(self) -> tuple[int, ...]:
+        """The tile, and its face where tiles lie in faces; in elements."""
+        if self.tile is None:
+            return ()
+        sizes = (self.tile,) if self.tile_order == "swizzled" else (self.tile, face_of(self.tile))
+        return tuple(map(prod, sizes))
+
+    @property
     def strides(self) -> Shape:
         """tt-metal's logical strides, in elements: see `alignment.logical_strides`."""
         return logical_strides(self.shape, self.alignment)
@@ -330,7 +338,8 @@ class TensorLayout(Layout):
         """Bytes of one core's buffer: its pages, each aligned to `page_alignment`."""
         return self.pages_per_core * align(self.page_bytes, self.page_alignment)
 
-    def _byte(self, offset: int) -> int | None:
+    def byte_of(self, offset: int) -> int | None:
+        """The byte of an element in pages that the bank aligns; None in a block format."""
         if self.tile_format is not None:
             return None
         page, inside = divmod(offset, prod(self.page_shape))
@@ -360,13 +369,13 @@ def _page_order(page: str, order: str | None) -> str | None:
         if order is not None:
             raise LayoutError(f"tile_order {order!r}: row-major pages have no tiles")
         return None
-    return as_order("faces" if order is None else order)
+    return one_of("faces" if order is None else order, ORDERS, "tile_order")
 
 
 def _memory_layout(memory_layout: Any, shard_shape: Any) -> str:
     if memory_layout is None:
         return "interleaved" if shard_shape is None else "nd_sharded"
-    found = _one_of(memory_layout, MEMORY_LAYOUTS, "memory_layout")
+    found = one_of(memory_layout, MEMORY_LAYOUTS, "memory_layout")
     if shard_shape is None and found != "interleaved":
         raise LayoutError(f"memory_layout {found!r} needs a shard_shape")
     return found
@@ -377,13 +386,7 @@ def _distribution(distribution: Any, memory_layout: str) -> str:
     own = "grid_2d" if memory_layout == "block_sharded" else "round_robin"
     if distribution is None:
         return own
-    found = _one_of(distribution, DISTRIBUTIONS, "distribution")
+    found = one_of(distribution, DISTRIBUTIONS, "distribution")
     if found != own and memory_layout != "nd_sharded":
         raise LayoutError(f"distribution {found!r} of {memory_layout} must be {own!r}")
     return found
-
-
-def _one_of(word: Any, known: Sequence[str], what: str) -> str:
-    if not isinstance(word, str) or word not in known:
-        raise LayoutError(f"{what} {word!r} is not one of {', '.join(known)}")
-    return word

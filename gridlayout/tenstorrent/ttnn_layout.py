@@ -15,13 +15,15 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
-from gridlayout.affine.map import AffineMap, dim
-from gridlayout.document.collapse import embedding, joined
+from gridlayout.affine.map import AffineMap, dim, embedding, joined
+from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout, Shape, as_shape
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.reader import dims_text
 from gridlayout.layouts.steps import Walk
-from gridlayout.tenstorrent.metal_layout import align, as_tile, positive
+from gridlayout.tenstorrent.alignment import align
+from gridlayout.tenstorrent.tiles import TILE_NAMES, as_tile
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -122,9 +124,39 @@ class TtnnLayout(Layout):
         return f"TtnnLayout({', '.join(arguments)})"
 
     def __str__(self) -> str:
-        from gridlayout.tenstorrent.ttnn_layout_text import print_ttnn
+        """The type that tt-mlir writes; `ttnn_layout_text` reads it."""
+        name = dtypes.MLIR_NAMES[self.dtype.name]
+        tensor = "".join(f"{n}x" for n in self.shape) + name
+        oob = f", oob = {dtypes.oob_text(self.oob)}" if self.oob is not None else ""
+        ranges = f", {self.ranges_text}" if self.core_ranges else ""
+        return (
+            f"tensor<{tensor}, #ttnn.ttnn_layout<{self.linear}, <{dims_text(self.grid)}>, "
+            f"{self.memref}, <{self.memory_layout}>{ranges}{oob}>>"
+        )
 
-        return print_ttnn(self)
+    @property
+    def memref(self) -> str:
+        """One core's shard as tt-mlir writes it.
+
+        >>> TtnnLayout((64, 64), grid=(2, 1)).memref
+        'memref<32x64xf32, #ttnn.buffer_type<l1>>'
+        """
+        element = dtypes.MLIR_NAMES[self.dtype.name]
+        if self.tile is not None:
+            inner = self.tile_format or TILE_NAMES.get(self.dtype.name, element)
+            element = f"!ttcore.tile<{dims_text(self.tile)}, {inner}>"
+        space = f"#ttnn.buffer_type<{self.buffer_type}>"
+        return f"memref<{dims_text(self.tile_counts)}x{element}, {space}>"
+
+    @property
+    def ranges_text(self) -> str:
+        """`core_ranges` as tt-mlir writes them.
+
+        >>> TtnnLayout((64, 64), grid=(2, 1)).ranges_text
+        'core_ranges = <[#ttnn.core_range<(0,0), (1,0)>]>'
+        """
+        ranges = [f"#ttnn.core_range<({a},{b}), ({c},{d})>" for (a, b), (c, d) in self.core_ranges]
+        return f"core_ranges = <[{', '.join(ranges)}]>"
 
     @property
     def linear(self) -> AffineMap:
@@ -155,6 +187,11 @@ class TtnnLayout(Layout):
     def physical_shard_shape(self) -> Shape:
         """The shard padded out to tiles."""
         return tuple(n * t for n, t in zip(self.tile_counts, self.tile_shape, strict=True))
+
+    @property
+    def memory(self) -> str:
+        """The memory space of the buffer type: L1 for small buffers too, and host memory."""
+        return {"l1_small": "l1", "system_memory": "system"}.get(self.buffer_type, self.buffer_type)
 
     @property
     def grid_shape(self) -> Shape:

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
+from gridlayout.arguments import MAX_ELEMENTS, MAX_RANK, Shape, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.constructor import call_text
-from gridlayout.layouts.layout import MAX_ELEMENTS, MAX_RANK, Layout, Shape, as_shape
+from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Walk
 from gridlayout.strided import oob_argument
 
@@ -148,6 +149,16 @@ class XlaLayout(Layout):
     # -- sizes ---------------------------------------------------------------------------------
 
     @property
+    def blocks(self) -> tuple[int, ...]:
+        """The tiles, the first one first, in elements."""
+        return tuple(prod(n for n in tile if n != COMBINE) for tile in self.tiles)
+
+    @property
+    def memory(self) -> str:
+        """The memory space, which XLA gives a number."""
+        return f"memory {self.memory_space}"
+
+    @property
     def stored_bits(self) -> int:
         """Bits that one element takes: E, or the type's own, a byte at least."""
         return self.element_bits or max(dtypes.bits(self.dtype), 8)
@@ -162,9 +173,6 @@ class XlaLayout(Layout):
 
     def _bytes(self, elements: int) -> int:
         return -(-elements * self.stored_bits // 8)
-
-    def _byte(self, offset: int) -> int | None:
-        return offset * self.stored_bits // 8
 
     @property
     def first_tile_bytes(self) -> int:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.affine.map import AffineMap, constant
-from gridlayout.document.collapse import embedding
+from gridlayout.affine.map import AffineMap, constant, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.route import find_route

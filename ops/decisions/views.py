@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
-from gridlayout.affine.map import AffineMap, constant, dim
-from gridlayout.document.collapse import embedding
+from gridlayout.affine.map import AffineMap, constant, dim, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded

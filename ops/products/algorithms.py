@@ -29,8 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from gridlayout.affine.map import AffineMap
-from gridlayout.document.collapse import joined
+from gridlayout.affine.map import AffineMap, joined
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.device_grid import DeviceGrid, Placement

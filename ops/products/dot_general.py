@@ -13,8 +13,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
-from gridlayout.document.collapse import joined
+from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim, joined
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout

@@ -17,8 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.affine.map import AffineMap, dim
-from gridlayout.document.collapse import embedding
+from gridlayout.affine.map import AffineMap, dim, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder

@@ -19,8 +19,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout import dtypes
-from gridlayout.affine.map import AffineMap, constant, dim
-from gridlayout.document.collapse import embedding, joined
+from gridlayout.affine.map import AffineMap, constant, dim, embedding, joined
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder, Choice
 from gridlayout.ops.decisions.deferred import thinned
