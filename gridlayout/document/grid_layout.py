@@ -246,17 +246,17 @@ class GridLayout(Layout):
     @property
     def grouped(self) -> GridLayout | None:
         """The layout itself where it has `groups`, else None."""
-        return None if self.groups is None else self
+        return None if self.is_scatter else self
 
     @cached_property
-    def groups(self) -> tuple[Shape, ...] | None:
-        """The logical dims joined in each collapsed dim, the major first; None for other maps.
+    def groups(self) -> tuple[Shape, ...]:
+        """The logical dims joined in each collapsed dim, the major first; none for other maps.
 
-        None too when a dim is in two results, or strides overlap: then nothing but the index map
-        describes the layout. Dims of extent 1 belong to the group whose result names them.
+        None, `()`, too when a dim is in two results, or strides overlap: then nothing but the index
+        map describes the layout. Dims of extent 1 belong to the group whose result names them.
         """
         if self.is_scatter:
-            return None
+            return ()
         found = []
         for coefficients, _ in self.linear.coefficients():
             dims = [d for d, c in enumerate(coefficients) if c]

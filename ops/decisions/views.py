@@ -26,10 +26,10 @@ def relabelled(layout: Layout, shape: Shape, old: AffineMap) -> GridLayout | Non
 
     old: new logical index -> old logical index.
     """
-    if not isinstance(layout, GridLayout) or 0 in layout.shape or 0 in shape:
+    own = layout.as_grid
+    if own is None or 0 in layout.shape or 0 in shape:
         return None
-    linear = layout.linear.compose(old).simplify(shape)
-    new = layout.replace(shape=shape, linear=linear)
+    new = own.replace(shape=shape, linear=own.linear.compose(old).simplify(shape))
     if new.physical_shape != layout.physical_shape or new.is_scatter != layout.is_scatter:
         return None
     return new

@@ -13,7 +13,6 @@ from math import inf, prod
 
 import numpy as np
 
-from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.cost import CostModel
@@ -154,10 +153,10 @@ def received(plan: Plan, wanted: Layout, sent: int, least: float = inf) -> float
 
 def _grid_of(layout: Layout, matrices: Matrices) -> tuple[int, int, int]:
     """The cores of batch, rows and columns in a layout of the result, if it keeps these apart."""
-    if not isinstance(layout, GridLayout) or layout.groups is None:
+    if (own := layout.grouped) is None:
         return matrices.grid
     cores = [1, 1, 1]
-    for group, count in zip(layout.groups, layout.grid, strict=True):
+    for group, count in zip(own.groups, own.grid, strict=True):
         roles = [
             i
             for i, dims in enumerate((matrices.batch, matrices.rows, matrices.columns))

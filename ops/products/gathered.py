@@ -259,8 +259,7 @@ def _matrix(a: LazyView, entry: Entry, contract: Dims) -> tuple[_Matrix, dict[in
     their tiles behind before they are gathered, and come to logical order after. Also gives each
     kept collapsed dim's local shape.
     """
-    side, layout = entry.side, entry.spec.layout
-    assert isinstance(layout, GridLayout)
+    side, layout = entry.side, entry.side.layout
     shapes = {k: tuple(a.shape[d] for d in layout.axis_dims(k)) for k in side.batch + side.free}
     batch, free = (prod(prod(shapes[k]) for k in ks) for ks in (side.batch, side.free))
     first = entry.contract_first
@@ -314,7 +313,7 @@ def _in_logical_order(view: LazyView, side: Side, contract: Dims, start: int) ->
 @lru_cache(maxsize=4096)
 def _restricted(layout: GridLayout, ks: Dims) -> tuple[GridLayout, Dims]:
     """A layout of the logical dims of some collapsed dims alone, on one core, and those dims."""
-    kept = tuple(sorted(d for k in ks for d in (layout.groups or ())[k]))
+    kept = tuple(sorted(d for k in ks for d in layout.groups[k]))
     lines = AffineMap(layout.ndim, tuple(layout.linear.results[k] for k in ks))
     shape = tuple(layout.shape[d] for d in kept)
     linear = lines.compose(embedding(layout.ndim, kept))
