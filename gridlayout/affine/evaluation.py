@@ -124,7 +124,7 @@ def evaluate(program: Program, index: Sequence[Any]) -> tuple[Any, ...]:
         return _on_ints(program, values)
     if all(isinstance(value, np.ndarray) for value in arrays):
         return _on_numpy(program, [_as_int64(value) for value in values])
-    return _on_duck(program, values)
+    return _on_arrays(program, values)
 
 
 def _integer(value: Any) -> Any:
@@ -157,7 +157,7 @@ def _on_ints(program: Program, values: Sequence[int]) -> tuple[int, ...]:
     return tuple(done[step] for step in program.results)
 
 
-def _on_duck(program: Program, values: Sequence[Any]) -> tuple[Any, ...]:
+def _on_arrays(program: Program, values: Sequence[Any]) -> tuple[Any, ...]:
     """Evaluates on JAX arrays and tracers, of which only the shape and dtype are known."""
     shape = _common_shape(values)
     # A tracer's dtype decides over that of a NumPy array beside it, as JAX promotes.

@@ -309,10 +309,10 @@ def embedding(rank: int, kept: Sequence[int]) -> AffineMap:
     return AffineMap(len(kept), tuple(exprs))
 
 
-def joined(shape: Sequence[int], dims: Sequence[int]) -> AffineExpr:
+def linearized(shape: Sequence[int], dims: Sequence[int]) -> AffineExpr:
     """The index of dims joined into one, the major first, with no gaps.
 
-    >>> print(joined((2, 3, 4), (0, 1)))
+    >>> print(linearized((2, 3, 4), (0, 1)))
     d0 * 3 + d1
     """
     expr = constant(0)

@@ -12,9 +12,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from gridlayout.affine.map import AffineMap, constant, joined
+from gridlayout.affine.map import AffineMap, constant, linearized
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.steps import Walk, nest
+from gridlayout.layouts.steps import StepBuilder, nest
 
 Shape = tuple[int, ...]
 
@@ -92,7 +92,7 @@ def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
         )
     if len(groups) == grid_rank or rank < grid_rank:
         zeros = [constant(0)] * (grid_rank - len(groups))
-        return AffineMap(rank, (*zeros, *(joined(shape, dims) for dims in groups)))
+        return AffineMap(rank, (*zeros, *(linearized(shape, dims) for dims in groups)))
     first = rank - grid_rank
     kept: list[tuple[int, ...]] = [(d,) for d in range(first, rank)]
     for start, end in intervals:
@@ -103,7 +103,7 @@ def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
             f"collapse {collapse} of a rank-{rank} tensor leaves dim {min(lost)} in no dim of a "
             f"rank-{grid_rank} grid: give a grid of rank {len(groups)}, or a linear map"
         )
-    return AffineMap(rank, tuple(joined(shape, dims) for dims in kept))
+    return AffineMap(rank, tuple(linearized(shape, dims) for dims in kept))
 
 
 def default_map(shape: Shape, grid_rank: int) -> AffineMap | None:
@@ -155,13 +155,15 @@ def _ranges(linear: AffineMap, shape: Shape) -> Sequence[tuple[int, int]]:
     return found
 
 
-def collapse_steps(walk: Walk, linear: AffineMap, shape: Shape, collapsed: Shape) -> list[int]:
+def collapse_steps(
+    builder: StepBuilder, linear: AffineMap, shape: Shape, collapsed: Shape
+) -> list[int]:
     """The steps from logical to collapsed dims: joins where the strides nest, else a scatter."""
     plan = _join_plan(linear, shape)
     if plan is None:
-        return list(walk.scatter(linear, collapsed))
+        return list(builder.scatter(linear, collapsed))
     return [
-        walk.strided(terms, offset, extent)
+        builder.strided(terms, offset, extent)
         for (terms, offset), extent in zip(plan, collapsed, strict=True)
     ]
 

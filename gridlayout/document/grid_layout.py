@@ -30,7 +30,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES, Chip, Fit
 from gridlayout.layouts.padding import image
 from gridlayout.layouts.reader import dims_text
-from gridlayout.layouts.steps import Walk
+from gridlayout.layouts.steps import StepBuilder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,29 +96,29 @@ class GridLayout(Layout):
         self.tile_format: str | None = tile_format
         self.memory_space: str = one_of(memory_space, MEMORY_SPACES, "memory_space")
         _check_tile(self.tile, self.face, tile_format, self.grid)
-        walk = Walk(shape)
-        axes = collapse_steps(walk, self.linear, shape, self.collapsed_shape)
-        order = self._divide(walk, axes)
-        super().__init__(shape, dtype, walk.steps, order, core_rank=len(self.grid), oob=oob)
+        builder = StepBuilder(shape)
+        axes = collapse_steps(builder, self.linear, shape, self.collapsed_shape)
+        order = self._divide(builder, axes)
+        super().__init__(shape, dtype, builder.steps, order, core_rank=len(self.grid), oob=oob)
 
-    def _divide(self, walk: Walk, axes: Sequence[int]) -> list[int]:
+    def _divide(self, builder: StepBuilder, axes: Sequence[int]) -> list[int]:
         """Grid, then tile, then face; gives the physical order of the axes."""
         tile = self.padded_tile
         face = tile if self.face is None else (1,) * (len(tile) - len(self.face)) + self.face
         cores, tiles, faces, inner = [], [], [], []
         untiled = len(self.grid) - len(self.tile or ())
         for k, axis in enumerate(axes):
-            whole = walk.resize(axis, self.grid[k] * self.shard_shape[k])
-            core, shard = walk.split(whole, (self.grid[k], self.shard_shape[k]))
+            whole = builder.resize(axis, self.grid[k] * self.shard_shape[k])
+            core, shard = builder.split(whole, (self.grid[k], self.shard_shape[k]))
             cores.append(core)
             if k < untiled:
                 tiles.append(shard)
                 continue
-            shard = walk.resize(shard, self.tile_counts[k] * tile[k])
-            count, rest = walk.split(shard, (self.tile_counts[k], tile[k]))
+            shard = builder.resize(shard, self.tile_counts[k] * tile[k])
+            count, rest = builder.split(shard, (self.tile_counts[k], tile[k]))
             tiles.append(count)
             if self.face is not None and k >= len(self.grid) - len(self.face):
-                block, rest = walk.split(rest, (tile[k] // face[k], face[k]))
+                block, rest = builder.split(rest, (tile[k] // face[k], face[k]))
                 faces.append(block)
             inner.append(rest)
         return cores + tiles + faces + inner

@@ -12,6 +12,7 @@ import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
+from gridlayout.layouts.reader import dims_text
 
 
 class Buffers:
@@ -63,6 +64,20 @@ class Buffers:
     def tile_counts(self) -> Shape | None:
         """The tiles of one core's buffer, along each dim; None where there are none."""
         return None
+
+    @property
+    def shard_text(self) -> str:
+        """What one core's buffer is made of, in short: its tiles, or its extents.
+
+        >>> from gridlayout import GridLayout, xla
+        >>> GridLayout((53, 63), grid=(3, 2), tile=(32, 32)).shard_text
+        '1x1 of 32x32'
+        >>> xla.layout((3, 5), tiles=[(2, 2)]).shard_text
+        '{1,0:T(2,2)}'
+        """
+        if self.tile is None or self.tile_counts is None:
+            return dims_text(self.local_shape)
+        return f"{dims_text(self.tile_counts)} of {dims_text(self.tile)}"
 
     @property
     def slot_size(self) -> int | None:

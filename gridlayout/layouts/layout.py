@@ -28,7 +28,7 @@ from gridlayout.arguments import Shape, as_index, as_shape, check_size
 from gridlayout.errors import LayoutError
 from gridlayout.layouts import padding
 from gridlayout.layouts.buffers import Buffers
-from gridlayout.layouts.steps import Scatter, Step, Walk, is_small, walk_back
+from gridlayout.layouts.steps import Scatter, Step, StepBuilder, inverse_exprs, is_small
 from gridlayout.layouts.traffic import Traffic, core_traffic
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ class Layout(Buffers):
     Frozen and hashable; usable as static pytree metadata. Users call a system's constructor, such
     as `gl.GridLayout`; rules and new systems build layouts here.
 
-    >>> from gridlayout.layouts.steps import Walk
-    >>> walk = Walk((5,)); tiles = walk.split(walk.resize(0, 6), (3, 2))
-    >>> layout = Layout((5,), "float32", walk.steps, tiles)
+    >>> from gridlayout.layouts.steps import StepBuilder
+    >>> builder = StepBuilder((5,)); tiles = builder.split(builder.resize(0, 6), (3, 2))
+    >>> layout = Layout((5,), "float32", builder.steps, tiles)
     >>> print(layout.index_map, layout.physical_shape)
     (d0) -> (d0 floordiv 2, d0 mod 2) (3, 2)
     """
@@ -79,10 +79,12 @@ class Layout(Buffers):
         self.steps: tuple[Step, ...] = tuple(steps)
         self.order: Shape = tuple(order)
         self.oob: dtypes.Scalar | None = dtypes.oob_value(oob, self.dtype)
-        walk = Walk(self.shape).run(self.steps)
-        if sorted(self.order) != sorted(walk.extent):
-            raise LayoutError(f"order {self.order} must name the axes left, {sorted(walk.extent)}")
-        self.physical_shape: Shape = tuple(walk.extent[axis] for axis in self.order)
+        builder = StepBuilder(self.shape).run(self.steps)
+        if sorted(self.order) != sorted(builder.extent):
+            raise LayoutError(
+                f"order {self.order} must name the axes left, {sorted(builder.extent)}"
+            )
+        self.physical_shape: Shape = tuple(builder.extent[axis] for axis in self.order)
         if not 0 <= core_rank <= len(self.order):
             raise LayoutError(f"core_rank {core_rank} must lie in [0, {len(self.order)}]")
         self.core_rank: int = core_rank
@@ -188,7 +190,7 @@ class Layout(Buffers):
 
     def _expressions(self) -> tuple[AffineExpr, ...]:
         """Of each physical dim, before they are simplified."""
-        expr = Walk(self.shape).run(self.steps).expr
+        expr = StepBuilder(self.shape).run(self.steps).expr
         return tuple(expr[axis] for axis in self.order)
 
     # -- the map and its inverse ---------------------------------------------------------------
@@ -214,7 +216,7 @@ class Layout(Buffers):
     @cached_property
     def inverse_in_bounds(self) -> Inverse:
         """`inverse` for indices that are known to lie in `physical_shape`."""
-        back = walk_back(self.shape, self.steps, self.order)
+        back = inverse_exprs(self.shape, self.steps, self.order)
         rank = len(self.order)
         constraints = [(e, True) for e in back.equal]
         for expr, bound in back.bounds:

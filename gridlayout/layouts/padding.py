@@ -125,11 +125,11 @@ def padding_mask(layout: Layout) -> NDArray[np.bool_]:
     _mask_shape(layout, tuple(range(rank)))
     padding = np.zeros(layout.physical_shape, bool)
     for part, valid in _valid(layout):
-        padding |= ~_spread(valid, part.physical, rank)
+        padding |= ~_expanded(valid, part.physical, rank)
     return padding
 
 
-def _spread(array: NDArray[np.bool_], dims: tuple[int, ...], rank: int) -> NDArray[np.bool_]:
+def _expanded(array: NDArray[np.bool_], dims: tuple[int, ...], rank: int) -> NDArray[np.bool_]:
     shape = [1] * rank
     for d, n in zip(dims, array.shape, strict=True):
         shape[d] = n

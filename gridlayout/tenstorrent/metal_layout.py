@@ -23,7 +23,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.layouts.reader import dims_text
-from gridlayout.layouts.steps import Walk
+from gridlayout.layouts.steps import StepBuilder
 from gridlayout.tenstorrent.alignment import align
 from gridlayout.tenstorrent.tiles import TILE_NAMES, as_tile
 
@@ -82,9 +82,9 @@ class MetalLayout(Layout):
         self.dim_alignments: Shape = _as_alignments(dim_alignments, shape)
         self.memory_space: str = one_of(memory_space, SPACES, "memory_space")
         self.memory_layout: str = one_of(memory_layout, ARRANGEMENTS, "memory_layout")
-        walk = Walk(shape)
-        axes = _joined(walk, shape, spans, self.dim_alignments)
-        self.aligned_shape: Shape = tuple(walk.extent[axis] for axis in axes)
+        builder = StepBuilder(shape)
+        axes = _joined(builder, shape, spans, self.dim_alignments)
+        self.aligned_shape: Shape = tuple(builder.extent[axis] for axis in axes)
         self.grid: Shape = (1,) * len(axes) if grid is None else positive(grid, "grid")
         if self.memory_layout == "interleaved" and prod(self.grid) != 1:
             raise LayoutError(
@@ -95,13 +95,13 @@ class MetalLayout(Layout):
         untiled = len(axes) - len(self.tile or ())
         sides = ((),) * untiled + tuple((side,) for side in self.tile or ())
         digits = [
-            walk.split(axis, (cores, count, *side))
+            builder.split(axis, (cores, count, *side))
             for axis, cores, count, side in zip(
                 axes, self.grid, self.shard_shape, sides, strict=True
             )
         ]
         order = [d[0] for d in digits] + [d[1] for d in digits] + [d[2] for d in digits[untiled:]]
-        super().__init__(shape, dtype, walk.steps, order, core_rank=len(self.grid), oob=oob)
+        super().__init__(shape, dtype, builder.steps, order, core_rank=len(self.grid), oob=oob)
 
     def _key(self) -> tuple[Any, ...]:
         return (
@@ -315,17 +315,17 @@ def _as_alignments(alignments: Any, shape: Shape) -> Shape:
     return found
 
 
-def _joined(walk: Walk, shape: Shape, spans: Intervals, alignments: Shape) -> list[int]:
+def _joined(builder: StepBuilder, shape: Shape, spans: Intervals, alignments: Shape) -> list[int]:
     """The physical dims: each interval's dims joined, with the gaps that alignments leave."""
     axes = []
     for start, end in spans:
-        axis = walk.resize(end - 1, align(shape[end - 1], alignments[end - 1]))
+        axis = builder.resize(end - 1, align(shape[end - 1], alignments[end - 1]))
         for d in range(end - 2, start - 1, -1):
-            axis = walk.join((d, axis))
-            axis = walk.resize(axis, align(walk.extent[axis], alignments[d]))
+            axis = builder.join((d, axis))
+            axis = builder.resize(axis, align(builder.extent[axis], alignments[d]))
         axes.append(axis)
     # The device only knows planes: rank 1 gets rows, rank 0 rows and columns.
-    rows = [walk.resize(walk.unit(), _SIDE) for _ in range(2 - len(shape))]
+    rows = [builder.resize(builder.unit(), _SIDE) for _ in range(2 - len(shape))]
     return [*rows, *axes]
 
 

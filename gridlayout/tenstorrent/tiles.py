@@ -21,7 +21,7 @@ from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap
 from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.steps import Walk
+from gridlayout.layouts.steps import StepBuilder
 
 ORDERS = ("faces", "swizzled", "transposed")
 # Tile -> face. Tiles of fewer than 16 rows have faces of as many rows.
@@ -64,13 +64,15 @@ def face_of(tile: Shape) -> Shape:
     return FACES[tile]
 
 
-def split_tile(walk: Walk, rows: int, columns: int, tile: Shape, order: str) -> tuple[int, ...]:
+def split_tile(
+    builder: StepBuilder, rows: int, columns: int, tile: Shape, order: str
+) -> tuple[int, ...]:
     """Two axes of a tile's rows and columns split into the axes that it has in memory, in order."""
     if order == "swizzled":
         return rows, columns
     face = face_of(tile)
-    face_row, row = walk.split(rows, (tile[0] // face[0], face[0]))
-    face_column, column = walk.split(columns, (tile[1] // face[1], face[1]))
+    face_row, row = builder.split(rows, (tile[0] // face[0], face[0]))
+    face_column, column = builder.split(columns, (tile[1] // face[1], face[1]))
     if order == "transposed":
         return face_column, face_row, column, row
     return face_row, face_column, row, column
@@ -87,6 +89,6 @@ def tile_map(tile: Shape = (32, 32), order: str = "faces") -> AffineMap:
     ((256,), (512,), (16,))
     """
     face_of(tile)
-    walk = Walk(tile)
-    offset = walk.join(split_tile(walk, 0, 1, tile, one_of(order, ORDERS, "tile_order")))
-    return AffineMap(2, (walk.expr[offset],))
+    builder = StepBuilder(tile)
+    offset = builder.join(split_tile(builder, 0, 1, tile, one_of(order, ORDERS, "tile_order")))
+    return AffineMap(2, (builder.expr[offset],))

@@ -10,12 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 from gridlayout import dtypes
+from gridlayout.affine.map import AffineMap
+from gridlayout.arguments import Shape
 from gridlayout.document.text import read_map
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import Reader, dims_text
 from gridlayout.tenstorrent.metal_layout_text import read_oob
 from gridlayout.tenstorrent.tiles import FROM_TILE
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
+
+Ranges = tuple[tuple[tuple[int, int], tuple[int, int]], ...]
 
 
 def read_ttnn(reader: Reader) -> TtnnLayout:
@@ -52,26 +56,37 @@ def read_ttnn(reader: Reader) -> TtnnLayout:
         layout = TtnnLayout(shape, dtypes.FROM_MLIR[element], grid, **found)
     except LayoutError as error:
         raise LayoutError(f"column {at + 1}: {error}") from None
-    if str(linear) != str(layout.linear):
+    _check_stated(reader, layout, (at_map, linear), (at, counts), (at_ranges, ranges))
+    return layout
+
+
+def _check_stated(
+    reader: Reader,
+    layout: TtnnLayout,
+    linear: tuple[int, AffineMap],
+    counts: tuple[int, Shape],
+    ranges: tuple[int, Ranges],
+) -> None:
+    """`LayoutError` where what a text states, and where, does not follow from the rest of it."""
+    if str(linear[1]) != str(layout.linear):
         reader.fail(
-            f"the map {linear} does not follow from the shape and the tile: TTNN pads to tiles, "
+            f"the map {linear[1]} does not follow from the shape and the tile: TTNN pads to tiles, "
             f"then joins all dims but the last, {layout.linear}",
-            at_map,
+            linear[0],
         )
-    if counts != layout.tile_counts:
+    if counts[1] != layout.tile_counts:
         reader.fail(
-            f"memref {dims_text(counts)} does not follow from the shape, the tile and the grid: "
+            f"memref {dims_text(counts[1])} does not follow from the shape, the tile and the grid: "
             f"{dims_text(layout.tile_counts)} does, as {layout.memref}",
-            at,
+            counts[0],
         )
-    if ranges != layout.core_ranges:
+    if ranges[1] != layout.core_ranges:
         wanted = layout.ranges_text if layout.core_ranges else "no core_ranges"
         reader.fail(
             f"the core ranges do not follow from {layout.memory_layout} on "
             f"{dims_text(layout.grid)}: {wanted}",
-            at_ranges,
+            ranges[0],
         )
-    return layout
 
 
 def _read_memref(reader: Reader, element: str) -> tuple[tuple[int, ...], dict[str, Any]]:
@@ -101,9 +116,6 @@ def _read_memref(reader: Reader, element: str) -> tuple[tuple[int, ...], dict[st
     reader.expect(">")
     reader.expect(">")
     return counts, found
-
-
-Ranges = tuple[tuple[tuple[int, int], tuple[int, int]], ...]
 
 
 def _read_ranges(reader: Reader) -> tuple[int, Ranges]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim, joined
+from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim, linearized
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -270,7 +270,7 @@ def _arrangement(
         layout.dtype,
         tuple(g for _, g, _ in roles),
         tuple(t for _, _, t in roles) if like.tile else None,
-        linear=AffineMap(len(shape), tuple(joined(shape, dims) for dims, _, _ in roles)),
+        linear=AffineMap(len(shape), tuple(linearized(shape, dims) for dims, _, _ in roles)),
         memory_space=like.memory_space,
     )
     side = _side(found, batch, contract)

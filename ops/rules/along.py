@@ -8,7 +8,7 @@ in `vectors.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -154,33 +154,43 @@ def run(
         b.sharded(stacked(rest.with_dtype(aval.dtype), own, tuple(aval.shape[a] for a in own)))
         for aval, own in zip(op.outs, made, strict=True)
     ]
-    cores = len(rest.grid)
-
-    def kernel(*parts: LazyView) -> list[LazyView]:
-        # Parts come as a 1 for each whole dim, the rest's cores, the whole dims, the rest's shard.
-        arrays: list[Any] = []
-        around: Shape = ()
-        inner: Shape = ()
-        for view, (_, own) in zip(parts, operands, strict=False):
-            count = len(own)
-            whole, around = view.shape[count + cores :][:count], view.shape[count:][:cores]
-            inner = view.shape[2 * count + cores :]
-            view = view.reshape(*around, *whole, -1).transpose(_exchanged(cores, count))
-            arrays.append(view.reshape(*whole, -1).materialize())
-        mapped = (-1,) * len(entered) + (None,) * len(others)
-        each = fn if native else jax.vmap(fn, in_axes=mapped, out_axes=-1)
-        outs, found = each(*arrays, *(view.materialize() for view in parts[len(entered) :])), []
-        for own, out in zip(made, outs, strict=True):
-            count, whole = len(own), out.shape[:-1]
-            view = LazyView.of(out).reshape(*whole, *around, -1).transpose(_exchanged(count, cores))
-            found.append(view.reshape(*(1 for _ in own), *around, *whole, *inner))
-        return found
-
+    mapped = (-1,) * len(entered) + (None,) * len(others)
+    each = fn if native else jax.vmap(fn, in_axes=mapped, out_axes=-1)
+    kernel = _on_whole_dims(each, len(rest.grid), [len(own) for _, own in operands], map(len, made))
     outs = b.run(kernel, [*entered, *others], left, is_lazy=True)
     return [
         b.relayout(out, target_layout(b, spec.layout, first, axes).with_dtype(spec.dtype))
         for out, spec in zip(outs, left, strict=True)
     ]
+
+
+def _on_whole_dims(
+    fn: Callable[..., Any], cores: int, read: Sequence[int], made: Iterable[int]
+) -> Callable[..., list[LazyView]]:
+    """`fn`, of arrays (whole dims ..., the rest as one dim), as a kernel of parts of `stacked`.
+
+    cores: grid dims of the rest. read, made: how many dims of each operand and result are whole.
+    Parts have a 1 for each whole dim, the rest's cores, the whole dims, the rest's shard.
+    """
+    counts = tuple(made)
+
+    def kernel(*parts: LazyView) -> list[LazyView]:
+        arrays: list[Any] = []
+        around: Shape = ()
+        inner: Shape = ()
+        for view, count in zip(parts, read, strict=False):
+            whole, around = view.shape[count + cores :][:count], view.shape[count:][:cores]
+            inner = view.shape[2 * count + cores :]
+            view = view.reshape(*around, *whole, -1).transpose(_exchanged(cores, count))
+            arrays.append(view.reshape(*whole, -1).materialize())
+        outs, found = fn(*arrays, *(view.materialize() for view in parts[len(read) :])), []
+        for count, out in zip(counts, outs, strict=True):
+            whole = out.shape[:-1]
+            view = LazyView.of(out).reshape(*whole, *around, -1).transpose(_exchanged(count, cores))
+            found.append(view.reshape(*(1,) * count, *around, *whole, *inner))
+        return found
+
+    return kernel
 
 
 def _exchanged(first: int, second: int) -> list[int]:

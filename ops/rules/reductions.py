@@ -19,7 +19,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout import dtypes
-from gridlayout.affine.map import AffineMap, constant, dim, embedding, joined
+from gridlayout.affine.map import AffineMap, constant, dim, embedding, linearized
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder, Choice
 from gridlayout.ops.decisions.deferred import thinned
@@ -308,7 +308,7 @@ def _moved_apart(layout: GridLayout, axes: tuple[int, ...]) -> GridLayout:
     kept = [d for d in range(layout.ndim) if d not in axes]
     count = max(len(kept) - rank + 1, 0)
     rows = [constant(0)] * max(rank - len(kept), 0)
-    rows += [joined(layout.shape, kept[:count])] if count else []
+    rows += [linearized(layout.shape, kept[:count])] if count else []
     rows += [dim(d) for d in kept[count:]]
     linear = AffineMap(layout.ndim, (*(dim(d) for d in axes), *rows))
     return GridLayout(
