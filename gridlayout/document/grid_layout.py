@@ -246,7 +246,7 @@ class GridLayout(Layout):
     @property
     def grouped(self) -> GridLayout | None:
         """The layout itself where it has `groups`, else None."""
-        return None if self.is_scatter else self
+        return self if self.groups else None
 
     @cached_property
     def groups(self) -> tuple[Shape, ...]:
