@@ -24,7 +24,7 @@ from sphinx.util.docutils import SphinxDirective
 from sphinx.util.logging import getLogger
 
 import gridlayout as gl
-from gridlayout.draw.gallery import entries
+from gridlayout.gallery import entries
 
 SYSTEMS = ("megengine", "mli", "sophon", "tenstorrent", "xla")
 

@@ -12,8 +12,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import megengine, mli, sophon, tenstorrent, xla
+from gridlayout.affine.integer_set import AffineSet
 from gridlayout.affine.map import AffineExpr, AffineMap
-from gridlayout.affine.solver import AffineSet
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout, Location

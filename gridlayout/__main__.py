@@ -117,7 +117,7 @@ def _progress(source: str) -> Callable[[int], None] | None:
 
 
 def _gallery(path: str) -> int:
-    from gridlayout.draw.gallery import write_gallery
+    from gridlayout.gallery import write_gallery
 
     try:
         print(f"{write_gallery(path)} figures are in {path}")

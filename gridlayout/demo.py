@@ -94,6 +94,32 @@ def describe(name: str, x: Any, device: Any) -> str:
     )
 
 
+def show(params: Any, data: tuple[Any, Any], state: Any, device: Any) -> None:
+    """Print the layout of everything that training holds, activations and gradients included."""
+
+    def on_cores(params: Arrays, images: Any, labels: Any) -> dict[str, Any]:
+        hidden, logits = forward(params, images)
+        return {
+            "hidden": hidden,
+            "logits": logits,
+            "gradient": jax.grad(loss_fn)(params, images, labels),
+        }
+
+    shown = {
+        "data": {"images": data[0], "labels": data[1]},
+        "weights": params,
+        "activations": gl.on_grid(on_cores)(params, *data),
+        "optimizer": state,
+    }
+    leaves = jax.tree_util.tree_leaves_with_path(
+        shown, is_leaf=lambda x: isinstance(x, gl.GridArray)
+    )
+    for path, x in leaves:
+        if isinstance(x, gl.GridArray):
+            name = jax.tree_util.keystr(path, simple=True, separator=".")
+            print(describe(name, x, device))
+
+
 def run(steps: int) -> int:
     """Train on the grid and in plain JAX, print what happened; 0 if they agree and it learned."""
     start = perf_counter()
@@ -109,29 +135,8 @@ def run(steps: int) -> int:
     data = (put(train_set["images"]), put(train_set["labels"]))
     state = gl.on_grid(optimizer.init)(params)
 
-    def on_cores(params: Arrays, images: Any, labels: Any) -> dict[str, Any]:
-        hidden, logits = forward(params, images)
-        return {
-            "hidden": hidden,
-            "logits": logits,
-            "gradient": jax.grad(loss_fn)(params, images, labels),
-        }
-
     print(f"{device}, virtual grid {GRID} of {TILE} tiles\n")
-    shown = {
-        "data": {"images": data[0], "labels": data[1]},
-        "weights": params,
-        "activations": gl.on_grid(on_cores)(params, *data),
-        "optimizer": state,
-    }
-    leaves = jax.tree_util.tree_leaves_with_path(
-        shown, is_leaf=lambda x: isinstance(x, gl.GridArray)
-    )
-    for path, x in leaves:
-        if isinstance(x, gl.GridArray):
-            name = jax.tree_util.keystr(path, simple=True, separator=".")
-            print(describe(name, x, device))
-
+    show(params, data, state, device)
     step = gl.on_grid(train_step)
     print(f"\nThe training step, primitive by primitive\n{step.report(params, state, *data)}\n")
 

@@ -15,10 +15,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.constructor import call_text
-from gridlayout.layouts.layout import Layout, Shape, as_shape
-from gridlayout.layouts.steps import Step, Walk
+from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.steps import Step, StepBuilder
 from gridlayout.strided import (
     StridedLayout,
     as_count,
@@ -194,6 +195,11 @@ class FormatLayout(Layout):
         _check_whole_bytes(new)
         return new
 
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The channels or images that lie side by side as one, in elements."""
+        return (self.physical_shape[-1],) if "%" in FORMATS[self.format][-1] else ()
+
     def __repr__(self) -> str:
         named = {"groups": self.channel_groups} if self.channel_groups != 1 else {}
         if self.align != elements_per_byte(self.dtype):
@@ -233,7 +239,7 @@ def _format_steps(
     shape: Shape, name: str, groups: int, align: int
 ) -> tuple[list[Step], tuple[int, ...]]:
     """The steps of a format, and the order of the axes that they leave."""
-    walk, dims = Walk(shape), FORMATS[name]
+    builder, dims = StepBuilder(shape), FORMATS[name]
     letters = "GNCHW"[-len(shape) :]
     axes = dict(zip(letters, range(len(shape)), strict=True))
     for letter in letters:
@@ -241,27 +247,27 @@ def _format_steps(
         if block is not None:
             count = groups if letter == "C" else 1
             axes[f"{letter}//{block}"], axes[f"{letter}%{block}"] = _blocks(
-                walk, axes[letter], count, block
+                builder, axes[letter], count, block
             )
         multiple = next((int(d[2:]) for d in dims if d.startswith(f"{letter}^")), None)
         if multiple is not None:
-            whole = -(-walk.extent[axes[letter]] // multiple) * multiple
-            axes[f"{letter}^{multiple}"] = walk.resize(axes[letter], whole)
+            whole = -(-builder.extent[axes[letter]] // multiple) * multiple
+            axes[f"{letter}^{multiple}"] = builder.resize(axes[letter], whole)
     order = [axes[d] for d in (*letters[:-4], *dims)]
-    last = walk.extent[order[-1]]
-    order[-1] = walk.resize(order[-1], -(-last // align) * align)
-    return walk.steps, tuple(order)
+    last = builder.extent[order[-1]]
+    order[-1] = builder.resize(order[-1], -(-last // align) * align)
+    return builder.steps, tuple(order)
 
 
-def _blocks(walk: Walk, axis: int, groups: int, block: int) -> tuple[int, int]:
+def _blocks(builder: StepBuilder, axis: int, groups: int, block: int) -> tuple[int, int]:
     """The axis in blocks, of which the last one of each group is padded."""
     outer = []
     if groups > 1:
-        group, axis = walk.split(axis, (groups, walk.extent[axis] // groups))
+        group, axis = builder.split(axis, (groups, builder.extent[axis] // groups))
         outer = [group]
-    count = -(-walk.extent[axis] // block)
-    major, minor = walk.split(walk.resize(axis, count * block), (count, block))
-    return walk.join([*outer, major]), minor
+    count = -(-builder.extent[axis] // block)
+    major, minor = builder.split(builder.resize(axis, count * block), (count, block))
+    return builder.join([*outer, major]), minor
 
 
 def _check_whole_bytes(layout: FormatLayout) -> None:

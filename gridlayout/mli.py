@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.constructor import call_text
-from gridlayout.layouts.layout import Layout, Shape, as_shape
+from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.layout import Layout
 from gridlayout.strided import (
     StridedLayout,
     as_count,

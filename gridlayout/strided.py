@@ -18,10 +18,11 @@ import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, dim
+from gridlayout.arguments import MAX_ELEMENTS, Shape, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.constructor import call_text
-from gridlayout.layouts.layout import MAX_ELEMENTS, Layout, Shape, as_shape
-from gridlayout.layouts.steps import Step, Walk, nest
+from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.steps import Step, StepBuilder, nest
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -281,17 +282,17 @@ def strided_steps(
     shape: Shape, strides: Shape, start: int, size: int
 ) -> tuple[list[Step], tuple[int, ...]]:
     """The steps of a strided view of a buffer of `size` elements, and their one axis."""
-    walk, dims = Walk(shape), range(len(shape))
+    builder, dims = StepBuilder(shape), range(len(shape))
     if 0 in shape:
-        return walk.steps, (walk.resize(walk.join(list(dims)), size),)
+        return builder.steps, (builder.resize(builder.join(list(dims)), size),)
     terms = [(strides[d], d) for d in dims]
-    if nest(terms, walk.extent) is not None:
-        return walk.steps, (walk.strided(terms, start, size),)
+    if nest(terms, builder.extent) is not None:
+        return builder.steps, (builder.strided(terms, start, size),)
     offset = constant(start)
     for d in dims:
         if shape[d] > 1:
             offset = offset + dim(d) * strides[d]
-    return walk.steps, walk.scatter(AffineMap(len(shape), (offset,)), (size,))
+    return builder.steps, builder.scatter(AffineMap(len(shape), (offset,)), (size,))
 
 
 def contiguous_strides(shape: Shape, dtype: np.dtype[Any]) -> Shape:

@@ -20,8 +20,9 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionS
 from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
+from gridlayout.arguments import as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout, as_shape
+from gridlayout.layouts.layout import Layout
 
 Shape = tuple[int, ...]
 

@@ -19,7 +19,7 @@ from gridlayout import dtypes
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move, Numbered, ReshapeMove, moves_of, numbered
 from gridlayout.layouts.route import Route, find_route
-from gridlayout.layouts.steps import Join, Split, Walk, renamed
+from gridlayout.layouts.steps import Join, Split, StepBuilder, renamed
 from gridlayout.sharding.collectives import Axes, Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
@@ -277,7 +277,7 @@ class _Finder:
 
     def _last(self, dims: Sequence[int], shape: Shape) -> tuple[Move, ...]:
         """The digits joined to the route's axes again, and the rest of the route."""
-        walk = Walk(shape)
+        walk = StepBuilder(shape)
         at: dict[int, int] = dict(zip(dims, range(len(dims)), strict=True))
         for piece in self.pieces:
             leaves = self._leaves([piece])

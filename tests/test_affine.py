@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxlib.mlir import ir
 
+from gridlayout.affine.integer_set import AffineSet
 from gridlayout.affine.map import AffineExpr, AffineMap, ceildiv, constant, dim, dims
-from gridlayout.affine.solver import AffineSet
 from gridlayout.errors import LayoutError
 
 MAP = AffineMap.parse

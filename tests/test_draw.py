@@ -19,9 +19,9 @@ import gridlayout as gl
 from gridlayout.__main__ import main
 from gridlayout.draw import palette
 from gridlayout.draw.cells import MIXED, find_cells
-from gridlayout.draw.gallery import entries, gallery_page
 from gridlayout.draw.panels import figure
 from gridlayout.draw.views import VIEWS
+from gridlayout.gallery import entries, gallery_page
 from gridlayout.layouts.layout import Layout
 
 SVG = "{http://www.w3.org/2000/svg}"

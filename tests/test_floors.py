@@ -1,10 +1,11 @@
 """Nothing imports upward: gridlayout imports neither sharding nor ops, sharding imports no ops.
 
-In `ops/` each room imports from those before it only, and no modules of it import each other in a
+On each floor a room imports from those before it only, and no modules of it import each other in a
 circle.
 """
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -100,51 +101,105 @@ def test_upward_imports_are_found(source, package, found):
 
 # -- rooms -----------------------------------------------------------------------------------------
 
-# The folders of ops/, each of which may import from those before it.
-ROOMS = ("moves", "array", "decisions", "products", "rules", "interpret", "user")
+# The folders and single modules of each floor; each may import from those before it.
+ROOMS = {
+    "gridlayout": (
+        *("errors", "arguments", "dtypes", "affine", "draw", "layouts", "document"),
+        *("strided", "megengine", "mli", "xla", "sophon", "tenstorrent"),
+        *("constructor", "text", "dump", "explorer", "gallery", "demo"),
+    ),
+    "sharding": ("emulate", "collectives", "device_grid", "exchange"),
+    "ops": ("moves", "array", "decisions", "products", "rules", "interpret", "user"),
+}
 
 
-def run_time_imports(path):
-    """What a module imports when it is run, at its top or in a function."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    waiting = list(tree.body)
+def run_time_imports(source, package):
+    """What a module of `package` imports when it is run, at its top or in a function."""
+    waiting = list(ast.parse(source).body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from imported_by(node, "gridlayout")
+            waiting += node.orelse
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            yield from imported_names(ast.unparse(node), package)
         else:
             waiting += list(ast.iter_child_nodes(node))
 
 
-def test_every_folder_of_ops_is_a_room():
-    folders = {path.name for path in (ROOT / "ops").iterdir() if (path / "__init__.py").exists()}
-    assert folders == set(ROOMS)
+@cache
+def modules_of(floor):
+    """Each module in the rooms of a floor, by its full name, with what it imports."""
+    package, found = FLOORS[floor][0], {}
+    for name in python_files():
+        folder, *inner = Path(name).with_suffix("").parts
+        if folder == floor and name not in {*FRONT_DOORS, f"{floor}/__init__.py"}:
+            own = ".".join([package, *(inner[:-1] if inner[-1] == "__init__" else inner)])
+            inside = ".".join([package, *inner[:-1]])
+            source = (ROOT / name).read_text(encoding="utf-8")
+            found[own] = set(run_time_imports(source, inside))
+    return found
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_from_those_before_it(room):
-    later = ROOMS[ROOMS.index(room) + 1 :]
-    for path in (ROOT / "ops" / room).glob("*.py"):
-        for name in run_time_imports(path):
-            climbs = [r for r in later if f"{name}.".startswith(f"gridlayout.ops.{r}.")]
-            assert not climbs, f"{path.relative_to(ROOT)} imports {name}"
+def climbing_imports(name, imported, package, rooms):
+    """What the module `name` imports from rooms after its own."""
+    room = name.removeprefix(f"{package}.").split(".")[0]
+    later = rooms[rooms.index(room) + 1 :]
+    return {i for i in imported if any(f"{i}.".startswith(f"{package}.{r}.") for r in later)}
 
 
-def test_no_modules_of_ops_import_each_other_in_a_circle():
-    modules = {
-        ".".join(("gridlayout", *path.relative_to(ROOT).with_suffix("").parts)): path
-        for path in (ROOT / "ops").rglob("*.py")
-        if path.name != "__init__.py"
-    }
-    imports = {}
-    for name, path in modules.items():
-        found = list(run_time_imports(path))
-        imports[name] = {
-            m for m in modules if any(f"{each}.".startswith(f"{m}.") for each in found)
+def circles(modules):
+    """The modules that import each other in a circle, and those that need them."""
+    imports = {
+        name: {
+            max((m for m in modules if f"{i}.".startswith(f"{m}.")), key=len, default=None)
+            for i in imported
         }
+        - {name, None}
+        for name, imported in modules.items()
+    }
     done = set()
     while ready := {name for name in modules.keys() - done if imports[name] <= done}:
         done |= ready
-    assert done == modules.keys(), sorted(modules.keys() - done)
+    return sorted(modules.keys() - done)
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_the_table_names_every_room(floor):
+    package = FLOORS[floor][0]
+    found = {name.removeprefix(f"{package}.").split(".")[0] for name in modules_of(floor)}
+    assert found == set(ROOMS[floor])
+
+
+@pytest.mark.parametrize(("floor", "room"), [(f, r) for f, rooms in ROOMS.items() for r in rooms])
+def test_a_room_imports_from_those_before_it(floor, room):
+    package = FLOORS[floor][0]
+    for name, imported in modules_of(floor).items():
+        if f"{name}.".startswith(f"{package}.{room}."):
+            climbs = climbing_imports(name, imported, package, ROOMS[floor])
+            assert not climbs, f"{name} imports {', '.join(sorted(climbs))}, of a later room"
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_no_modules_of_a_floor_import_each_other_in_a_circle(floor):
+    assert not circles(modules_of(floor))
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from p.b import x", {"p.b.x"}),
+        ("def f():\n    from p.b import x", {"p.b.x"}),
+        ("class C:\n    def f(self):\n        import p.c.d", {"p.c.d"}),
+        ("if TYPE_CHECKING:\n    from p.b import x\nimport p.a", set()),
+        ("if TYPE_CHECKING:\n    from p.a import x\nelse:\n    from p.b import x", {"p.b.x"}),
+    ],
+)
+def test_climbing_imports_are_found(source, found):
+    imported = set(run_time_imports(source, "p.a"))
+    assert climbing_imports("p.a.m", imported, "p", ("a", "b", "c")) == found
+
+
+def test_circles_are_found():
+    modules = {"p.a": {"p.b.x"}, "p.b": {"p.c"}, "p.c": {"p.a"}, "p.d": {"p.e.f"}, "p.e.f": set()}
+    assert circles(modules) == ["p.a", "p.b", "p.c"]
+    assert circles(modules | {"p.c": {"p.d", "p.c.x"}}) == []

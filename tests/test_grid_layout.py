@@ -360,14 +360,16 @@ GROUPS = [
     ((3, 4), {"linear": "(d0, d1) -> (d0 + d1 * 5, 0)"}, 2, ((1, 0), ())),
     ((3, 4), {"linear": "(d0, d1) -> (d0 * -4 - d1 + 11, 0)"}, 2, ((0, 1), ())),
     # A dim in two results, seed 004 "Multi-Core", and strides that overlap: no groups.
-    ((8, 96, 32), {"linear": "(d0, d1, d2) -> (d0 * 96 + d1, d1, d2)"}, 3, None),
-    ((3, 4), {"linear": "(d0, d1) -> (d0 * 2 + d1, 0)"}, 2, None),
+    ((8, 96, 32), {"linear": "(d0, d1, d2) -> (d0 * 96 + d1, d1, d2)"}, 3, ()),
+    ((3, 4), {"linear": "(d0, d1) -> (d0 * 2 + d1, 0)"}, 2, ()),
 ]
 
 
 @pytest.mark.parametrize(("shape", "collapse", "grid_rank", "groups"), GROUPS)
 def test_groups(shape, collapse, grid_rank, groups):
-    assert gl.GridLayout(shape, grid=(1,) * grid_rank, **collapse).groups == groups
+    layout = gl.GridLayout(shape, grid=(1,) * grid_rank, **collapse)
+    assert layout.groups == groups
+    assert layout.grouped is (layout if groups else None)
 
 
 def test_every_small_untiled_layout_of_rank_two():

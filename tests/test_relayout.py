@@ -10,7 +10,7 @@ from hlo import collectives
 from laid_out import indices, layouts, packed, poisoned
 
 import gridlayout as gl
-from gridlayout.layouts.steps import Walk
+from gridlayout.layouts.steps import StepBuilder
 
 DEVICES = len(jax.devices())
 
@@ -108,9 +108,9 @@ def test_a_mesh_axis_moves_from_one_dim_to_another_in_one_all_to_all():
 
 
 def test_the_same_buffer_counted_in_other_cores_moves():
-    walk = Walk((8, 4))
-    whole = gl.Layout((8, 4), "float32", walk.steps, (0, 1), core_rank=0)
-    split = gl.Layout((8, 4), "float32", walk.steps, (0, 1), core_rank=1)
+    builder = StepBuilder((8, 4))
+    whole = gl.Layout((8, 4), "float32", builder.steps, (0, 1), core_rank=0)
+    split = gl.Layout((8, 4), "float32", builder.steps, (0, 1), core_rank=1)
     device, x = device_grid(), np.arange(32, dtype=np.float32).reshape(8, 4)
     found = gl.relayout(gl.put(x, whole, device), split)
     np.testing.assert_array_equal(np.asarray(found), x)

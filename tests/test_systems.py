@@ -142,3 +142,61 @@ def test_on_devices(table):
             )
             plan = gl.relayout_plan(laid, b)
             assert plan.moved + plan.stays >= x.nbytes
+
+
+# Elements of the nested blocks, the outer first; every other layout of the tables has none.
+BLOCKS = {
+    **{"document, tiled": (16,), "document, faces": (32, 8), "tt-metal": (1024, 256)},
+    **dict.fromkeys(["metal_layout", "ttnn_layout"], (1024,)),
+    **{"xla, tiled": (8,), "xla, tiled twice": (32, 2), "xla, combined": (12,)},
+    **{"local, 4N": (4,), "NCHW4": (4,), "NCHW8": (8,), "NCHW32": (32,), "NCHW64": (64,)},
+    **{"CHWN4": (4,), "NHWCD4": (4,)},
+}
+
+
+@pytest.mark.parametrize("table", ["float32 NCHW", "int8 NCHW"])
+def test_layouts_say_what_they_are_made_of(table):
+    for name, layout in TABLES[table]().items():
+        assert layout.blocks == BLOCKS.get(name, ()), name
+        is_grid = name.startswith("document")
+        assert layout.as_grid is (layout if is_grid else None)
+        assert layout.grouped is (layout if is_grid and not layout.is_scatter else None)
+        index = tuple(n - 1 for n in layout.shape)
+        assert layout.core_map(*index) == layout.locate(index).core
+
+
+def test_blocks_of_matrices():
+    found = {name: layout.blocks for name, layout in two_dims("float32").items()}
+    assert {name: blocks for name, blocks in found.items() if blocks} == {
+        **{"document, tiled": (32,), "metal_layout": (1024,), "ttnn_layout": (1024,)},
+        **{"tt-metal": (1024, 256), "xla": (1024,)},
+    }
+
+
+def test_memories():
+    found = {name: layout.memory for name, layout in two_dims("float32").items()}
+    assert {name for name, memory in found.items() if memory == "l1"} == {
+        *("document", "document, tiled", "metal_layout", "ttnn_layout"),
+    }
+    assert found["xla"] == "memory 0"
+    assert found["matrix"] is None
+    host = gl.tenstorrent.ttnn(MATRIX, buffer_type="system_memory")
+    assert (host.memory, host.is_interleaved) == ("system", True)
+
+
+def test_traffic_is_what_both_layouts_locate():
+    layouts = list(two_dims("float32").values())
+    for a, b in itertools.pairwise([*layouts, layouts[0]]):
+        expected = {}
+        for index in indices(MATRIX):
+            pair = (*a.locate(index).core, *b.locate(index).core)
+            expected[pair] = expected.get(pair, 0) + 1
+        found = a.traffic(b)
+        pairs = np.concatenate([found.before, found.after], axis=1).tolist()
+        assert dict(zip(map(tuple, pairs), found.counts.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("to", [None, np.zeros(MATRIX), gl.GridLayout((40, 7))])
+def test_traffic_goes_to_a_layout_of_the_same_shape(to):
+    with pytest.raises(gl.LayoutError, match=r"must be a layout of the shape \(7, 40\)"):
+        gl.GridLayout(MATRIX).traffic(to)

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import gcd
 
-from gridlayout.affine.map import AffineMap
+from gridlayout.affine.expressions import Exprs
 from gridlayout.affine.normal_form import Atom, Form, Forms, make_form, number, span
 
 # Stands for "any integer": far outside int64, so that no bound on a result is taken for granted.
@@ -28,19 +28,21 @@ MAX_EQUATIONS, MORE_PER_RESULT = 80, 8
 
 
 @lru_cache(maxsize=1024)
-def solve(m: AffineMap, box: tuple[int, ...]) -> tuple[tuple[Form | None, ...], Forms]:
+def solve(results: Exprs, box: tuple[int, ...]) -> tuple[tuple[Form | None, ...], Forms]:
     """For each dim its form in the results, or None; result k is dim `k` of these forms.
 
+    >>> from gridlayout.affine.expressions import dims
     >>> from gridlayout.affine.normal_form import to_expr
-    >>> solved, _ = solve(AffineMap.parse("(d0, d1) -> (d0 * 8 + d1)"), (4, 8))
+    >>> d0, d1 = dims(2)
+    >>> solved, _ = solve((d0 * 8 + d1,), (4, 8))
     >>> [str(to_expr(form)) for form in solved]
     ['d0 floordiv 8', 'd0 mod 8']
     """
-    elimination = Elimination(m, box)
+    elimination = Elimination(results, box)
     elimination.run()
-    images = Forms([ANY] * len(m.results))
-    shift = {m.num_dims + k: images.dim(k) for k in range(len(m.results))}
-    solved = [elimination.solution(position) for position in range(m.num_dims)]
+    images = Forms([ANY] * len(results))
+    shift = {len(box) + k: images.dim(k) for k in range(len(results))}
+    solved = [elimination.solution(position) for position in range(len(box))]
     forms = (None if form is None else substitute(form, shift, images) for form in solved)
     return tuple(forms), images
 
@@ -65,28 +67,29 @@ def substitute(form: Form, dims: dict[int, Form], forms: Forms) -> Form:
 class Elimination:
     """The equations of one map on one box, and what is known so far.
 
-    >>> elimination = Elimination(AffineMap.parse("(d0) -> (d0 + 3)"), (5,))
+    >>> from gridlayout.affine.expressions import dim
+    >>> elimination = Elimination((dim(0) + 3,), (5,))
     >>> elimination.run()
     >>> elimination.solution(0)
     Form(terms=((Atom(kind='dim', value=1, size=1, inner=()), 1),), offset=-3)
     """
 
-    def __init__(self, m: AffineMap, box: Sequence[int]) -> None:
-        self.count = m.num_dims
-        self.limit = MAX_EQUATIONS + MORE_PER_RESULT * len(m.results)
+    def __init__(self, results: Exprs, box: Sequence[int]) -> None:
+        self.count = len(box)
+        self.limit = MAX_EQUATIONS + MORE_PER_RESULT * len(results)
         ranges = [(0, extent - 1) for extent in box]
-        self.forms = Forms([*ranges, *([ANY] * len(m.results))])
+        self.forms = Forms([*ranges, *([ANY] * len(results))])
         self.known: dict[Atom, Form] = {}  # atoms of dims, as forms of the results
         self.equations: dict[Form, None] = {}  # each is 0; in the order in which they were found
         self._divided: set[tuple[Form, int]] = set()  # what has its identity among the equations
-        for k, result in enumerate(m.results):
+        for k, result in enumerate(results):
             image = self.forms.dim(self.count + k)
             self.add(self.forms.of(result).plus(image, -1))
 
     def add(self, equation: Form) -> None:
         """Adds `equation = 0`, unless there are too many already, and its atoms' identities.
 
-        >>> Elimination(AffineMap.identity(1), (2,)).add(number(0))
+        >>> Elimination((), (2,)).add(number(0))
         """
         waiting = [equation]
         while waiting and len(self.equations) < self.limit:
@@ -104,7 +107,7 @@ class Elimination:
     def solution(self, position: int) -> Form | None:
         """What is known of a dim, as a form of the results, which come after the dims.
 
-        >>> Elimination(AffineMap.identity(1), (1,)).solution(0)
+        >>> Elimination((), (1,)).solution(0)
         Form(terms=(), offset=0)
         """
         form = self.forms.dim(position)
@@ -114,7 +117,7 @@ class Elimination:
     def run(self) -> None:
         """Derives what can be derived.
 
-        >>> Elimination(AffineMap.identity(1), (2,)).run()
+        >>> Elimination((), (2,)).run()
         """
         while any(self.solution(d) is None for d in range(self.count)):
             before = len(self.known), len(self.equations)
@@ -130,7 +133,7 @@ class Elimination:
     def split(self, form: Form) -> tuple[Form, Form]:
         """The unknown terms of a form, and the value of the rest.
 
-        >>> e = Elimination(AffineMap.identity(1), (2,))
+        >>> e = Elimination((), (2,))
         >>> e.split(number(5))
         (Form(terms=(), offset=0), Form(terms=(), offset=5))
         """

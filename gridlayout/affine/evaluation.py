@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.affine.expressions import INT64_MAX, INT64_MIN, AffineExpr, walk
-from gridlayout.affine.map import AffineMap
+from gridlayout.affine.expressions import INT64_MAX, INT64_MIN, AffineExpr, Exprs, walk
 from gridlayout.errors import LayoutError
 
 Int64s = NDArray[np.int64]
@@ -36,8 +35,9 @@ class Step(NamedTuple):
 
 
 class Program(NamedTuple):
-    """The steps in order, the step of each result, and the dims that the steps read."""
+    """The steps in order, the step of each result, and how many dims an index has."""
 
+    num_dims: int
     steps: tuple[Step, ...]
     results: tuple[int, ...]
 
@@ -62,10 +62,11 @@ _BINARY = ("add", "sub")  # their `b` is a step; that of the other ops is a cons
 
 
 @lru_cache(maxsize=1024)
-def program_of(m: AffineMap) -> Program:
-    """The program of a map.
+def program_of(num_dims: int, results: Exprs) -> Program:
+    """The program of a map of so many dims to these results.
 
-    >>> program_of(AffineMap.parse("(d0) -> (d0 floordiv 3, d0 mod 3)")).results
+    >>> from gridlayout.affine.expressions import dim
+    >>> program_of(1, (dim(0) // 3, dim(0) % 3)).results
     (1, 3)
     """
     steps: dict[Step, int] = {}
@@ -74,14 +75,14 @@ def program_of(m: AffineMap) -> Program:
         return steps.setdefault(Step(op, a, b), len(steps))
 
     done: dict[AffineExpr, int] = {}
-    for expr in walk(*m.results):
+    for expr in walk(*results):
         if expr.lhs is None:
             done[expr] = emit(expr.kind, 0, expr.value)
         elif expr.rhs is not None:
             done[expr] = _emit_add(emit, done, expr.lhs, expr.rhs)
         else:
             done[expr] = _emit_unary(emit, expr.kind, done[expr.lhs], expr.value)
-    return Program(tuple(steps), tuple(done[result] for result in m.results))
+    return Program(num_dims, tuple(steps), tuple(done[result] for result in results))
 
 
 Emit = Callable[[str, int, int], int]
@@ -108,22 +109,22 @@ def _emit_unary(emit: Emit, kind: str, a: int, value: int) -> int:
     return emit("sub", a, emit("mul", emit("floordiv", a, value), value))
 
 
-def evaluate(m: AffineMap, index: Sequence[Any]) -> tuple[Any, ...]:
+def evaluate(program: Program, index: Sequence[Any]) -> tuple[Any, ...]:
     """The results of a map at an index; `AffineMap.__call__` is its public name.
 
-    >>> evaluate(AffineMap.parse("(d0) -> (d0 mod 3, 7)"), (np.arange(5),))
+    >>> from gridlayout.affine.expressions import constant, dim
+    >>> evaluate(program_of(1, (dim(0) % 3, constant(7))), (np.arange(5),))
     (array([0, 1, 2, 0, 1]), array([7, 7, 7, 7, 7]))
     """
-    if len(index) != m.num_dims:
-        raise LayoutError(f"the map takes {m.num_dims} indices, not {len(index)}")
-    program = program_of(m)
+    if len(index) != program.num_dims:
+        raise LayoutError(f"the map takes {program.num_dims} indices, not {len(index)}")
     values = [_integer(value) for value in index]
     arrays = [value for value in values if not isinstance(value, int)]
     if not arrays:
         return _on_ints(program, values)
     if all(isinstance(value, np.ndarray) for value in arrays):
         return _on_numpy(program, [_as_int64(value) for value in values])
-    return _on_duck(program, values)
+    return _on_arrays(program, values)
 
 
 def _integer(value: Any) -> Any:
@@ -156,7 +157,7 @@ def _on_ints(program: Program, values: Sequence[int]) -> tuple[int, ...]:
     return tuple(done[step] for step in program.results)
 
 
-def _on_duck(program: Program, values: Sequence[Any]) -> tuple[Any, ...]:
+def _on_arrays(program: Program, values: Sequence[Any]) -> tuple[Any, ...]:
     """Evaluates on JAX arrays and tracers, of which only the shape and dtype are known."""
     shape = _common_shape(values)
     # A tracer's dtype decides over that of a NumPy array beside it, as JAX promotes.

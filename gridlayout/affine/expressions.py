@@ -8,11 +8,12 @@ minus infinity and `mod` is what it leaves, at or above 0. Constants fit int64.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from math import gcd
 from typing import Any, Literal, NoReturn, SupportsIndex
 
+from gridlayout.affine.printing import expr_text
 from gridlayout.errors import LayoutError
 
 Kind = Literal["dim", "constant", "add", "mul", "floordiv", "ceildiv", "mod"]
@@ -20,8 +21,7 @@ Kind = Literal["dim", "constant", "add", "mul", "floordiv", "ceildiv", "mod"]
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 # Bounds on one expression: recursion over it stays far from Python's limit, and a chain of
 # compositions that doubles at every step stops early instead of eating the memory.
-MAX_DEPTH = 128
-MAX_NODES = 4096
+MAX_DEPTH, MAX_NODES = 128, 4096
 
 
 class AffineExpr:
@@ -139,10 +139,13 @@ class AffineExpr:
         return NotImplemented if operand is None else _mod(self, _divisor(self, operand))
 
     def __str__(self) -> str:
-        return _print(self, strong=False)
+        return expr_text(self)
 
     def __repr__(self) -> str:
         return f"AffineExpr({self})"
+
+
+Exprs = tuple[AffineExpr, ...]  # the results of a map
 
 
 def dim(position: int) -> AffineExpr:
@@ -243,6 +246,32 @@ def walk(*roots: AffineExpr) -> Iterator[AffineExpr]:
             continue
         stack.append((expr, True))
         stack += [(part, False) for part in (expr.rhs, expr.lhs) if part is not None]
+
+
+def dims_of(expr: AffineExpr) -> frozenset[int]:
+    """The positions of the dims that an expression reads.
+
+    >>> dims_of(dim(2) // 4)
+    frozenset({2})
+    """
+    return frozenset(part.value for part in walk(expr) if part.kind == "dim")
+
+
+def checked(num_dims: int, exprs: Iterable[AffineExpr | int]) -> tuple[int, Exprs]:
+    """A number of dims and the expressions over them, as int and tuple.
+
+    >>> checked(1, [dim(1)])
+    Traceback (most recent call last):
+    gridlayout.errors.LayoutError: result d1 reads d1, but the map has 1 dims
+    """
+    count, made = int64(num_dims, "number of dims"), tuple(map(as_expr, exprs))
+    if count < 0:
+        raise LayoutError(f"a map of {count} dims; give 0 or more")
+    for expr in made:
+        beyond = [position for position in dims_of(expr) if position >= count]
+        if beyond:
+            raise LayoutError(f"result {expr} reads d{min(beyond)}, but the map has {count} dims")
+    return count, made
 
 
 def _operand(value: object) -> AffineExpr | None:
@@ -368,27 +397,3 @@ def _mod(lhs: AffineExpr, divisor: int) -> AffineExpr:
     if lhs.kind == "mod" and lhs.lhs is not None and lhs.value % divisor == 0:
         return _mod(lhs.lhs, divisor)
     return AffineExpr("mod", divisor, lhs)
-
-
-def _print(expr: AffineExpr, strong: bool) -> str:
-    """MLIR's text; `strong` puts parentheses round everything that has an operator."""
-    if expr.lhs is None:
-        return f"d{expr.value}" if expr.kind == "dim" else str(expr.value)
-    if expr.rhs is not None:
-        text = f"{_print(expr.lhs, strong=False)}{_print_addend(expr.rhs)}"
-    elif expr.kind == "mul" and expr.value == -1:
-        text = f"-{_print(expr.lhs, strong=True)}"
-    else:
-        spelling = "*" if expr.kind == "mul" else expr.kind
-        text = f"{_print(expr.lhs, strong=True)} {spelling} {expr.value}"
-    return f"({text})" if strong else text
-
-
-def _print_addend(expr: AffineExpr) -> str:
-    if expr.kind == "constant" and expr.value < 0:
-        return f" - {-expr.value}"
-    if expr.kind == "mul" and expr.lhs is not None and expr.value < 0:
-        if expr.value == -1:
-            return f" - {_print(expr.lhs, strong=expr.lhs.kind == 'add')}"
-        return f" - {_print(expr.lhs, strong=True)} * {-expr.value}"
-    return f" + {_print(expr, strong=False)}"

@@ -2,28 +2,36 @@
 
 An `AffineMap` is a tuple of affine expressions (`gridlayout.affine.expressions`) over the same
 dims, as in MLIR: `(d0, d1) -> (d0 * 32 + d1)`. A box is a shape: all indices `0 <= d_i < shape[i]`.
+The modules below this one know numbers of dims and expressions; maps are made of them here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from math import prod
+from typing import Any, NamedTuple, NoReturn
 
+from gridlayout.affine import solver
+from gridlayout.affine.evaluation import evaluate, program_of
 from gridlayout.affine.expressions import (
     AffineExpr,
-    as_expr,
+    Exprs,
     ceildiv,
+    checked,
     constant,
     dim,
     dims,
+    dims_of,
     int64,
     walk,
 )
+from gridlayout.affine.integer_set import AffineSet
+from gridlayout.affine.normal_form import simplified
+from gridlayout.affine.parsing import parse_map
+from gridlayout.affine.printing import map_text
+from gridlayout.affine.search import exact_range
 from gridlayout.errors import LayoutError
-
-if TYPE_CHECKING:
-    from gridlayout.affine.solver import Inverse
 
 __all__ = ["AffineExpr", "AffineMap", "ceildiv", "constant", "dim", "dims"]
 
@@ -42,19 +50,11 @@ class AffineMap:
     # jax.jit keeps weak references to what it compiles.
     __slots__ = ("__weakref__", "_hash", "num_dims", "results")
     num_dims: int
-    results: tuple[AffineExpr, ...]
+    results: Exprs
     _hash: int
 
     def __init__(self, num_dims: int, results: Iterable[AffineExpr | int]) -> None:
-        count, exprs = int64(num_dims, "number of dims"), tuple(map(as_expr, results))
-        if count < 0:
-            raise LayoutError(f"a map of {count} dims; give 0 or more")
-        for expr in exprs:
-            beyond = [position for position in dims_of(expr) if position >= count]
-            if beyond:
-                raise LayoutError(
-                    f"result {expr} reads d{min(beyond)}, but the map has {count} dims"
-                )
+        count, exprs = checked(num_dims, results)
         object.__setattr__(self, "num_dims", count)
         object.__setattr__(self, "results", exprs)
         object.__setattr__(self, "_hash", hash((count, exprs)))
@@ -77,7 +77,7 @@ class AffineMap:
         return self.num_dims == other.num_dims and self.results == other.results
 
     def __str__(self) -> str:
-        return f"{dim_list(self.num_dims)} -> ({', '.join(map(str, self.results))})"
+        return map_text(self.num_dims, self.results)
 
     def __repr__(self) -> str:
         return f"AffineMap.parse({str(self)!r})"
@@ -91,9 +91,7 @@ class AffineMap:
         >>> print(AffineMap.parse("affine_map<(n, c) -> (c, n floordiv 4, n mod 4)>"))
         (d0, d1) -> (d1, d0 floordiv 4, d0 mod 4)
         """
-        from gridlayout.affine.text import parse_map
-
-        return parse_map(text)
+        return AffineMap(*parse_map(text))
 
     @staticmethod
     def identity(count: int) -> AffineMap:
@@ -115,9 +113,7 @@ class AffineMap:
         >>> AffineMap.parse("(d0) -> (d0 floordiv 4, d0 mod 4)")(-1)
         (-1, 3)
         """
-        from gridlayout.affine.evaluation import evaluate
-
-        return evaluate(self, index)
+        return evaluate(program_of(self.num_dims, self.results), index)
 
     def compose(self, other: AffineMap) -> AffineMap:
         """The map that applies `other` first: `m.compose(n)(x) == m(n(x))`.
@@ -173,8 +169,6 @@ class AffineMap:
         >>> AffineMap.parse("(d0) -> (d0 mod 4, -d0)").range((10,))
         ((0, 3), (-9, 0))
         """
-        from gridlayout.affine.search import exact_range
-
         box = check_box(self, shape)
         return tuple(exact_range(result, box) for result in self.results)
 
@@ -188,9 +182,7 @@ class AffineMap:
         >>> AffineMap.parse("(d0, d1) -> ((d0 * 8 + d1) floordiv 8, d1 mod 8)").simplify((4, 8))
         AffineMap.parse('(d0, d1) -> (d0, d1)')
         """
-        from gridlayout.affine.normal_form import simplified
-
-        return simplified(self, check_box(self, shape))
+        return AffineMap(self.num_dims, simplified(self.results, check_box(self, shape)))
 
     def is_injective(self, shape: Sequence[int]) -> bool:
         """Whether no two indices of the box have the same image. LayoutError as `collision`.
@@ -209,9 +201,7 @@ class AffineMap:
         >>> AffineMap.parse("(d0, d1) -> (d0 * 2 + d1)").collision((3, 3))
         ((0, 2), (1, 0))
         """
-        from gridlayout.affine.solver import collision
-
-        return collision(self, check_box(self, shape))
+        return solver.collision(self.results, check_box(self, shape))
 
     def inverse(self, shape: Sequence[int]) -> Inverse:
         """The way back from the image of the box: a map, and the domain on which it holds.
@@ -224,9 +214,9 @@ class AffineMap:
         >>> there.map, there.domain.contains(61), there.domain.contains(62)
         (AffineMap.parse('(d0) -> (d0 floordiv 32, d0 mod 32)'), True, False)
         """
-        from gridlayout.affine.solver import inverse
-
-        return inverse(self, check_box(self, shape))
+        back, bounds = solver.inverse(self.results, check_box(self, shape))
+        rank = len(self.results)
+        return Inverse(AffineMap(rank, back), AffineSet(rank, bounds))
 
     def preimage(self, point: Sequence[int], shape: Sequence[int]) -> tuple[int, ...] | None:
         """An index of the box whose image is the point, or None; for every map.
@@ -236,9 +226,14 @@ class AffineMap:
         >>> AffineMap.parse("(d0, d1) -> (d0 * 3 + d1 * 2)").preimage((5,), (4, 4))
         (1, 1)
         """
-        from gridlayout.affine.solver import preimage
+        return solver.preimage(self.results, point, check_box(self, shape))
 
-        return preimage(self, point, check_box(self, shape))
+
+class Inverse(NamedTuple):
+    """The way back from the image of a box: `map` gives the index of each member of `domain`."""
+
+    map: AffineMap
+    domain: AffineSet
 
 
 def _composed(
@@ -284,24 +279,6 @@ def _row(result: AffineExpr, count: int) -> tuple[tuple[int, ...], int]:
     return tuple(row), offset
 
 
-def dims_of(expr: AffineExpr) -> frozenset[int]:
-    """The positions of the dims that an expression reads.
-
-    >>> dims_of(dim(2) // 4)
-    frozenset({2})
-    """
-    return frozenset(part.value for part in walk(expr) if part.kind == "dim")
-
-
-def dim_list(count: int) -> str:
-    """The dims as MLIR lists them.
-
-    >>> dim_list(2)
-    '(d0, d1)'
-    """
-    return f"({', '.join(f'd{position}' for position in range(count))})"
-
-
 def check_box(m: AffineMap, shape: Sequence[int]) -> tuple[int, ...]:
     """The shape as a tuple of ints, one extent of 0 or more for each dim of the map.
 
@@ -318,3 +295,27 @@ def check_box(m: AffineMap, shape: Sequence[int]) -> tuple[int, ...]:
     if min(box, default=0) < 0:
         raise LayoutError(f"shape {box} has an extent below 0")
     return box
+
+
+def embedding(rank: int, kept: Sequence[int]) -> AffineMap:
+    """From the index of some dims to the index of all `rank` dims: 0 in the others.
+
+    >>> print(embedding(3, (2, 0)))
+    (d0, d1) -> (d1, 0, d0)
+    """
+    exprs: list[AffineExpr] = [constant(0)] * rank
+    for k, d in enumerate(kept):
+        exprs[d] = dim(k)
+    return AffineMap(len(kept), tuple(exprs))
+
+
+def linearized(shape: Sequence[int], dims: Sequence[int]) -> AffineExpr:
+    """The index of dims joined into one, the major first, with no gaps.
+
+    >>> print(linearized((2, 3, 4), (0, 1)))
+    d0 * 3 + d1
+    """
+    expr = constant(0)
+    for k, d in enumerate(dims):
+        expr = expr + dim(d) * prod(shape[e] for e in dims[k + 1 :])
+    return expr

@@ -17,8 +17,15 @@ from collections.abc import Sequence
 from math import gcd
 from typing import NamedTuple
 
-from gridlayout.affine.expressions import INT64_MAX, MAX_NODES, AffineExpr, constant, dim, walk
-from gridlayout.affine.map import AffineMap
+from gridlayout.affine.expressions import (
+    INT64_MAX,
+    MAX_NODES,
+    AffineExpr,
+    Exprs,
+    constant,
+    dim,
+    walk,
+)
 from gridlayout.errors import LayoutError
 
 Range = tuple[int, int]  # least and greatest value, both included
@@ -163,22 +170,22 @@ def to_expr(form: Form) -> AffineExpr:
     return total + form.offset
 
 
-def simplified(m: AffineMap, box: tuple[int, ...]) -> AffineMap:
-    """The map in normal form on the box; `AffineMap.simplify` is its public name.
+def simplified(results: Exprs, box: tuple[int, ...]) -> Exprs:
+    """The results of a map in normal form on the box; `AffineMap.simplify` is its public name.
 
-    >>> print(simplified(AffineMap.parse("(d0) -> (d0 mod 8, d0 floordiv 8)"), (8,)))
-    (d0) -> (d0, 0)
+    >>> simplified((dim(0) % 8, dim(0) // 8), (8,))
+    (AffineExpr(d0), AffineExpr(0))
     """
     if 0 in box:  # everything is equal on an empty box
-        return m
+        return results
     forms = Forms([(0, extent - 1) for extent in box])
-    results = []
-    for result in m.results:
+    made = []
+    for result in results:
         try:
-            results.append(to_expr(forms.of(result)))
+            made.append(to_expr(forms.of(result)))
         except LayoutError:  # beyond MAX_NODES or int64
-            results.append(result)
-    return AffineMap(m.num_dims, results)
+            made.append(result)
+    return tuple(made)
 
 
 class Forms:

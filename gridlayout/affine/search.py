@@ -12,8 +12,8 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from gridlayout.affine.evaluation import evaluate, program_of
 from gridlayout.affine.expressions import AffineExpr
-from gridlayout.affine.map import AffineMap
 from gridlayout.affine.normal_form import (
     Atom,
     Form,
@@ -34,7 +34,7 @@ ENUMERABLE = 2**22  # indices that may be listed one by one
 def exact_range(expr: AffineExpr, box: Sequence[int]) -> Range:
     """The least and greatest value over the box; `AffineMap.range` is its public name.
 
-    >>> from gridlayout.affine.map import dim
+    >>> from gridlayout.affine.expressions import dim
     >>> exact_range((dim(0) * 5) % 7 - dim(1), (3, 2))
     (-1, 5)
     """
@@ -102,8 +102,8 @@ def values_on_box(
     grid = [np.zeros((), np.int64)] * len(ranges)
     for axis, values in zip(dims, np.ogrid[tuple(slice(n) for n in extents)], strict=True):
         grid[axis] = values.astype(np.int64) + ranges[axis][0]
-    results = AffineMap(len(ranges), [to_expr(form) for form in forms])(*grid)
-    return [np.broadcast_to(result, extents).reshape(-1) for result in results]
+    program = program_of(len(ranges), tuple(to_expr(form) for form in forms))
+    return [np.broadcast_to(result, extents).reshape(-1) for result in evaluate(program, grid)]
 
 
 def _maximum(form: Form, ranges: Sequence[Range]) -> int:

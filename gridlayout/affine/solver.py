@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import gcd, prod
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from gridlayout.affine.elimination import ANY, solve, substitute
-from gridlayout.affine.expressions import AffineExpr, as_expr, dim, int64
-from gridlayout.affine.map import AffineMap, dim_list
+from gridlayout.affine.evaluation import evaluate, program_of
+from gridlayout.affine.expressions import AffineExpr, Exprs, constant, dim, dims_of, int64
 from gridlayout.affine.normal_form import (
     Form,
     Forms,
@@ -21,123 +21,57 @@ from gridlayout.affine.normal_form import (
     span,
     to_expr,
 )
+from gridlayout.affine.printing import map_text
 from gridlayout.affine.search import ENUMERABLE, components, find_point, values_on_box
 from gridlayout.errors import LayoutError
 
 Index = tuple[int, ...]
 Constraint = tuple[Form, bool]  # the form is 0, or else it is at least 0
+Bound = tuple[AffineExpr, bool]  # the same of an expression
+_NOWHERE: tuple[Bound, ...] = ((constant(-1), False),)
 
 
-class AffineSet:
-    """The indices that meet all constraints: `(expr, True)` is expr == 0, else expr >= 0.
+def inverse(results: Exprs, box: Index) -> tuple[Exprs, tuple[Bound, ...]]:
+    """The way back from the image of the box, and where it holds; see `AffineMap.inverse`.
 
-    Immutable; prints as MLIR's integer sets. No constraints at all print as `0 == 0`.
-
-    >>> from gridlayout.affine.map import dim
-    >>> print(AffineSet(1, [(dim(0), False), (5 - dim(0), False)]))
-    (d0) : (d0 >= 0, -d0 + 5 >= 0)
+    >>> back, bounds = inverse((dim(0) // 4, dim(0) % 4), (8,))
+    >>> back, [str(expr) for expr, _ in bounds]
+    ((AffineExpr(d0 * 4 + d1),), ['d0', '-d0 + 1', 'd1', '-d1 + 3'])
     """
-
-    __slots__ = ("constraints", "num_dims")
-    num_dims: int
-    constraints: tuple[tuple[AffineExpr, bool], ...]
-
-    def __init__(self, num_dims: int, constraints: Iterable[tuple[AffineExpr | int, bool]]) -> None:
-        pairs = tuple((as_expr(expr), bool(equal)) for expr, equal in constraints)
-        exprs = AffineMap(num_dims, [expr for expr, _ in pairs]).results  # checks the dims
-        equalities = [equal for _, equal in pairs]
-        object.__setattr__(self, "num_dims", num_dims)
-        object.__setattr__(
-            self, "constraints", tuple(zip(exprs, equalities, strict=True)) or ((as_expr(0), True),)
-        )
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"AffineSet is immutable; cannot set {name}")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"AffineSet is immutable; cannot delete {name}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (AffineSet, (self.num_dims, self.constraints))
-
-    def __hash__(self) -> int:
-        return hash((self.num_dims, self.constraints))
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, AffineSet):
-            return NotImplemented
-        return (self.num_dims, self.constraints) == (other.num_dims, other.constraints)
-
-    def __str__(self) -> str:
-        parts = (f"{expr} {'==' if equal else '>='} 0" for expr, equal in self.constraints)
-        return f"{dim_list(self.num_dims)} : ({', '.join(parts)})"
-
-    def __repr__(self) -> str:
-        return f"AffineSet({self})"
-
-    def contains(self, *index: Any) -> Any:
-        """Whether an index meets all constraints: a bool, or for arrays an array of bools.
-
-        LayoutError as `AffineMap.__call__`.
-
-        >>> from gridlayout.affine.map import dim
-        >>> AffineSet(1, [(dim(0) - 2, False)]).contains(np.arange(4))
-        array([False, False,  True,  True])
-        """
-        values = AffineMap(self.num_dims, [expr for expr, _ in self.constraints])(*index)
-        inside: Any = True
-        for value, (_, equal) in zip(values, self.constraints, strict=True):
-            inside = inside & (value == 0 if equal else value >= 0)
-        return inside
-
-
-class Inverse(NamedTuple):
-    """The way back from the image of a box: `map` gives the index of each member of `domain`."""
-
-    map: AffineMap
-    domain: AffineSet
-
-
-def inverse(m: AffineMap, box: Index) -> Inverse:
-    """The inverse on the box; `AffineMap.inverse` is its public name.
-
-    >>> back = inverse(AffineMap.parse("(d0) -> (d0 floordiv 4, d0 mod 4)"), (8,))
-    >>> print(back.map, "|", back.domain)
-    (d0, d1) -> (d0 * 4 + d1) | (d0, d1) : (d0 >= 0, -d0 + 1 >= 0, d1 >= 0, -d1 + 3 >= 0)
-    """
-    rank = len(m.results)
+    rank = len(results)
     if 0 in box:
-        return Inverse(AffineMap(rank, [0] * m.num_dims), AffineSet(rank, [(-1, False)]))
-    solved, forms = solve(m, box)
+        return (constant(0),) * len(box), _NOWHERE
+    solved, forms = solve(results, box)
     if None in solved:
-        clash = collision(m, box)
-        if clash is not None:
-            raise LayoutError(
-                f"{m} is not injective on {box}: "
-                f"{clash[0]} and {clash[1]} both go to {m(*clash[0])}"
-            )
-        missing = [d for d, form in enumerate(solved) if form is None]
-        unsolved = [
-            str(result)
-            for result, used in zip(m.results, m.used_dims(), strict=True)
-            if used & set(missing)
-        ]
-        names = ", ".join(f"d{d}" for d in missing)
-        raise LayoutError(
-            f"{m} is injective on {box}, but has no closed form for {names} from the results "
-            f"{', '.join(unsolved)}; use preimage"
-        )
+        _refuse(results, box, [d for d, form in enumerate(solved) if form is None])
     found = [form for form in solved if form is not None]
-    back = AffineMap(rank, [to_expr(form) for form in found])
-    images = [forms.of(result, found) for result in m.results]
+    images = [forms.of(result, found) for result in results]
     exact = [(image.plus(forms.dim(k), -1), True) for k, image in enumerate(images)]
     above = [(form, False) for form in found]
     below = [(number(n - 1).plus(form, -1), False) for form, n in zip(found, box, strict=True)]
-    return Inverse(back, _conjunction(rank, [*exact, *above, *below]))
+    back = tuple(to_expr(form) for form in found)
+    return back, _conjunction(rank, [*exact, *above, *below])
 
 
-def _conjunction(rank: int, constraints: Sequence[Constraint]) -> AffineSet:
-    """The set of the constraints, of which those on one dim alone serve to shorten the others."""
+def _refuse(results: Exprs, box: Index, missing: Sequence[int]) -> NoReturn:
+    """LayoutError: there is no inverse that gives these dims."""
+    text = map_text(len(box), results)
+    clash = collision(results, box)
+    if clash is not None:
+        image = evaluate(program_of(len(box), results), clash[0])
+        raise LayoutError(
+            f"{text} is not injective on {box}: {clash[0]} and {clash[1]} both go to {image}"
+        )
+    unsolved = [str(result) for result in results if dims_of(result) & set(missing)]
+    names = ", ".join(f"d{d}" for d in missing)
+    raise LayoutError(
+        f"{text} is injective on {box}, but has no closed form for {names} from the results "
+        f"{', '.join(unsolved)}; use preimage"
+    )
+
+
+def _conjunction(rank: int, constraints: Sequence[Constraint]) -> tuple[Bound, ...]:
+    """The constraints, of which those on one dim alone serve to shorten the others."""
     ranges, before = [ANY] * rank, [(0, 0)] * rank
     while ranges != before:
         before, forms = ranges.copy(), Forms(ranges)
@@ -147,15 +81,15 @@ def _conjunction(rank: int, constraints: Sequence[Constraint]) -> AffineSet:
             shortened |= dict.fromkeys(_shortened(substitute(form, dims, forms), equal, forms))
         constraints = [c for c in shortened if not _bounds_a_dim(c, ranges)]
         if (number(-1), False) in constraints or any(low > high for low, high in ranges):
-            return AffineSet(rank, [(-1, False)])
-    bounds: list[tuple[AffineExpr, bool]] = []
+            return _NOWHERE
+    bounds: list[Bound] = []
     for k, (low, high) in enumerate(ranges):
         if low == high:
             bounds.append((dim(k) - low, True))
         else:
             bounds += [(dim(k) - low, False)] if low > ANY[0] else []
             bounds += [(high - dim(k), False)] if high < ANY[1] else []
-    return AffineSet(rank, [*bounds, *((to_expr(form), equal) for form, equal in constraints)])
+    return (*bounds, *((to_expr(form), equal) for form, equal in constraints))
 
 
 def _bounds_a_dim(constraint: Constraint, ranges: list[Range]) -> bool:
@@ -201,49 +135,49 @@ def _shortened(form: Form, equal: bool, forms: Forms) -> Iterator[Constraint]:
         yield (form.times(-1) if equal and factor < 0 else form), equal
 
 
-def preimage(m: AffineMap, point: Sequence[int], box: Index) -> Index | None:
+def preimage(results: Exprs, point: Sequence[int], box: Index) -> Index | None:
     """An index of the box that goes to the point; `AffineMap.preimage` is its public name.
 
-    >>> preimage(AffineMap.parse("(d0) -> (d0 * 2)"), (3,), (8,)) is None
+    >>> preimage((dim(0) * 2,), (3,), (8,)) is None
     True
     """
     target = tuple(int64(value, "coordinate") for value in point)
-    if len(target) != len(m.results):
-        raise LayoutError(f"point {target} has {len(target)} values, the map {len(m.results)}")
+    if len(target) != len(results):
+        raise LayoutError(f"point {target} has {len(target)} values, the map {len(results)}")
     if 0 in box:
         return None
-    solved, _ = solve(m, box)
+    solved, _ = solve(results, box)
     found = [form for form in solved if form is not None]
     if len(found) == len(solved):
-        index = tuple(int(v) for v in AffineMap(len(target), map(to_expr, found))(*target))
+        index = evaluate(program_of(len(target), tuple(map(to_expr, found))), target)
         inside = all(0 <= i < extent for i, extent in zip(index, box, strict=True))
-        return index if inside and m(*index) == target else None
+        there = program_of(len(box), results)
+        return index if inside and evaluate(there, index) == target else None
     ranges = [(0, extent - 1) for extent in box]
     forms = Forms(ranges)
     equations = [
-        forms.of(result).plus(number(-value))
-        for result, value in zip(m.results, target, strict=True)
+        forms.of(result).plus(number(-value)) for result, value in zip(results, target, strict=True)
     ]
     return find_point(equations, ranges)
 
 
-def collision(m: AffineMap, box: Index) -> tuple[Index, Index] | None:
+def collision(results: Exprs, box: Index) -> tuple[Index, Index] | None:
     """Two indices with one image, or None; `AffineMap.collision` is its public name.
 
-    >>> collision(AffineMap.parse("(d0) -> (d0 mod 4)"), (6,))
+    >>> collision((dim(0) % 4,), (6,))
     ((0,), (4,))
     """
     if 0 in box:
         return None
     ranges = [(0, extent - 1) for extent in box]
     forms = Forms(ranges)
-    results = [form for form in map(forms.of, m.results) if form.terms]
-    parts = components(dims_in(form) for form in results)
+    found = [form for form in map(forms.of, results) if form.terms]
+    parts = components(dims_in(form) for form in found)
     for d, extent in enumerate(box):
         if extent > 1 and not any(d in dims for dims, _ in parts):
             return _indices(box, {d: 0}, {d: 1})
     for dims, members in parts:
-        clash = _part_collision([results[k] for k in members], sorted(dims), ranges)
+        clash = _part_collision([found[k] for k in members], sorted(dims), ranges)
         if clash is not None:
             return _indices(box, *clash)
     return None
@@ -261,7 +195,7 @@ def _part_collision(
     results: Sequence[Form], dims: Sequence[int], ranges: Sequence[Range]
 ) -> Clash | None:
     """A collision among the results, which read the dims and nothing else."""
-    here = AffineMap(len(ranges), map(to_expr, results))
+    here = tuple(map(to_expr, results))
     box = tuple(ranges[d][1] + 1 if d in dims else 1 for d in range(len(ranges)))
     solved, _ = solve(here, box)
     if None not in solved:

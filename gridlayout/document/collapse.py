@@ -10,12 +10,11 @@ import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from math import prod
 from typing import Any
 
-from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
+from gridlayout.affine.map import AffineMap, constant, linearized
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.steps import Walk, nest
+from gridlayout.layouts.steps import StepBuilder, nest
 
 Shape = tuple[int, ...]
 
@@ -47,37 +46,14 @@ def _intervals(collapse: Any, rank: int) -> list[tuple[int, int]]:
     return found
 
 
-def embedding(rank: int, kept: Sequence[int]) -> AffineMap:
-    """From the index of some dims to the index of all `rank` dims: 0 in the others.
-
-    >>> print(embedding(3, (2, 0)))
-    (d0, d1) -> (d1, 0, d0)
-    """
-    exprs: list[AffineExpr] = [constant(0)] * rank
-    for k, d in enumerate(kept):
-        exprs[d] = dim(k)
-    return AffineMap(len(kept), tuple(exprs))
-
-
-def joined(shape: Shape, dims: Sequence[int]) -> AffineExpr:
-    """The index of dims joined into one, the major first, with no gaps.
-
-    >>> print(joined((2, 3, 4), (0, 1)))
-    d0 * 3 + d1
-    """
-    expr = constant(0)
-    for k, d in enumerate(dims):
-        expr = expr + dim(d) * prod(shape[e] for e in dims[k + 1 :])
-    return expr
-
-
 @lru_cache(maxsize=1024)
 def as_printed(linear: AffineMap) -> AffineMap:
     """The map as its text reads, so that `parse(str(layout)) == layout`.
 
     A text's sums nest from the left, and reading them again may simplify them further.
 
-    >>> d0, d1, d2 = dim(0), dim(1), dim(2)
+    >>> from gridlayout.affine.map import dims
+    >>> d0, d1, d2 = dims(3)
     >>> left, right = AffineMap(3, [(d0 + d1) + d2]), AffineMap(3, [d0 + (d1 + d2)])
     >>> left == right, as_printed(left) == as_printed(right)
     (False, True)
@@ -116,7 +92,7 @@ def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
         )
     if len(groups) == grid_rank or rank < grid_rank:
         zeros = [constant(0)] * (grid_rank - len(groups))
-        return AffineMap(rank, (*zeros, *(joined(shape, dims) for dims in groups)))
+        return AffineMap(rank, (*zeros, *(linearized(shape, dims) for dims in groups)))
     first = rank - grid_rank
     kept: list[tuple[int, ...]] = [(d,) for d in range(first, rank)]
     for start, end in intervals:
@@ -127,7 +103,7 @@ def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
             f"collapse {collapse} of a rank-{rank} tensor leaves dim {min(lost)} in no dim of a "
             f"rank-{grid_rank} grid: give a grid of rank {len(groups)}, or a linear map"
         )
-    return AffineMap(rank, tuple(joined(shape, dims) for dims in kept))
+    return AffineMap(rank, tuple(linearized(shape, dims) for dims in kept))
 
 
 def default_map(shape: Shape, grid_rank: int) -> AffineMap | None:
@@ -179,13 +155,15 @@ def _ranges(linear: AffineMap, shape: Shape) -> Sequence[tuple[int, int]]:
     return found
 
 
-def collapse_steps(walk: Walk, linear: AffineMap, shape: Shape, collapsed: Shape) -> list[int]:
+def collapse_steps(
+    builder: StepBuilder, linear: AffineMap, shape: Shape, collapsed: Shape
+) -> list[int]:
     """The steps from logical to collapsed dims: joins where the strides nest, else a scatter."""
     plan = _join_plan(linear, shape)
     if plan is None:
-        return list(walk.scatter(linear, collapsed))
+        return list(builder.scatter(linear, collapsed))
     return [
-        walk.strided(terms, offset, extent)
+        builder.strided(terms, offset, extent)
         for (terms, offset), extent in zip(plan, collapsed, strict=True)
     ]
 

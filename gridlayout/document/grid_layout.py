@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap
+from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.document.collapse import (
     as_printed,
     collapse_map,
@@ -25,10 +26,11 @@ from gridlayout.document.collapse import (
     default_map,
 )
 from gridlayout.errors import LayoutError, LayoutWarning
-from gridlayout.layouts.layout import Layout, Shape, as_shape
-from gridlayout.layouts.memory import Chip, Fit, as_memory_space
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import MEMORY_SPACES, Chip, Fit
 from gridlayout.layouts.padding import image
-from gridlayout.layouts.steps import Walk
+from gridlayout.layouts.reader import dims_text
+from gridlayout.layouts.steps import StepBuilder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +74,7 @@ class GridLayout(Layout):
         tile_format: str | None = None,
     ) -> None:
         shape = as_shape(shape, "shape")
-        self.grid: Shape = _positive(grid, "grid")
+        self.grid: Shape = positive(grid, "grid")
         if collapse is not None and linear is not None:
             raise LayoutError("give either collapse intervals or a linear map, not both")
         is_default = collapse is None and linear is None
@@ -89,34 +91,34 @@ class GridLayout(Layout):
         self.shard_shape: Shape = tuple(
             -(-n // g) for n, g in zip(self.collapsed_shape, self.grid, strict=True)
         )
-        self.tile: Shape | None = None if tile is None else _positive(tile, "tile")
-        self.face: Shape | None = None if face is None else _positive(face, "face")
+        self.tile: Shape | None = None if tile is None else positive(tile, "tile")
+        self.face: Shape | None = None if face is None else positive(face, "face")
         self.tile_format: str | None = tile_format
-        self.memory_space: str = as_memory_space(memory_space)
+        self.memory_space: str = one_of(memory_space, MEMORY_SPACES, "memory_space")
         _check_tile(self.tile, self.face, tile_format, self.grid)
-        walk = Walk(shape)
-        axes = collapse_steps(walk, self.linear, shape, self.collapsed_shape)
-        order = self._divide(walk, axes)
-        super().__init__(shape, dtype, walk.steps, order, core_rank=len(self.grid), oob=oob)
+        builder = StepBuilder(shape)
+        axes = collapse_steps(builder, self.linear, shape, self.collapsed_shape)
+        order = self._divide(builder, axes)
+        super().__init__(shape, dtype, builder.steps, order, core_rank=len(self.grid), oob=oob)
 
-    def _divide(self, walk: Walk, axes: Sequence[int]) -> list[int]:
+    def _divide(self, builder: StepBuilder, axes: Sequence[int]) -> list[int]:
         """Grid, then tile, then face; gives the physical order of the axes."""
         tile = self.padded_tile
         face = tile if self.face is None else (1,) * (len(tile) - len(self.face)) + self.face
         cores, tiles, faces, inner = [], [], [], []
         untiled = len(self.grid) - len(self.tile or ())
         for k, axis in enumerate(axes):
-            whole = walk.resize(axis, self.grid[k] * self.shard_shape[k])
-            core, shard = walk.split(whole, (self.grid[k], self.shard_shape[k]))
+            whole = builder.resize(axis, self.grid[k] * self.shard_shape[k])
+            core, shard = builder.split(whole, (self.grid[k], self.shard_shape[k]))
             cores.append(core)
             if k < untiled:
                 tiles.append(shard)
                 continue
-            shard = walk.resize(shard, self.tile_counts[k] * tile[k])
-            count, rest = walk.split(shard, (self.tile_counts[k], tile[k]))
+            shard = builder.resize(shard, self.tile_counts[k] * tile[k])
+            count, rest = builder.split(shard, (self.tile_counts[k], tile[k]))
             tiles.append(count)
             if self.face is not None and k >= len(self.grid) - len(self.face):
-                block, rest = walk.split(rest, (tile[k] // face[k], face[k]))
+                block, rest = builder.split(rest, (tile[k] // face[k], face[k]))
                 faces.append(block)
             inner.append(rest)
         return cores + tiles + faces + inner
@@ -156,9 +158,26 @@ class GridLayout(Layout):
         return f"GridLayout({', '.join(arguments)})"
 
     def __str__(self) -> str:
-        from gridlayout.text import print_grid_layout
+        element = dtypes.MLIR_NAMES[self.dtype.name]
+        tensor = "".join(f"{n}x" for n in self.shape) + element
+        return (
+            f"tensor<{tensor}, #ttcore.metal_layout<{self.linear}, {dtypes.oob_text(self.oob)}, "
+            f"<{dims_text(self.grid)}>, {self.memref}>>"
+        )
 
-        return print_grid_layout(self)
+    @property
+    def memref(self) -> str:
+        """One core's shard as the document writes it.
+
+        >>> GridLayout((53, 63), grid=(3, 2)).memref
+        'memref<18x32xf32, #ttcore.memory_space<l1>>'
+        """
+        element = dtypes.MLIR_NAMES[self.dtype.name]
+        if self.tile is not None:
+            face = f", face<{dims_text(self.face)}>" if self.face else ""
+            element = f"!ttcore.tile<{dims_text(self.tile)}, {self.tile_format or element}{face}>"
+        space = f"#ttcore.memory_space<{self.memory_space}>"
+        return f"memref<{dims_text(self.tile_counts)}x{element}, {space}>"
 
     # -- sizes ---------------------------------------------------------------------------------
 
@@ -214,15 +233,30 @@ class GridLayout(Layout):
         faces = (2 * rank + inner,) if self.face else ()
         return (k, rank + k, *faces, 2 * rank + (tiled if self.face else 0) + inner)
 
-    @cached_property
-    def groups(self) -> tuple[Shape, ...] | None:
-        """The logical dims joined in each collapsed dim, the major first; None for other maps.
+    @property
+    def memory(self) -> str:
+        """The memory space."""
+        return self.memory_space
 
-        None too when a dim is in two results, or strides overlap: then nothing but the index map
-        describes the layout. Dims of extent 1 belong to the group whose result names them.
+    @property
+    def as_grid(self) -> GridLayout:
+        """The layout itself."""
+        return self
+
+    @property
+    def grouped(self) -> GridLayout | None:
+        """The layout itself where it has `groups`, else None."""
+        return self if self.groups else None
+
+    @cached_property
+    def groups(self) -> tuple[Shape, ...]:
+        """The logical dims joined in each collapsed dim, the major first; none for other maps.
+
+        None, `()`, too when a dim is in two results, or strides overlap: then nothing but the index
+        map describes the layout. Dims of extent 1 belong to the group whose result names them.
         """
         if self.is_scatter:
-            return None
+            return ()
         found = []
         for coefficients, _ in self.linear.coefficients():
             dims = [d for d, c in enumerate(coefficients) if c]
@@ -246,13 +280,6 @@ def _warn_of_waste(shape: Shape, grid: Shape, linear: AffineMap, collapsed: Shap
     )
 
 
-def _positive(values: Any, what: str) -> Shape:
-    dims = as_shape(values, what)
-    if not dims or 0 in dims:
-        raise LayoutError(f"{what} {dims} must hold at least one number, all >= 1")
-    return dims
-
-
 def _check_tile(tile: Shape | None, face: Shape | None, fmt: str | None, grid: Shape) -> None:
     if tile is not None and len(tile) > len(grid):
         raise LayoutError(f"tile {tile} has rank {len(tile)}, more than the grid's {len(grid)}")
@@ -264,7 +291,7 @@ def _check_tile(tile: Shape | None, face: Shape | None, fmt: str | None, grid: S
         raise LayoutError(
             f"face {face} must have the tile's rank and divide it; the tile is {tile}"
         )
-    if fmt is not None and fmt not in tuple(dtypes.BLOCK_FORMATS):
-        raise LayoutError(f"tile_format {fmt!r} is not one of {', '.join(dtypes.BLOCK_FORMATS)}")
+    if fmt is not None:
+        one_of(fmt, tuple(dtypes.BLOCK_FORMATS), "tile_format")
     if fmt is not None and tile != (32, 32):
         raise LayoutError(f"tile_format {fmt!r} needs tile=(32, 32); the tile is {tile}")

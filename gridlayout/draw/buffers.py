@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
 from operator import mul
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gridlayout.affine.search import components
+from gridlayout.arguments import Shape, as_shape
 from gridlayout.draw.cells import NOTHING, find_cells
 from gridlayout.draw.colourings import Colouring, colouring, fill
 from gridlayout.draw.logical import (
@@ -38,11 +40,10 @@ from gridlayout.draw.points import (
     hover,
 )
 from gridlayout.draw.svg import Drawing
-from gridlayout.draw.tiling import blocks
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout, Shape, as_shape
-from gridlayout.layouts.padding import parts
-from gridlayout.sophon.tensors import LocalLayout
+
+if TYPE_CHECKING:
+    from gridlayout.layouts.layout import Layout
 
 MAX_PANELS = 8
 _COUNTED = 1 << 20  # positions and elements up to which each core's padding is counted
@@ -73,8 +74,10 @@ def draw_physical(
     local = layout.local_shape
     if len(local) < 2:
         return draw_memory(layout, color=color, label=label, cores=cores)
-    last = next(p for p in parts(layout) if len(layout.physical_shape) - 1 in p.physical)
-    across = [k for k in range(len(local)) if k + layout.core_rank in last.physical]
+    # Beside the minor dim stand those that read the same logical dims.
+    groups = [dims for _, dims in components(layout.index_map.used_dims())]
+    last = next(dims for dims in groups if len(layout.physical_shape) - 1 in dims)
+    across = [k for k in range(len(local)) if k + layout.core_rank in last]
     down = [k for k in range(len(local)) if k not in across]
     if not down:
         across, down = [len(local) - 1], list(range(len(local) - 1))
@@ -128,7 +131,7 @@ def draw_memory(
         found = r * width + c
         return np.where(found < total, found, -1)
 
-    steps = tuple(n for n in blocks(layout) if n < width and width % n == 0)
+    steps = tuple(n for n in layout.blocks if n < width and width % n == 0)
     fold = Fold(
         shown,
         min(width, total),
@@ -149,7 +152,7 @@ def draw_lanes(
 
     `LayoutError` for a layout without lanes (4N, 2N, 2IC, NCHW4, the last tile of T(8,128)(2,1)).
     """
-    found, total = blocks(layout), prod(layout.local_shape)
+    found, total = layout.blocks, prod(layout.local_shape)
     lanes = found[-1] if found else 0
     if not 1 < lanes <= _LANES:
         raise LayoutError(
@@ -183,7 +186,7 @@ def draw_slots(layout: Layout, *, slot: int | None = None, color: Any = None) ->
     size = _default_slot(layout) if slot is None else _at_least_one(slot, "slot")
     slots = -(-prod(layout.local_shape) // size)
     if color is None:
-        color = 1 if isinstance(layout, LocalLayout) and layout.ndim == 4 else "core"
+        color = "core" if layout.slot_dim is None else layout.slot_dim
     colours = colouring(layout, color)
 
     def points(r: Ints, c: Ints) -> Points:
@@ -261,7 +264,7 @@ def _drawn(
     layout: Layout, fold: Fold, what: str, color: Any, kind: str, cores: Any, notes: list[str]
 ) -> Drawing:
     as_label(kind)
-    if color == "core" and layout.num_cores <= 1 and blocks(layout):
+    if color == "core" and layout.num_cores <= 1 and layout.blocks:
         color = "tile"
     colours, numbers = colouring(layout, color), _chosen(layout, cores)
     counts = None
@@ -364,9 +367,6 @@ def _default_width(local: Shape) -> int:
 
 
 def _default_slot(layout: Layout) -> int:
-    if isinstance(layout, LocalLayout) and layout.strides[1]:
-        return layout.strides[1] * layout.lanes
-    found = blocks(layout)
-    if not found:
+    if layout.slot_size is None:
         raise LayoutError(f"{layout!r} has no slots of its own: give slot=, in elements")
-    return found[0]
+    return layout.slot_size

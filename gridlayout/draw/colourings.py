@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gridlayout.arguments import Shape
 from gridlayout.draw.cells import MIXED, PADDING, Ints
 from gridlayout.draw.palette import HUES
 from gridlayout.draw.points import Points, tuple_text
-from gridlayout.draw.tiling import outer_block
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout, Shape
+
+if TYPE_CHECKING:
+    from gridlayout.layouts.layout import Layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +114,13 @@ def _weights(rank: int) -> list[int]:
 def fill(colours: Colouring, key: int) -> str:
     """The class of a key: its fill, or the hatches of padding and of several things."""
     return {PADDING: "pad", MIXED: "mix"}.get(key) or colours.fill(key)
+
+
+def outer_block(layout: Layout) -> int:
+    """Elements of the outermost block; `LayoutError` for a layout without blocks."""
+    if not layout.blocks:
+        raise LayoutError(f"{layout!r} has no tiles, faces or lanes to draw")
+    return layout.blocks[0]
 
 
 def _outer_shape(layout: Layout, block: int) -> Shape:

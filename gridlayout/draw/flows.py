@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,9 @@ from gridlayout.draw.panels import Picture, figure
 from gridlayout.draw.points import core_text, number
 from gridlayout.draw.svg import Drawing, escape, tag
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.traffic import traffic
+
+if TYPE_CHECKING:
+    from gridlayout.layouts.layout import Layout
 
 Ints = NDArray[np.int64]
 MAX_NODES = 16  # bars on a side; more are drawn in groups
@@ -46,9 +48,9 @@ def draw_flows(layout: Layout, *, to: Layout | None = None) -> Drawing:
 
     to: the layout to move to, of the same shape. `LayoutError` without one.
     """
-    if not isinstance(to, Layout) or to.shape != layout.shape:
+    if to is None or getattr(to, "shape", None) != layout.shape:
         raise LayoutError(f"view 'flows' needs to=, a layout of the shape {layout.shape}")
-    found = traffic(layout, to)
+    found = layout.traffic(to)
     before, after = (
         number(list(found.before.T), layout.core_shape),
         number(list(found.after.T), to.core_shape),

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import prod
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from gridlayout.affine.map import AffineMap
+from gridlayout.arguments import Shape
 from gridlayout.draw.cells import PADDING, find_cells
 from gridlayout.draw.colourings import Colouring, by_numbers, fill
 from gridlayout.draw.logical import (
@@ -30,7 +31,9 @@ from gridlayout.draw.panels import Axis, Box, Panel, dim_axis, figure
 from gridlayout.draw.points import Ints, number, tuple_text
 from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout, Shape
+
+if TYPE_CHECKING:
+    from gridlayout.layouts.layout import Layout
 
 
 class Devices(Protocol):

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.draw.cells import MIXED, NOTHING, PADDING, Cell, find_cells
-from gridlayout.draw.colourings import Colouring, colouring, fill, tile_colouring
+from gridlayout.draw.colourings import Colouring, colouring, fill, outer_block, tile_colouring
 from gridlayout.draw.panels import Box, Panel, dim_axis, figure
 from gridlayout.draw.points import (
     Ints,
@@ -27,8 +28,9 @@ from gridlayout.draw.points import (
     tuple_text,
 )
 from gridlayout.draw.svg import Drawing
-from gridlayout.draw.tiling import blocks, outer_block
-from gridlayout.layouts.layout import Layout, Shape
+
+if TYPE_CHECKING:
+    from gridlayout.layouts.layout import Layout
 
 BUDGET = 1024  # cells of one drawing
 MAX_PANELS = 12
@@ -47,7 +49,7 @@ def draw_logical(layout: Layout, *, color: Any = None, label: str = "offset") ->
     one), "core" or "none".
     """
     if color is None:
-        tiles = prod(layout.local_shape) // outer_block(layout) if blocks(layout) else BUDGET
+        tiles = prod(layout.local_shape) // layout.blocks[0] if layout.blocks else BUDGET
         color = "core" if layout.num_cores > 1 else "tile" if tiles < BUDGET // 4 else "offset"
     return _drawn(layout, color, label, layout.shape[-2:], [])
 
@@ -57,7 +59,7 @@ def draw_tiles(layout: Layout, *, label: str = "offset") -> Drawing:
 
     `LayoutError` for a layout without tiles.
     """
-    outer, *deeper = blocks(layout) or (outer_block(layout),)
+    outer, *deeper = layout.blocks or (outer_block(layout),)
     window = _first_tiles(layout)
     # Blocks in tiles that are too small to be cells of their own are left out.
     cells = prod(window) / BUDGET * 2

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout, Shape
+
+if TYPE_CHECKING:
+    from gridlayout.layouts.layout import Layout
 
 Ints = NDArray[np.int64]
 # A map without a closed inverse is inverted by listing its elements, up to this many.
@@ -141,7 +144,7 @@ def hover(points: Points, k: tuple[int, ...]) -> str:
     logical, core, local = at(points, k)
     layout = points.layout
     offset = int(number(local, layout.local_shape))
-    byte = layout._byte(offset)
+    byte = layout.byte_of(offset)
     place = f"core {core}, local {local}, offset {offset}"
     place += "" if byte is None else f", byte {byte}"
     return f"logical {logical} -> {place}" if points.valid[k] else f"padding: {place}"
@@ -161,7 +164,7 @@ def cell_label(points: Points, k: tuple[int, ...], kind: str) -> str:
     offset = int(number(local, points.layout.local_shape))
     if kind == "offset":
         return str(offset)
-    byte = points.layout._byte(offset)
+    byte = points.layout.byte_of(offset)
     return "" if byte is None else str(byte)
 
 

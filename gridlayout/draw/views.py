@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gridlayout.draw import buffers, flows, fold, logical
 from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout
+
+if TYPE_CHECKING:
+    from gridlayout.layouts.layout import Layout
 
 VIEWS: dict[str, Callable[..., Drawing]] = {
     "logical": logical.draw_logical,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from gridlayout.layouts.layout import MAX_ELEMENTS
+from gridlayout.arguments import MAX_ELEMENTS
 from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent import BLACKHOLE, WORMHOLE
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from gridlayout.arguments import Shape
 from gridlayout.dump import page, table
 from gridlayout.dump.chips import chip_in
 from gridlayout.dump.findings import Finding, data_bytes, fit_of
@@ -20,7 +21,7 @@ from gridlayout.dump.moves import Move, moved, permutation_of
 from gridlayout.dump.plan import propose
 from gridlayout.dump.statements import MAX_NAMED, Context, Flow, read_line
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout, Shape
+from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent import WORMHOLE
 from gridlayout.text import parse

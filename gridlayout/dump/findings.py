@@ -11,20 +11,14 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from gridlayout import dtypes
-from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES, Chip, Fit
-from gridlayout.tenstorrent.metal_layout import MetalLayout
-from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
-from gridlayout.xla import XlaLayout
 
 if TYPE_CHECKING:
     from gridlayout.dump.plan import Proposal
 
 # Positions up to which a scatter's padding is counted one by one.
 _MAX_COUNTED = 1 << 22
-# TTNN's buffers that are no memory space's name: L1 for small buffers, and host memory.
-_BUFFERS = {"l1_small": "l1", "system_memory": "system"}
 
 
 @dataclass(frozen=True)
@@ -72,18 +66,19 @@ class Finding:
 def data_bytes(layout: Layout) -> int:
     """Bytes that the logical elements alone take, in the layout's own element size.
 
+    >>> from gridlayout import GridLayout
     >>> data_bytes(GridLayout((53, 63), "bfloat16", (3, 2), tile=(32, 32), tile_format="bfp_bf8"))
     3548
     """
     if layout.tile_format is not None:
         return -(-layout.size * dtypes.BLOCK_FORMATS[layout.tile_format] // (32 * 32))
-    bits = layout.stored_bits if isinstance(layout, XlaLayout) else dtypes.bits(layout.dtype)
-    return -(-layout.size * bits // 8)
+    return -(-layout.size * layout.stored_bits // 8)
 
 
 def wasted_bytes(layout: Layout) -> int:
     """Bytes of all buffers beyond the data; none for a view that holds elements once for many.
 
+    >>> from gridlayout import GridLayout
     >>> wasted_bytes(GridLayout((53, 63), "float32", (3, 2), tile=(32, 32)))
     11220
     """
@@ -93,6 +88,7 @@ def wasted_bytes(layout: Layout) -> int:
 def padding_share(layout: Layout) -> float:
     """The share of physical elements that are padding; see `Finding.padding_share`.
 
+    >>> from gridlayout import GridLayout
     >>> padding_share(GridLayout((4, 48), grid=(1, 1), tile=(4, 64)))
     0.25
     """
@@ -102,46 +98,24 @@ def padding_share(layout: Layout) -> float:
     return layout.padding_share
 
 
-def space_of(layout: Layout) -> str | None:
-    """The memory space that the layout names; None if its system has other ones.
-
-    >>> space_of(TtnnLayout((64, 64), buffer_type="dram"))
-    'dram'
-    """
-    if isinstance(layout, TtnnLayout):
-        return _BUFFERS.get(layout.buffer_type, layout.buffer_type)
-    return layout.memory_space if isinstance(layout, GridLayout | MetalLayout) else None
-
-
 def fit_of(layout: Layout, chip: Chip) -> Fit | None:
     """Whether the layout fits its memory space on `chip`; None where it names none of the four.
 
     An interleaved layout in l1 is a grid of one core by its type; its pages (tiles, or elements)
     are dealt to all cores of the chip, so `needed` is one core's share.
 
+    >>> from gridlayout import tenstorrent
     >>> toy = Chip("toy", (2, 2), {"l1": 8192})
-    >>> print(fit_of(TtnnLayout((96, 64), "float32", tile=(32, 32)), toy))
+    >>> print(fit_of(tenstorrent.ttnn((96, 64), "float32", tile=(32, 32)), toy))
     fits: 8192 B of 8192 B l1 on each core, 0 B free
     """
-    space = space_of(layout)
-    if space not in MEMORY_SPACES:
+    space = layout.memory
+    if space is None or space not in MEMORY_SPACES:
         return None
-    if isinstance(layout, GridLayout):
-        return layout.fits(chip)
     needed = per_core = layout.bytes_per_core
     if space != "l1":
         needed = layout.nbytes
-    elif is_interleaved(layout) and per_core:
-        tile = getattr(layout, "tile", None)
-        pages = prod(layout.physical_shape) // prod(tile or (1,))
+    elif layout.is_interleaved and per_core:
+        pages = prod(layout.physical_shape) // prod(layout.tile or (1,))
         needed = -(-per_core * -(-pages // prod(chip.grid)) // pages)
     return Fit(space, per_core, needed, chip.capacity.get(space))
-
-
-def is_interleaved(layout: Layout) -> bool:
-    """Whether pages are dealt to all banks, so that the type says of no element where it is.
-
-    >>> is_interleaved(TtnnLayout((64, 64)))
-    True
-    """
-    return getattr(layout, "memory_layout", None) == "interleaved"

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap, dim
-from gridlayout.dump.findings import data_bytes, is_interleaved, space_of
+from gridlayout.arguments import Shape
+from gridlayout.dump.findings import data_bytes
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout, Shape
+from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip
-from gridlayout.layouts.traffic import core_traffic, cores_of
+from gridlayout.layouts.traffic import core_traffic
 from gridlayout.tenstorrent.core_maps import device_map
-from gridlayout.xla import XlaLayout
 
 # Indices listed for one move, and pairs of cores: a dump may hold many.
 _MAX_INDICES, _MAX_PAIRS = 1 << 20, 1 << 16
@@ -57,7 +57,8 @@ class Move:
 def permutation_of(before: Layout, after: Layout, permutation: Shape, swap: Shape) -> Shape | None:
     """How dims go from one layout to the other, () if they stay; None where they don't fit.
 
-    >>> a, b = (XlaLayout(shape) for shape in ((2, 3), (3, 2)))
+    >>> from gridlayout import xla
+    >>> a, b = (xla.layout(shape) for shape in ((2, 3), (3, 2)))
     >>> permutation_of(a, b, (1, 0), ()), permutation_of(a, b, (), (-2, 1))
     ((1, 0), (1, 0))
     >>> permutation_of(a, b, (), ())
@@ -84,7 +85,7 @@ def moved(before: Layout, after: Layout, permutation: Shape, chip: Chip) -> tupl
     >>> moved(GridLayout((4, 4), grid=(2, 1)), GridLayout((4, 4), grid=(1, 2)), (), toy)
     (12, 'to another core')
     """
-    here, there = _memory(before), _memory(after)
+    here, there = (layout.memory or "memory" for layout in (before, after))
     if here != there:
         return before.size, f"{here} to {there}"
     dims = [dim(d) for d in permutation or range(before.ndim)]
@@ -94,7 +95,7 @@ def moved(before: Layout, after: Layout, permutation: Shape, chip: Chip) -> tupl
     shapes = [(layout.physical_shape, layout.core_rank) for layout in (before, after)]
     if shapes[0] == shapes[1] and before.index_map == target:
         return 0, "nothing"
-    if is_interleaved(before) or is_interleaved(after):
+    if before.is_interleaved or after.is_interleaved:
         return None, "interleaved pages"
     if before.core_rank == after.core_rank == 0:
         return before.size, "inside its memory"
@@ -105,15 +106,9 @@ def moved(before: Layout, after: Layout, permutation: Shape, chip: Chip) -> tupl
     return elements, "to another core" if elements else "inside each core"
 
 
-def _memory(layout: Layout) -> str:
-    if isinstance(layout, XlaLayout):
-        return f"memory {layout.memory_space}"
-    return space_of(layout) or "memory"
-
-
 def _between_cores(before: Layout, after: Layout, target: AffineMap, chip: Chip) -> int:
     cores = AffineMap(before.ndim, target.results[: after.core_rank])
-    found = core_traffic(before.shape, cores_of(before), cores, _MAX_INDICES, _MAX_PAIRS)
+    found = core_traffic(before.shape, before.core_map, cores, _MAX_INDICES, _MAX_PAIRS)
     here = _on_chip(found.before, before.core_shape, chip)
     there = _on_chip(found.after, after.core_shape, chip)
     return int(found.counts[(here != there).any(axis=1)].sum())

@@ -15,11 +15,12 @@ from itertools import combinations, islice, pairwise
 from math import isqrt, prod
 from typing import Any
 
+from gridlayout.arguments import Shape
 from gridlayout.document.collapse import collapse_map
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dump.findings import padding_share
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout, Shape
+from gridlayout.layouts.layout import Layout
 from gridlayout.tenstorrent.metal_layout import MetalLayout, tile_alignments
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.xla import XlaLayout, tpu_tiles

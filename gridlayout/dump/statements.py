@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from gridlayout.arguments import Shape
+from gridlayout.constructor import starts_call
 from gridlayout.dump.lines import Line
-from gridlayout.layouts.constructor import starts_call
-from gridlayout.layouts.layout import Shape
 from gridlayout.text import MAX_TEXT
 
 # What is remembered at most; a dump may define more than it ever uses.

@@ -11,7 +11,7 @@ from gridlayout.dump.moves import Move
 from gridlayout.dump.plan import Proposal
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Fit
-from gridlayout.xla import XlaLayout
+from gridlayout.layouts.reader import dims_text
 
 if TYPE_CHECKING:
     from gridlayout.dump.explanation import Explanation
@@ -140,13 +140,14 @@ def dims(shape: Sequence[int]) -> str:
     >>> dims((3, 2)), dims(())
     ('3x2', '-')
     """
-    return "x".join(map(str, shape)) or "-"
+    return dims_text(tuple(shape)) or "-"
 
 
 def tensor(layout: Layout) -> str:
     """Element type and logical shape.
 
-    >>> tensor(XlaLayout((3, 5)))
+    >>> from gridlayout import xla
+    >>> tensor(xla.layout((3, 5)))
     'f32[3,5]'
     """
     name = layout.tile_format or dtypes.MLIR_NAMES[layout.dtype.name]
@@ -159,19 +160,8 @@ def grid(layout: Layout) -> str:
 
 
 def shard(layout: Layout) -> str:
-    """One core's buffer: tiles and their size, or what is in an XLA type's braces.
-
-    >>> from gridlayout import GridLayout
-    >>> shard(GridLayout((53, 63), grid=(3, 2), tile=(32, 32))), shard(XlaLayout((3, 5)))
-    ('1x1 of 32x32', '{1,0}')
-    """
-    if isinstance(layout, XlaLayout):
-        return f"{{{str(layout).partition('{')[2]}" if "{" in str(layout) else "-"
-    tile = getattr(layout, "tile", None)
-    counts = getattr(layout, "tile_counts", None) or getattr(layout, "shard_shape", None)
-    if tile is None or counts is None:
-        return dims(layout.local_shape)
-    return f"{dims(counts)} of {dims(tile)}"
+    """One core's buffer: tiles and their size, or what is in an XLA type's braces."""
+    return layout.shard_text or "-"
 
 
 def place(layout: Layout) -> str:

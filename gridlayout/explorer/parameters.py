@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
@@ -32,20 +32,8 @@ def parameters_of(layout: Layout) -> Parameters:
     >>> parameters_of(GridLayout((53, 63), grid=(3, 2)))["rows"]
     [{'strides': [1, 0], 'offset': 0}, {'strides': [0, 1], 'offset': 0}]
     """
-    if isinstance(layout, GridLayout) and layout.linear.is_linear():
-        found, numbers = _grid(layout)
-    elif isinstance(layout, LocalLayout) and layout.ndim == 4:
-        found, numbers = _sophon(layout)
-    else:
-        what = type(layout).__name__
-        if isinstance(layout, GridLayout):
-            what = f"a GridLayout whose map divides, {layout.linear},"
-        elif isinstance(layout, LocalLayout):
-            what = "a sophon.matrix"
-        raise LayoutError(
-            f"{short(what)} can't be explored: GridLayouts with a linear map and sophon.local "
-            "tensors can; layout.draw() draws every layout"
-        )
+    form = _FORMS.get(type(layout))
+    found, numbers = form(layout) if form else _refuse(type(layout).__name__)
     bits = prod(layout.physical_shape) * dtypes.bits(layout.dtype)
     if max(numbers, default=0) > MAX_EXACT or bits > MAX_EXACT:
         raise LayoutError(
@@ -60,7 +48,16 @@ def parameters_of(layout: Layout) -> Parameters:
     return found
 
 
+def _refuse(what: str) -> NoReturn:
+    raise LayoutError(
+        f"{short(what)} can't be explored: GridLayouts with a linear map and sophon.local tensors "
+        "can; layout.draw() draws every layout"
+    )
+
+
 def _grid(layout: GridLayout) -> tuple[Parameters, Iterable[int]]:
+    if not layout.linear.is_linear():
+        _refuse(f"a GridLayout whose map divides, {layout.linear},")
     rows = layout.linear.coefficients()
     found = {
         "model": "grid",
@@ -85,6 +82,8 @@ def _grid(layout: GridLayout) -> tuple[Parameters, Iterable[int]]:
 
 
 def _sophon(layout: LocalLayout) -> tuple[Parameters, Iterable[int]]:
+    if layout.ndim != 4:
+        _refuse("a sophon.matrix")
     chip = layout.chip
     found = {
         "model": "sophon",
@@ -111,6 +110,12 @@ def _sophon(layout: LocalLayout) -> tuple[Parameters, Iterable[int]]:
 def _sizes(chip: Chip) -> Parameters:
     return {name: getattr(chip, name) for name in ("npus", "npu_bytes", "alignment", "banks")}
 
+
+# The forms that the page has, by the class of the layout.
+_FORMS: dict[type[Layout], Callable[[Any], tuple[Parameters, Iterable[int]]]] = {
+    GridLayout: _grid,
+    LocalLayout: _sophon,
+}
 
 # What the page begins with when a model is chosen that is not the layout's own.
 _STARTS = (

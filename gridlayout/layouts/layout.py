@@ -13,7 +13,6 @@ the data and no part of what makes two layouts hold it alike: see `Layout.same_p
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,20 +22,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.affine.map import AffineExpr, AffineMap, dim
-from gridlayout.affine.solver import AffineSet, Inverse
+from gridlayout.affine.integer_set import AffineSet
+from gridlayout.affine.map import AffineExpr, AffineMap, Inverse, dim
+from gridlayout.arguments import Shape, as_index, as_shape, check_size
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.steps import Scatter, Step, Walk, is_small, walk_back
+from gridlayout.layouts import padding
+from gridlayout.layouts.buffers import Buffers
+from gridlayout.layouts.steps import Scatter, Step, StepBuilder, inverse_exprs, is_small
+from gridlayout.layouts.traffic import Traffic, core_traffic
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
+    from gridlayout.document.grid_layout import GridLayout
     from gridlayout.draw.svg import Drawing
-
-Shape = tuple[int, ...]
-Box = tuple[slice, ...]
-# XLA counts elements in int64, and NumPy arrays have at most 64 dims.
-MAX_ELEMENTS, MAX_RANK = 2**62, 64
 
 
 @dataclass(frozen=True)
@@ -52,15 +51,15 @@ class Location:
     byte: int | None
 
 
-class Layout:
+class Layout(Buffers):
     """A logical tensor of `shape` and `dtype`, laid out by `steps`; physical dims are `order`.
 
     Frozen and hashable; usable as static pytree metadata. Users call a system's constructor, such
     as `gl.GridLayout`; rules and new systems build layouts here.
 
-    >>> from gridlayout.layouts.steps import Walk
-    >>> walk = Walk((5,)); tiles = walk.split(walk.resize(0, 6), (3, 2))
-    >>> layout = Layout((5,), "float32", walk.steps, tiles)
+    >>> from gridlayout.layouts.steps import StepBuilder
+    >>> builder = StepBuilder((5,)); tiles = builder.split(builder.resize(0, 6), (3, 2))
+    >>> layout = Layout((5,), "float32", builder.steps, tiles)
     >>> print(layout.index_map, layout.physical_shape)
     (d0) -> (d0 floordiv 2, d0 mod 2) (3, 2)
     """
@@ -80,20 +79,20 @@ class Layout:
         self.steps: tuple[Step, ...] = tuple(steps)
         self.order: Shape = tuple(order)
         self.oob: dtypes.Scalar | None = dtypes.oob_value(oob, self.dtype)
-        walk = Walk(self.shape).run(self.steps)
-        if sorted(self.order) != sorted(walk.extent):
-            raise LayoutError(f"order {self.order} must name the axes left, {sorted(walk.extent)}")
-        self.physical_shape: Shape = tuple(walk.extent[axis] for axis in self.order)
+        builder = StepBuilder(self.shape).run(self.steps)
+        if sorted(self.order) != sorted(builder.extent):
+            raise LayoutError(
+                f"order {self.order} must name the axes left, {sorted(builder.extent)}"
+            )
+        self.physical_shape: Shape = tuple(builder.extent[axis] for axis in self.order)
         if not 0 <= core_rank <= len(self.order):
             raise LayoutError(f"core_rank {core_rank} must lie in [0, {len(self.order)}]")
         self.core_rank: int = core_rank
-        _check_size(self.shape, self.physical_shape)
+        check_size(self.shape, self.physical_shape)
         if not is_small(self.ndim, self.steps):
             self._expressions()  # refuses what is too large to say
         self._hash = hash((type(self), self._key()))
 
-    # A block format in which a core stores 32x32 tiles: it changes bytes only.
-    tile_format: str | None = None
     # What is computed of the steps when it is first asked for.
     _cached: ClassVar[tuple[str, ...]] = ("index_map", "inverse", "inverse_in_bounds")
 
@@ -178,33 +177,6 @@ class Layout:
         return prod(self.shape)
 
     @property
-    def core_shape(self) -> Shape:
-        """The grid of cores: the leading physical dims."""
-        return self.physical_shape[: self.core_rank]
-
-    @property
-    def local_shape(self) -> Shape:
-        """One core's buffer, in elements: the trailing physical dims."""
-        return self.physical_shape[self.core_rank :]
-
-    @property
-    def num_cores(self) -> int:
-        """Cores in the virtual grid."""
-        return prod(self.core_shape)
-
-    @property
-    def bytes_per_core(self) -> int:
-        """Bytes of one core's buffer, padding included; tiles count in their own format."""
-        if self.tile_format is not None:
-            return prod(self.local_shape) // (32 * 32) * dtypes.BLOCK_FORMATS[self.tile_format]
-        return -(-prod(self.local_shape) * dtypes.bits(self.dtype) // 8)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all cores' buffers, padding included."""
-        return self.num_cores * self.bytes_per_core
-
-    @property
     def padding_share(self) -> float:
         """The share of physical elements that are padding, 0 to 1."""
         total = prod(self.physical_shape)
@@ -218,7 +190,7 @@ class Layout:
 
     def _expressions(self) -> tuple[AffineExpr, ...]:
         """Of each physical dim, before they are simplified."""
-        expr = Walk(self.shape).run(self.steps).expr
+        expr = StepBuilder(self.shape).run(self.steps).expr
         return tuple(expr[axis] for axis in self.order)
 
     # -- the map and its inverse ---------------------------------------------------------------
@@ -244,7 +216,7 @@ class Layout:
     @cached_property
     def inverse_in_bounds(self) -> Inverse:
         """`inverse` for indices that are known to lie in `physical_shape`."""
-        back = walk_back(self.shape, self.steps, self.order)
+        back = inverse_exprs(self.shape, self.steps, self.order)
         rank = len(self.order)
         constraints = [(e, True) for e in back.equal]
         for expr, bound in back.bounds:
@@ -253,6 +225,56 @@ class Layout:
         if 0 not in self.physical_shape:
             map = map.simplify(self.physical_shape)
         return Inverse(map, AffineSet(rank, tuple(constraints)))
+
+    @property
+    def core_map(self) -> AffineMap:
+        """Logical index -> coordinates in the grid of cores.
+
+        >>> from gridlayout import GridLayout
+        >>> print(GridLayout((6, 4), grid=(2, 1)).core_map)
+        (d0, d1) -> (d0 floordiv 3, 0)
+        """
+        return AffineMap(self.ndim, self.index_map.results[: self.core_rank])
+
+    def traffic(self, to: Layout) -> Traffic:
+        """How many elements each core holds that lie in each core of another layout.
+
+        to: a layout of the same shape. `LayoutError` where too many indices would have to be
+        listed: core coordinates that read logical dims of more than 2**28 indices together.
+
+        >>> from gridlayout import GridLayout
+        >>> found = GridLayout((6,), grid=(2,)).traffic(GridLayout((6,), grid=(3,)))
+        >>> for row in zip(found.before.tolist(), found.after.tolist(), found.counts.tolist()):
+        ...     print(row)
+        ([0], [0], 2)
+        ([0], [1], 1)
+        ([1], [1], 1)
+        ([1], [2], 2)
+        """
+        if not isinstance(to, Layout) or to.shape != self.shape:
+            raise LayoutError(f"{to!r} must be a layout of the shape {self.shape}")
+        try:
+            return core_traffic(self.shape, self.core_map, to.core_map)
+        except LayoutError as error:
+            raise LayoutError(f"{self!r} and {to!r}: {error}") from None
+
+    # -- what rules ask ------------------------------------------------------------------------
+
+    @property
+    def as_grid(self) -> GridLayout | None:
+        """The same layout as the document model says it, to be changed; None where it says none."""
+        return None
+
+    @property
+    def grouped(self) -> GridLayout | None:
+        """`as_grid`, where each grid dim divides a group of logical dims of its own; else None.
+
+        >>> from gridlayout import GridLayout
+        >>> layout = GridLayout((2, 3, 4), grid=(2, 1))
+        >>> layout.grouped is layout, layout.groups
+        (True, ((0, 1), (2,)))
+        """
+        return None
 
     @property
     def is_scatter(self) -> bool:
@@ -266,16 +288,13 @@ class Layout:
         >>> GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32)).locate((20, 40))
         Location(core=(1, 1), local=(0, 0, 2, 8), offset=72, byte=144)
         """
-        index = _as_index(index, self.shape, "index")
+        index = as_index(index, self.shape, "index")
         physical = self.index_map(*index)
         core, local = physical[: self.core_rank], physical[self.core_rank :]
         offset = 0
         for i, n in zip(local, self.local_shape, strict=True):
             offset = offset * n + i
-        return Location(core, local, offset, self._byte(offset))
-
-    def _byte(self, offset: int) -> int | None:
-        return None if self.tile_format else offset * dtypes.bits(self.dtype) // 8
+        return Location(core, local, offset, self.byte_of(offset))
 
     def logical_index(self, physical: Sequence[int]) -> Shape | None:
         """The logical index at a physical one; None where that position is padding.
@@ -285,7 +304,7 @@ class Layout:
         >>> layout.logical_index((1, 1, 0, 0, 2, 8)), layout.logical_index((0, 0, 0, 0, 18, 0))
         ((20, 40), None)
         """
-        physical = _as_index(physical, self.physical_shape, "physical index")
+        physical = as_index(physical, self.physical_shape, "physical index")
         if self.is_scatter:
             return self.index_map.preimage(physical, self.shape)
         if not self.inverse_in_bounds.domain.contains(*physical):
@@ -304,25 +323,19 @@ class Layout:
                     "injective"
                 )
 
-    # -- padding (gridlayout.padding) ----------------------------------------------------------
+    # -- padding (gridlayout.layouts.padding) --------------------------------------------------
 
     def padding_mask(self) -> NDArray[np.bool_]:
         """A bool array of `physical_shape`: True where the position is padding."""
-        from gridlayout.layouts.padding import padding_mask
+        return padding.padding_mask(self)
 
-        return padding_mask(self)
-
-    def padded_regions(self) -> list[Box]:
+    def padded_regions(self) -> list[padding.Box]:
         """The padding as a few disjoint boxes: tuples of slices into the physical array."""
-        from gridlayout.layouts.padding import padded_regions
-
-        return padded_regions(self)
+        return padding.padded_regions(self)
 
     def padding_per_core(self) -> NDArray[np.int64]:
         """Padding elements in each core's buffer: an array of `core_shape`."""
-        from gridlayout.layouts.padding import padding_per_core
-
-        return padding_per_core(self)
+        return padding.padding_per_core(self)
 
     # -- drawings (gridlayout.draw) ------------------------------------------------------------
 
@@ -338,44 +351,10 @@ class Layout:
         >>> GridLayout((53, 63), grid=(3, 2)).draw().title
         'float32[53, 63]: logical tensor by core'
         """
+        # Few programs draw, and `gridlayout.draw` takes time to import.
         from gridlayout.draw.views import draw_layout
 
         return draw_layout(self, view, **options)
 
     def _repr_html_(self) -> str:
         return self.draw().svg
-
-
-def as_shape(shape: Any, what: str) -> Shape:
-    """`shape` as a tuple of Python ints >= 0.
-
-    >>> as_shape([2, 3], "shape")
-    (2, 3)
-    """
-    try:
-        shape = tuple(shape)
-        dims = tuple(operator.index(n) for n in shape)
-    except TypeError:
-        raise LayoutError(f"{what} {shape!r} must be a sequence of whole numbers") from None
-    if any(isinstance(n, (bool, np.bool_)) for n in shape) or any(n < 0 for n in dims):
-        raise LayoutError(f"{what} {shape!r} must hold whole numbers >= 0")
-    if len(dims) > MAX_RANK:
-        raise LayoutError(f"{what} has rank {len(dims)}; ranks up to {MAX_RANK} are supported")
-    if any(n > MAX_ELEMENTS for n in dims):
-        raise LayoutError(f"{what} {dims} holds a number over 2**62")
-    return dims
-
-
-def _as_index(index: Any, shape: Shape, what: str) -> Shape:
-    dims = as_shape(index, what)
-    if len(dims) != len(shape) or any(i >= n for i, n in zip(dims, shape, strict=True)):
-        raise LayoutError(f"{what} {tuple(index)} is outside the shape {shape}")
-    return dims
-
-
-def _check_size(shape: Shape, physical: Shape) -> None:
-    if len(physical) > MAX_RANK:
-        raise LayoutError(f"physical rank {len(physical)} of {physical} is over {MAX_RANK}")
-    for what, dims in (("shape", shape), ("physical shape", physical)):
-        if prod(dims) > MAX_ELEMENTS:
-            raise LayoutError(f"{what} {dims} has more than 2**62 elements")

@@ -5,22 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gridlayout.errors import LayoutError
+from gridlayout.arguments import one_of
 
 # seed 004, "Memory Spaces": host memory (not device visible / device visible), DRAM local to the
 # device, SRAM on each core. The first two and DRAM are shared by all cores; L1 is per core.
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
-
-
-def as_memory_space(name: str) -> str:
-    """`name` if it is one of `system mmio dram l1`, else `LayoutError`.
-
-    >>> as_memory_space("l1")
-    'l1'
-    """
-    if name not in MEMORY_SPACES:
-        raise LayoutError(f"memory_space {name!r} is not one of {', '.join(MEMORY_SPACES)}")
-    return name
 
 
 @dataclass(frozen=True)
@@ -40,7 +29,7 @@ class Chip:
 
     def __post_init__(self) -> None:
         for space in self.capacity:
-            as_memory_space(space)
+            one_of(space, MEMORY_SPACES, "memory_space")
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gridlayout.affine.map import AffineMap
+from gridlayout.affine.search import components
 from gridlayout.errors import LayoutError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gridlayout.layouts.layout import Box, Layout
+    from gridlayout.layouts.layout import Layout
 
+Box = tuple[slice, ...]
 # A mask is one byte an element; beyond this it is almost surely a slip, so say so first.
 MAX_MASK = 2**32
 _CHUNK = 1 << 20
@@ -45,15 +47,10 @@ def parts(layout: Layout) -> tuple[Part, ...]:
     >>> [part.physical for part in parts(GridLayout((53, 63), "f4", grid=(3, 2), tile=(16, 16)))]
     [(0, 2, 4), (1, 3, 5)]
     """
-    groups: list[tuple[set[int], set[int]]] = []
-    for k, used in enumerate(layout.index_map.used_dims()):
-        touching = [g for g in groups if g[0] & used]
-        groups = [g for g in groups if not g[0] & used]
-        logical = set(used).union(*(g[0] for g in touching))
-        groups.append((logical, {k}.union(*(g[1] for g in touching))))
     # Dims that no result reads have extent 1 (or are broadcast); physical dims that read no dim
-    # stand alone. Those of one row of a split (grid, shard, tile) are best kept together.
-    found = [Part(tuple(sorted(a)), tuple(sorted(b))) for a, b in groups]
+    # stand alone.
+    groups = components(layout.index_map.used_dims())
+    found = [Part(tuple(sorted(dims)), physical) for dims, physical in groups]
     return tuple(sorted(found, key=lambda part: part.physical))
 
 
@@ -128,11 +125,11 @@ def padding_mask(layout: Layout) -> NDArray[np.bool_]:
     _mask_shape(layout, tuple(range(rank)))
     padding = np.zeros(layout.physical_shape, bool)
     for part, valid in _valid(layout):
-        padding |= ~_spread(valid, part.physical, rank)
+        padding |= ~_expanded(valid, part.physical, rank)
     return padding
 
 
-def _spread(array: NDArray[np.bool_], dims: tuple[int, ...], rank: int) -> NDArray[np.bool_]:
+def _expanded(array: NDArray[np.bool_], dims: tuple[int, ...], rank: int) -> NDArray[np.bool_]:
     shape = [1] * rank
     for d, n in zip(dims, array.shape, strict=True):
         shape[d] = n

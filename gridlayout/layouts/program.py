@@ -1,8 +1,8 @@
 """The array program of a layout: its steps as a short list of moves, "pad-reshape-transpose".
 
 `pack` runs the moves forward, `unpack` backward; NumPy runs them here, JAX in
-`gridlayout.ops.packing`. Steps that are ready at the same time become one move, so that an even
-tiling is one reshape and one transpose (seed 002, "Tiling as pad-reshape-transpose").
+`gridlayout.ops.moves.packing`. Steps that are ready at the same time become one move, so that an
+even tiling is one reshape and one transpose (seed 002, "Tiling as pad-reshape-transpose").
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.steps import Flip, Join, Pad, Scatter, Split, Step, Unit, Walk
+from gridlayout.layouts.steps import Flip, Join, Pad, Scatter, Split, Step, StepBuilder, Unit
 
 Shape = tuple[int, ...]
 
@@ -119,10 +119,10 @@ def numbered(shape: Shape, steps: Sequence[Step]) -> list[Numbered]:
     >>> numbered((6,), [Split(0, (2, 3))])
     [Numbered(step=Split(axis=0, sizes=(2, 3)), reads=(0,), makes=(1, 2), sizes=(2, 3))]
     """
-    walk, found = Walk(shape), []
+    builder, found = StepBuilder(shape), []
     for step in steps:
-        before = set(walk.extent)
-        walk.run([step])
+        before = set(builder.extent)
+        builder.run([step])
         match step:
             case Join(axes):
                 reads = axes
@@ -132,8 +132,8 @@ def numbered(shape: Shape, steps: Sequence[Step]) -> list[Numbered]:
                 reads = tuple(sorted(before))
             case _:
                 reads = (step.axis,)
-        makes = tuple(a for a in walk.extent if a not in before)
-        found.append(Numbered(step, reads, makes, tuple(walk.extent[a] for a in makes)))
+        makes = tuple(a for a in builder.extent if a not in before)
+        found.append(Numbered(step, reads, makes, tuple(builder.extent[a] for a in makes)))
     return found
 
 

@@ -1,4 +1,7 @@
-"""`Reader`: a text and a position in it, which every system's text form is read with."""
+"""`Reader`: a text and a position in it, which every system's text form is read with.
+
+`dims_text` prints what `Reader.dims` reads.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,15 @@ from typing import NoReturn
 
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
+
+
+def dims_text(shape: tuple[int, ...]) -> str:
+    """Sizes as MLIR writes them.
+
+    >>> dims_text((2, 4))
+    '2x4'
+    """
+    return "x".join(map(str, shape))
 
 
 class Reader:

@@ -17,11 +17,10 @@ from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
-from gridlayout.document.collapse import embedding
-from gridlayout.document.grid_layout import GridLayout
+from gridlayout.affine.map import embedding
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move, Numbered, moves_of, numbered
-from gridlayout.layouts.steps import Flip, Join, Pad, Split, Step, Unit, Walk
+from gridlayout.layouts.steps import Flip, Join, Pad, Split, Step, StepBuilder, Unit
 
 Shape = tuple[int, ...]
 
@@ -75,15 +74,11 @@ def find_route(a: Layout, b: Layout) -> Route | None:
 def _without_units(a: Layout, b: Layout) -> tuple[Layout, Layout]:
     """The same data without the dims of extent 1: two layouts may join these to different dims."""
     kept = [d for d, n in enumerate(a.shape) if n > 1]
-    if len(kept) in (0, a.ndim) or not (isinstance(a, GridLayout) and isinstance(b, GridLayout)):
+    x, y = a.as_grid, b.as_grid
+    if len(kept) in (0, a.ndim) or x is None or y is None:
         return a, b
-    x, y = (
-        each.replace(
-            shape=tuple(each.shape[d] for d in kept),
-            linear=each.linear.compose(embedding(each.ndim, kept)),
-        )
-        for each in (a, b)
-    )
+    shape, inner = tuple(a.shape[d] for d in kept), embedding(a.ndim, kept)
+    x, y = (each.replace(shape=shape, linear=each.linear.compose(inner)) for each in (x, y))
     return x, y
 
 
@@ -149,22 +144,22 @@ class _Finder:
         while any(self._cancel(x, y) for x, y in list(self.shared.items())) or self._cancel_unit():
             pass
         regroupings = [found for xs in self._numbers() if (found := self._group(xs))]
-        walk = Walk(self.before)
+        builder = StepBuilder(self.before)
         at = {axis: k for k, axis in enumerate(self.a.order)}  # an axis of `a`: its axis here
         to: dict[int, int] = {}  # an axis of `b`: its axis here
-        units = _undo(walk, self.a, at)
+        units = _undo(builder, self.a, at)
         for found in regroupings:
             own = [at.pop(axis) for axis in found.before]
-            to.update(zip(found.after, found.run(walk, own), strict=True))
+            to.update(zip(found.after, found.run(builder, own), strict=True))
         for x, y in self.shared.items():
-            to[y] = walk.resize(at.pop(x), self.b.extent[y])
-        _redo(walk, self.b, to, units)
+            to[y] = builder.resize(at.pop(x), self.b.extent[y])
+        _redo(builder, self.b, to, units)
         if units:  # dims of extent 1 that `b` lacks join any other
             axis = next(iter(to), None)
             if axis is None:
                 return None
-            to[axis] = walk.join((*units, to[axis]))
-        return Route(self.before, tuple(walk.steps), tuple(to[axis] for axis in self.b.order))
+            to[axis] = builder.join((*units, to[axis]))
+        return Route(self.before, tuple(builder.steps), tuple(to[axis] for axis in self.b.order))
 
     def _cancel(self, x: int, y: int) -> bool:
         """Step on from a shared axis, in one layout or in both, if that keeps it shared."""
@@ -250,39 +245,39 @@ class _Finder:
         return Regrouping(own, theirs, sizes, others, chain)
 
 
-def _undo(walk: Walk, side: _Side, at: dict[int, int]) -> list[int]:
+def _undo(builder: StepBuilder, side: _Side, at: dict[int, int]) -> list[int]:
     """The steps left of the first layout, backward; gives the axes that were units."""
     units = []
     for done in reversed(side.left):
         match done.step:
             case Pad(axis, low, high):
-                at[axis] = walk.pad(at.pop(done.makes[0]), -low, -high)
+                at[axis] = builder.pad(at.pop(done.makes[0]), -low, -high)
             case Flip(axis):
-                at[axis] = walk.flip(at.pop(done.makes[0]))
+                at[axis] = builder.flip(at.pop(done.makes[0]))
             case Split(axis, _):
-                at[axis] = walk.join([at.pop(made) for made in done.makes])
+                at[axis] = builder.join([at.pop(made) for made in done.makes])
             case Join(axes):
                 sizes = [side.extent[axis] for axis in axes]
-                at.update(zip(axes, walk.split(at.pop(done.makes[0]), sizes), strict=True))
+                at.update(zip(axes, builder.split(at.pop(done.makes[0]), sizes), strict=True))
             case Unit():
                 units.append(at.pop(done.makes[0]))
     return units
 
 
-def _redo(walk: Walk, side: _Side, to: dict[int, int], units: list[int]) -> None:
+def _redo(builder: StepBuilder, side: _Side, to: dict[int, int], units: list[int]) -> None:
     """The steps left of the second layout, forward; takes from `units` what it needs."""
     for done in side.left:
         match done.step:
             case Pad(axis, low, high):
-                to[done.makes[0]] = walk.pad(to.pop(axis), low, high)
+                to[done.makes[0]] = builder.pad(to.pop(axis), low, high)
             case Flip(axis):
-                to[done.makes[0]] = walk.flip(to.pop(axis))
+                to[done.makes[0]] = builder.flip(to.pop(axis))
             case Split(axis, sizes):
-                to.update(zip(done.makes, walk.split(to.pop(axis), sizes), strict=True))
+                to.update(zip(done.makes, builder.split(to.pop(axis), sizes), strict=True))
             case Join(axes):
-                to[done.makes[0]] = walk.join([to.pop(axis) for axis in axes])
+                to[done.makes[0]] = builder.join([to.pop(axis) for axis in axes])
             case Unit():
-                to[done.makes[0]] = units.pop() if units else walk.unit()
+                to[done.makes[0]] = units.pop() if units else builder.unit()
 
 
 # -- digits ----------------------------------------------------------------------------------------
@@ -312,24 +307,26 @@ class Regrouping:
     others: Shape
     bounds: Shape
 
-    def run(self, walk: Walk, axes: Sequence[int]) -> list[int]:
+    def run(self, builder: StepBuilder, axes: Sequence[int]) -> list[int]:
         """The axes `before` as those `after`: split to the finest digits, join."""
         fine: list[int] = []
         for k, axis in enumerate(axes):
             size, low = self.sizes[k], prod(self.sizes[k + 1 :])
             digits = self._digits(size, low, k == 0)
             if k == 0:
-                axis = walk.resize(axis, prod(digits))
+                axis = builder.resize(axis, prod(digits))
             if digits:
-                fine += walk.split(axis, digits)
+                fine += builder.split(axis, digits)
             else:  # of extent 1
-                fine[-1] = walk.join((fine[-1], axis))
-        fine[0] = walk.resize(fine[0], self._digits(self.others[0], prod(self.others[1:]), True)[0])
+                fine[-1] = builder.join((fine[-1], axis))
+        fine[0] = builder.resize(
+            fine[0], self._digits(self.others[0], prod(self.others[1:]), True)[0]
+        )
         made = []
         for k, size in enumerate(self.others):
             count = len(self._digits(size, prod(self.others[k + 1 :]), k == 0))
-            axis = walk.join(fine[:count]) if count else walk.unit()
-            made.append(walk.resize(axis, size))
+            axis = builder.join(fine[:count]) if count else builder.unit()
+            made.append(builder.resize(axis, size))
             fine = fine[count:]
         return made
 

@@ -4,7 +4,7 @@ A layout is a list of steps on *axes*. The logical dims are axes 0, 1, ...; a st
 away and adds new ones, numbered in order of creation; `order` names the axes that are left, as the
 physical dims. From that one list follow, by composition, the affine map from a logical index to a
 physical one, its inverse with the predicate that says where it holds (both here), and the array
-program pad-reshape-transpose that moves the data (`gridlayout.ops.packing`).
+program pad-reshape-transpose that moves the data (`gridlayout.ops.moves.packing`).
 
 | step | index | array |
 |---|---|---|
@@ -88,10 +88,10 @@ def renamed(step: Step, axes: Sequence[int]) -> Step:
             return step
 
 
-class Walk:
+class StepBuilder:
     """Builds steps one after another, keeping each live axis's extent and logical expression.
 
-    Expressions are made when they are first asked for: many walks only count.
+    Expressions are made when they are first asked for: many builders only count.
     """
 
     def __init__(self, shape: Sequence[int]) -> None:
@@ -172,7 +172,7 @@ class Walk:
         self.extent.clear()
         return tuple(self._add(size) for size in sizes)
 
-    def run(self, steps: Sequence[Step]) -> Walk:
+    def run(self, steps: Sequence[Step]) -> StepBuilder:
         """Replay `steps`; axes get the same numbers as when the steps were first built."""
         for step in steps:
             match step:
@@ -193,11 +193,11 @@ class Walk:
 
 def _expressions(shape: Sequence[int], steps: Sequence[Step]) -> dict[int, AffineExpr]:
     """The expression of each axis that is live after the steps."""
-    walk = Walk(shape)
+    builder = StepBuilder(shape)
     expr: dict[int, AffineExpr] = {i: dim(i) for i in range(len(shape))}
     for step in steps:
-        before = dict(walk.extent)
-        walk.run([step])
+        before = dict(builder.extent)
+        builder.run([step])
         made: Sequence[AffineExpr]
         match step:
             case Pad(axis, low, _):
@@ -213,7 +213,7 @@ def _expressions(shape: Sequence[int], steps: Sequence[Step]) -> dict[int, Affin
             case Scatter(map, _):
                 inner = AffineMap(map.num_dims, tuple(expr.pop(a) for a in sorted(before)))
                 made = map.compose(inner).results
-        expr.update(zip((a for a in walk.extent if a not in before), made, strict=True))
+        expr.update(zip((a for a in builder.extent if a not in before), made, strict=True))
     return expr
 
 
@@ -289,7 +289,7 @@ def _number(exprs: Sequence[AffineExpr], extents: Sequence[int]) -> AffineExpr:
 
 
 @dataclass(frozen=True)
-class Backward:
+class InverseExprs:
     """The way back: an expression for each logical dim, and `0 <= expr < bound` for validity."""
 
     logical: tuple[AffineExpr, ...]
@@ -297,13 +297,15 @@ class Backward:
     equal: tuple[AffineExpr, ...]
 
 
-def walk_back(shape: Sequence[int], steps: Sequence[Step], order: Sequence[int]) -> Backward:
+def inverse_exprs(
+    shape: Sequence[int], steps: Sequence[Step], order: Sequence[int]
+) -> InverseExprs:
     """The inverse of the steps as expressions in the physical dims, with the validity bounds.
 
     A physical index is the image of a logical one exactly where every bound holds and every
     expression in `equal` is 0. `LayoutError` from `Scatter` maps that have no closed inverse.
     """
-    forward = Walk(shape)
+    forward = StepBuilder(shape)
     expr: dict[int, AffineExpr] = {axis: dim(k) for k, axis in enumerate(order)}
     bounds: list[tuple[AffineExpr, int]] = []
     equal: list[AffineExpr] = []
@@ -336,4 +338,4 @@ def walk_back(shape: Sequence[int], steps: Sequence[Step], order: Sequence[int])
                 again = map.compose(AffineMap(len(order), tuple(expr[a] for a in axes)))
                 equal += [a - b for a, b in zip(again.results, inner.results, strict=True)]
     logical = tuple(expr[a] for a in range(len(shape)))
-    return Backward(logical, tuple(bounds), tuple(equal))
+    return InverseExprs(logical, tuple(bounds), tuple(equal))

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.affine.search import components
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout
 
 Ints = NDArray[np.int64]
 CHUNK = 1 << 20  # indices evaluated at once
@@ -30,37 +29,6 @@ class Traffic:
     before: Ints
     after: Ints
     counts: Ints
-
-
-def traffic(a: Layout, b: Layout) -> Traffic:
-    """The traffic between two layouts of one logical shape.
-
-    `LayoutError` where too many indices would have to be listed: core coordinates that read
-    logical dims of more than 2**28 indices together.
-
-    >>> from gridlayout import GridLayout
-    >>> found = traffic(GridLayout((6,), grid=(2,)), GridLayout((6,), grid=(3,)))
-    >>> for row in zip(found.before.tolist(), found.after.tolist(), found.counts.tolist()):
-    ...     print(row)
-    ([0], [0], 2)
-    ([0], [1], 1)
-    ([1], [1], 1)
-    ([1], [2], 2)
-    """
-    try:
-        return core_traffic(a.shape, cores_of(a), cores_of(b))
-    except LayoutError as error:
-        raise LayoutError(f"{a!r} and {b!r}: {error}") from None
-
-
-def cores_of(layout: Layout) -> AffineMap:
-    """Logical index -> coordinates in the core grid.
-
-    >>> from gridlayout import GridLayout
-    >>> print(cores_of(GridLayout((6, 4), grid=(2, 1))))
-    (d0, d1) -> (d0 floordiv 3, 0)
-    """
-    return AffineMap(layout.ndim, layout.index_map.results[: layout.core_rank])
 
 
 def core_traffic(

@@ -15,11 +15,10 @@ import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
+from gridlayout.sophon.tensors import LocalLayout
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from gridlayout.sophon.tensors import LocalLayout
 
 # One byte of mask a byte of memory: far above any chip, far below what hurts.
 MAX_NPU_BYTES = 2**26
@@ -56,8 +55,6 @@ def overlap(first: LocalLayout, second: LocalLayout) -> Overlap | None:
     >>> print(overlap(x, sophon.local((1, 3, 3, 4), "float32", "compact", start=80)))
     None
     """
-    from gridlayout.sophon.tensors import LocalLayout
-
     for layout in (first, second):
         if not isinstance(layout, LocalLayout):
             raise LayoutError(f"{layout!r} is no tensor in Sophon local memory")

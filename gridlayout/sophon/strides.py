@@ -11,9 +11,9 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from gridlayout.affine.map import AffineMap, constant, dim
+from gridlayout.arguments import MAX_ELEMENTS, Shape, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import MAX_ELEMENTS, Shape, as_shape
-from gridlayout.layouts.steps import Step, Walk, nest
+from gridlayout.layouts.steps import Step, StepBuilder, nest
 from gridlayout.sophon.chip import Chip, as_count
 
 if TYPE_CHECKING:
@@ -202,26 +202,26 @@ def strided_steps(
     n_stride, c_stride, h_stride, w_stride = (stride * lanes for stride in strides)
     extents = dict(enumerate((groups, slots, height, columns, lanes)))
     terms = enumerate((n_stride, c_stride, h_stride, w_stride, 1))
-    walk = Walk(shape)
+    builder = StepBuilder(shape)
     if nest([(stride, axis) for axis, stride in terms], extents) is None:
         map = _scatter_map(len(shape), columns, strides, lanes, npus)
-        return walk.steps, walk.scatter(map, (extent,) if npus is None else (count, extent))
+        return builder.steps, builder.scatter(map, (extent,) if npus is None else (count, extent))
     if len(shape) == 2:
-        slot, w = walk.split(walk.resize(1, channels * columns), (channels, columns))
+        slot, w = builder.split(builder.resize(1, channels * columns), (channels, columns))
         inner = [(w_stride, w)]
     else:
         slot, inner = 1, [(h_stride, 2), (w_stride, 3)]
     order: tuple[int, ...] = ()
     if npus is not None:
-        padded = walk.resize(walk.pad(slot, start, 0), slots * count)
-        slot, npu = walk.split(padded, (slots, count))
+        padded = builder.resize(builder.pad(slot, start, 0), slots * count)
+        slot, npu = builder.split(padded, (slots, count))
         order = (npu,)
     group = 0
     if lanes > 1:
-        group, lane = walk.split(walk.resize(0, groups * lanes), (groups, lanes))
+        group, lane = builder.split(builder.resize(0, groups * lanes), (groups, lanes))
         inner.append((1, lane))
-    offset = walk.strided([(n_stride, group), (c_stride, slot), *inner], 0, extent)
-    return walk.steps, (*order, offset)
+    offset = builder.strided([(n_stride, group), (c_stride, slot), *inner], 0, extent)
+    return builder.steps, (*order, offset)
 
 
 def _scatter_map(

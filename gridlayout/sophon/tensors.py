@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.constructor import call_text
-from gridlayout.layouts.layout import Layout, Shape
+from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.layout import Layout
 from gridlayout.sophon import strides as rules
 from gridlayout.sophon.chip import BM1684, Chip, LocalFit, as_chip, as_count
 
@@ -197,7 +198,8 @@ class LocalLayout(Layout):
         tensor = (self.shape, self.dtype.name)
         return call_text("sophon.local", *tensor, **named, start=self.start, **extras)
 
-    def _byte(self, offset: int) -> int:
+    def byte_of(self, offset: int) -> int:
+        """The byte of an element, counted from the start of the NPU's memory."""
         return self.offset + offset * dtypes.bits(self.dtype) // 8
 
     def check_invertible(self) -> None:
@@ -215,9 +217,24 @@ class LocalLayout(Layout):
         return rules.channels_per_npu(self.start_npu, self.view_shape[1], self.chip.npus)
 
     @property
+    def blocks(self) -> tuple[int, ...]:
+        """The lanes of a storage mode, in elements."""
+        return (self.lanes,) if self.lanes > 1 else ()
+
+    @property
     def storage(self) -> str | None:
         """The storage mode: "4N", "2N", "2IC" or None."""
         return rules.storage_name(self.lanes, self.dtype)
+
+    @property
+    def slot_size(self) -> int | None:
+        """Elements from a channel to the next one of the same NPU; lanes where there is no such."""
+        return self.strides[1] * self.lanes if self.strides[1] else super().slot_size
+
+    @property
+    def slot_dim(self) -> int | None:
+        """The channels of a tensor."""
+        return 1 if self.ndim == 4 else None
 
     @property
     def dummies(self) -> int:
@@ -266,7 +283,7 @@ class LocalLayout(Layout):
         1152
         """
         where = self.locate(index)
-        return where.core[0] * self.chip.npu_bytes + self._byte(where.offset)
+        return where.core[0] * self.chip.npu_bytes + self.byte_of(where.offset)
 
     @property
     def span_bytes(self) -> int:
@@ -333,6 +350,11 @@ class SystemLayout(Layout):
         """`LayoutError` naming two indices that share an element, if there are any."""
         rules.check_destination(self, 1)
         super().check_invertible()
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The lanes of a storage mode, in elements."""
+        return (self.lanes,) if self.lanes > 1 else ()
 
     @property
     def storage(self) -> str | None:

@@ -6,9 +6,17 @@ dims of extent 1 in front. All numbers count elements.
 
 from __future__ import annotations
 
+from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Shape
-from gridlayout.tenstorrent.metal_layout import align
+
+
+def align(n: int, to: int) -> int:
+    """The smallest multiple of `to` that is at least `n`.
+
+    >>> align(43, 32)
+    64
+    """
+    return -(-n // to) * to
 
 
 def merged(given: Shape, needed: Shape) -> Shape:

@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import as_dtype
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout, Shape, as_shape
-from gridlayout.tenstorrent.metal_layout import (
-    MetalLayout,
-    as_tile,
-    grid_multiple_alignments,
-    positive,
-)
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.reader import dims_text
+from gridlayout.tenstorrent.metal_layout import MetalLayout, grid_multiple_alignments
 from gridlayout.tenstorrent.sharding import block_sharded
+from gridlayout.tenstorrent.tiles import as_tile
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 if TYPE_CHECKING:
@@ -151,4 +149,4 @@ def _rows_per_core(layout: Layout) -> Shape:
 
 
 def _dims(shape: Shape) -> str:
-    return "x".join(map(str, shape)) or "scalar"
+    return dims_text(shape) or "scalar"

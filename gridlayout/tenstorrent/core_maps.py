@@ -17,9 +17,8 @@ from math import isqrt, prod
 from typing import Any
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
+from gridlayout.arguments import MAX_ELEMENTS, Shape, positive
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import MAX_ELEMENTS, Shape
-from gridlayout.tenstorrent.metal_layout import positive
 
 # Rectangles are found by trial division up to the square root of this.
 _MAX_CORES = 1 << 32

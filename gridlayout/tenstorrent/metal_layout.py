@@ -18,10 +18,14 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout, Shape, as_shape
+from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
-from gridlayout.layouts.steps import Walk
+from gridlayout.layouts.reader import dims_text
+from gridlayout.layouts.steps import StepBuilder
+from gridlayout.tenstorrent.alignment import align
+from gridlayout.tenstorrent.tiles import TILE_NAMES, as_tile
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -30,7 +34,6 @@ Intervals = tuple[tuple[int, int], ...]
 # The document's spaces, and the registers that tiles are computed in.
 SPACES = (*MEMORY_SPACES, "dst")
 ARRANGEMENTS = ("sharded", "interleaved")
-BLOCKS = tuple(dtypes.BLOCK_FORMATS)
 _SIDE = 32
 
 
@@ -77,11 +80,11 @@ class MetalLayout(Layout):
         if dim_alignments is None:
             dim_alignments = tile_alignments(shape, self.collapsed_intervals, self.tile or (32, 32))
         self.dim_alignments: Shape = _as_alignments(dim_alignments, shape)
-        self.memory_space: str = _one_of(memory_space, SPACES, "memory_space")
-        self.memory_layout: str = _one_of(memory_layout, ARRANGEMENTS, "memory_layout")
-        walk = Walk(shape)
-        axes = _joined(walk, shape, spans, self.dim_alignments)
-        self.aligned_shape: Shape = tuple(walk.extent[axis] for axis in axes)
+        self.memory_space: str = one_of(memory_space, SPACES, "memory_space")
+        self.memory_layout: str = one_of(memory_layout, ARRANGEMENTS, "memory_layout")
+        builder = StepBuilder(shape)
+        axes = _joined(builder, shape, spans, self.dim_alignments)
+        self.aligned_shape: Shape = tuple(builder.extent[axis] for axis in axes)
         self.grid: Shape = (1,) * len(axes) if grid is None else positive(grid, "grid")
         if self.memory_layout == "interleaved" and prod(self.grid) != 1:
             raise LayoutError(
@@ -92,13 +95,13 @@ class MetalLayout(Layout):
         untiled = len(axes) - len(self.tile or ())
         sides = ((),) * untiled + tuple((side,) for side in self.tile or ())
         digits = [
-            walk.split(axis, (cores, count, *side))
+            builder.split(axis, (cores, count, *side))
             for axis, cores, count, side in zip(
                 axes, self.grid, self.shard_shape, sides, strict=True
             )
         ]
         order = [d[0] for d in digits] + [d[1] for d in digits] + [d[2] for d in digits[untiled:]]
-        super().__init__(shape, dtype, walk.steps, order, core_rank=len(self.grid), oob=oob)
+        super().__init__(shape, dtype, builder.steps, order, core_rank=len(self.grid), oob=oob)
 
     def _key(self) -> tuple[Any, ...]:
         return (
@@ -120,9 +123,37 @@ class MetalLayout(Layout):
         return f"MetalLayout({', '.join(arguments)})"
 
     def __str__(self) -> str:
-        from gridlayout.tenstorrent.metal_layout_text import print_metal
+        """The type that tt-mlir writes; `metal_layout_text` reads it."""
+        pairs = ", ".join(f"[{start}, {end}]" for start, end in self.collapsed_intervals)
+        dense = f"dense<[{pairs}]>" if pairs else "dense<>"
+        oob = f", oob = {dtypes.oob_text(self.oob)}" if self.oob is not None else ""
+        device = "".join(f"{n}x" for n in self.grid + self.shard_shape)
+        return (
+            f"tensor<{device}{self._element()}, #ttcore.metal_layout<"
+            f"logical_shape = {dims_text(self.shape) or '[]'}, "
+            f"dim_alignments = {dims_text(self.dim_alignments) or '[]'}, collapsed_intervals = "
+            f"{dense} : tensor<{len(self.collapsed_intervals)}x2xi64>, "
+            f"{self.memory_space}, {self.memory_layout}{oob}>>"
+        )
 
-        return print_metal(self)
+    def _element(self) -> str:
+        name = dtypes.MLIR_NAMES[self.dtype.name]
+        if self.tile is None:
+            return name
+        inner = TILE_NAMES.get(self.dtype.name, name)
+        if self.tile_format is not None:
+            inner = self.tile_format + ("" if name == "bf16" else f", {name}")
+        return f"!ttcore.tile<{dims_text(self.tile)}, {inner}>"
+
+    @property
+    def tile_counts(self) -> Shape | None:
+        """The shard in tiles; None for scalars."""
+        return None if self.tile is None else self.shard_shape
+
+    @property
+    def memory(self) -> str:
+        """The memory space."""
+        return self.memory_space
 
 
 metal = MetalLayout
@@ -252,49 +283,6 @@ def host_strides(
     return tuple(strides), step
 
 
-def align(n: int, to: int) -> int:
-    """The smallest multiple of `to` that is at least `n`.
-
-    >>> align(43, 32)
-    64
-    """
-    return -(-n // to) * to
-
-
-def positive(values: Any, what: str) -> Shape:
-    """`values` as a tuple of at least one number, all >= 1.
-
-    >>> positive([3, 2], "grid")
-    (3, 2)
-    """
-    dims = as_shape(values, what)
-    if not dims or 0 in dims:
-        raise LayoutError(f"{what} {dims} must hold at least one number, all >= 1")
-    return dims
-
-
-def as_tile(tile: Any, tile_format: Any) -> Shape | None:
-    """The tile as (rows, columns), or None; checks that the block format goes with it.
-
-    >>> as_tile([32, 32], "bfp_bf8"), as_tile(None, None)
-    ((32, 32), None)
-    """
-    found = None if tile is None else positive(tile, "tile")
-    if found is not None and len(found) != 2:
-        raise LayoutError(f"tile {found} must have rank 2, rows and columns")
-    if tile_format is not None and tile_format not in BLOCKS:
-        raise LayoutError(f"tile_format {tile_format!r} is not one of {', '.join(BLOCKS)}")
-    if tile_format is not None and found != (32, 32):
-        raise LayoutError(f"tile_format {tile_format!r} needs tile=(32, 32); the tile is {found}")
-    return found
-
-
-def _one_of(word: Any, known: Sequence[str], what: str) -> str:
-    if not isinstance(word, str) or word not in known:
-        raise LayoutError(f"{what} {word!r} is not one of {', '.join(known)}")
-    return word
-
-
 def _spans(shape: Shape, intervals: Any) -> Intervals:
     return intervals_of(
         default_intervals(len(shape)) if intervals is None else intervals, len(shape)
@@ -327,17 +315,17 @@ def _as_alignments(alignments: Any, shape: Shape) -> Shape:
     return found
 
 
-def _joined(walk: Walk, shape: Shape, spans: Intervals, alignments: Shape) -> list[int]:
+def _joined(builder: StepBuilder, shape: Shape, spans: Intervals, alignments: Shape) -> list[int]:
     """The physical dims: each interval's dims joined, with the gaps that alignments leave."""
     axes = []
     for start, end in spans:
-        axis = walk.resize(end - 1, align(shape[end - 1], alignments[end - 1]))
+        axis = builder.resize(end - 1, align(shape[end - 1], alignments[end - 1]))
         for d in range(end - 2, start - 1, -1):
-            axis = walk.join((d, axis))
-            axis = walk.resize(axis, align(walk.extent[axis], alignments[d]))
+            axis = builder.join((d, axis))
+            axis = builder.resize(axis, align(builder.extent[axis], alignments[d]))
         axes.append(axis)
     # The device only knows planes: rank 1 gets rows, rank 0 rows and columns.
-    rows = [walk.resize(walk.unit(), _SIDE) for _ in range(2 - len(shape))]
+    rows = [builder.resize(builder.unit(), _SIDE) for _ in range(2 - len(shape))]
     return [*rows, *axes]
 
 

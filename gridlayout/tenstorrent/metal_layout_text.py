@@ -1,4 +1,4 @@
-"""The text of today's `metal_layout`: a tensor type of the device shape and its attribute.
+"""Reads the text of today's `metal_layout`: a tensor type of the device shape and its attribute.
 
 `tensor<6x1x32x32xf32, #ttcore.metal_layout<logical_shape = 3x43x7, dim_alignments = 1x32x32,
 collapsed_intervals = dense<[[0, 2], [2, 3]]> : tensor<2x2xi64>, l1, sharded>>`: grid and shard are
@@ -12,42 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 from gridlayout import dtypes
+from gridlayout.document.text import read_oob_word
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.reader import Reader
-from gridlayout.tenstorrent.metal_layout import BLOCKS, MetalLayout
-
-# Tiles have their own names for these types.
-TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}
-FROM_TILE = {name: dtype for dtype, name in TILE_NAMES.items()}
-
-
-def print_metal(layout: MetalLayout) -> str:
-    """The type that tt-mlir writes for the layout."""
-    intervals = layout.collapsed_intervals
-    pairs = ", ".join(f"[{start}, {end}]" for start, end in intervals)
-    dense = f"dense<[{pairs}]>" if intervals else "dense<>"
-    oob = f", oob = {dtypes.oob_text(layout.oob)}" if layout.oob is not None else ""
-    device = "".join(f"{n}x" for n in layout.grid + layout.shard_shape)
-    return (
-        f"tensor<{device}{_element(layout)}, #ttcore.metal_layout<"
-        f"logical_shape = {_dims(layout.shape)}, dim_alignments = {_dims(layout.dim_alignments)}, "
-        f"collapsed_intervals = {dense} : tensor<{len(intervals)}x2xi64>, "
-        f"{layout.memory_space}, {layout.memory_layout}{oob}>>"
-    )
-
-
-def _dims(shape: tuple[int, ...]) -> str:
-    return "x".join(map(str, shape)) or "[]"
-
-
-def _element(layout: MetalLayout) -> str:
-    name = dtypes.MLIR_NAMES[layout.dtype.name]
-    if layout.tile is None:
-        return name
-    inner = TILE_NAMES.get(layout.dtype.name, name)
-    if layout.tile_format is not None:
-        inner = layout.tile_format + ("" if name == "bf16" else f", {name}")
-    return f"!ttcore.tile<{_dims(layout.tile)}, {inner}>"
+from gridlayout.layouts.reader import Reader, dims_text
+from gridlayout.tenstorrent.metal_layout import MetalLayout
+from gridlayout.tenstorrent.tiles import FROM_TILE
 
 
 def read_metal(reader: Reader) -> MetalLayout:
@@ -73,7 +42,9 @@ def read_metal(reader: Reader) -> MetalLayout:
     reader.expect(">")
     reader.end()
     if len(device) % 2 or not device:
-        reader.fail(f"the device shape {_dims(device)} must be a grid and a shard of one rank", at)
+        reader.fail(
+            f"the device shape {dims_text(device)} must be a grid and a shard of one rank", at
+        )
     half = len(device) // 2
     try:
         layout = MetalLayout(shape, grid=device[:half], **found)
@@ -81,9 +52,9 @@ def read_metal(reader: Reader) -> MetalLayout:
         raise LayoutError(f"column {at + 1}: {error}") from None
     if layout.shard_shape != device[half:]:
         reader.fail(
-            f"shard {_dims(device[half:])} does not follow from the logical shape, the alignments "
-            f"and the grid {_dims(layout.grid)}: {_dims(layout.shard_shape)} does, as the aligned "
-            f"shape is {_dims(layout.aligned_shape)}",
+            f"shard {dims_text(device[half:])} does not follow from the logical shape, the "
+            f"alignments and the grid {dims_text(layout.grid)}: {dims_text(layout.shard_shape)} "
+            f"does, as the aligned shape is {dims_text(layout.aligned_shape)}",
             at,
         )
     return layout
@@ -120,8 +91,6 @@ def _read_words(reader: Reader) -> dict[str, Any]:
 
 def read_oob(reader: Reader) -> dtypes.Scalar | None:
     """The fact about the padding, `, oob = zero`, if the text goes on with it."""
-    from gridlayout.text import read_oob_word
-
     if not reader.take(","):
         return None
     reader.expect("oob")
@@ -142,8 +111,8 @@ def _read_element(reader: Reader) -> dict[str, Any]:
     reader.expect("<")
     found: dict[str, Any] = {"tile": reader.dims()}
     reader.expect(",")
-    name = reader.element(also=(*FROM_TILE, *BLOCKS))
-    if name in BLOCKS:
+    name = reader.element(also=(*FROM_TILE, *dtypes.BLOCK_FORMATS))
+    if name in dtypes.BLOCK_FORMATS:
         found["tile_format"], name = name, "bf16"
         if reader.take(","):
             name = reader.element()
@@ -177,7 +146,7 @@ def _read_intervals(reader: Reader) -> list[tuple[int, int]]:
     if counts != (len(found), 2):
         reader.fail(
             f"collapsed_intervals are {len(found)} pairs, tensor<{len(found)}x2xi64>; the text "
-            f"says {_dims(counts)}",
+            f"says {dims_text(counts)}",
             at,
         )
     return found

@@ -13,10 +13,9 @@ from math import lcm, prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Shape, as_shape
 from gridlayout.tenstorrent.alignment import merged
-from gridlayout.tenstorrent.metal_layout import positive
 from gridlayout.tenstorrent.tt_metal import TensorLayout, tensor_layout
 
 if TYPE_CHECKING:

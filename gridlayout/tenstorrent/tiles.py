@@ -15,16 +15,40 @@ are in elements.
 
 from __future__ import annotations
 
+from typing import Any
+
+from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap
+from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Shape, as_shape
-from gridlayout.layouts.steps import Walk
+from gridlayout.layouts.steps import StepBuilder
 
 ORDERS = ("faces", "swizzled", "transposed")
 # Tile -> face. Tiles of fewer than 16 rows have faces of as many rows.
 FACES: dict[Shape, Shape] = {
     (height, width): (min(height, 16), 16) for width in (32, 16) for height in (32, 16, 8, 4, 2, 1)
 }
+
+
+# Tiles have their own names for these types.
+TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}
+FROM_TILE = {name: dtype for dtype, name in TILE_NAMES.items()}
+
+
+def as_tile(tile: Any, tile_format: Any) -> Shape | None:
+    """The tile as (rows, columns), or None; checks that the block format goes with it.
+
+    >>> as_tile([32, 32], "bfp_bf8"), as_tile(None, None)
+    ((32, 32), None)
+    """
+    found = None if tile is None else positive(tile, "tile")
+    if found is not None and len(found) != 2:
+        raise LayoutError(f"tile {found} must have rank 2, rows and columns")
+    if tile_format is not None:
+        one_of(tile_format, tuple(dtypes.BLOCK_FORMATS), "tile_format")
+    if tile_format is not None and found != (32, 32):
+        raise LayoutError(f"tile_format {tile_format!r} needs tile=(32, 32); the tile is {found}")
+    return found
 
 
 def face_of(tile: Shape) -> Shape:
@@ -40,20 +64,15 @@ def face_of(tile: Shape) -> Shape:
     return FACES[tile]
 
 
-def as_order(order: object) -> str:
-    """`order` if it is one of `ORDERS`, else a `LayoutError`."""
-    if not isinstance(order, str) or order not in ORDERS:
-        raise LayoutError(f"tile_order {order!r} is not one of {', '.join(ORDERS)}")
-    return order
-
-
-def split_tile(walk: Walk, rows: int, columns: int, tile: Shape, order: str) -> tuple[int, ...]:
+def split_tile(
+    builder: StepBuilder, rows: int, columns: int, tile: Shape, order: str
+) -> tuple[int, ...]:
     """Two axes of a tile's rows and columns split into the axes that it has in memory, in order."""
     if order == "swizzled":
         return rows, columns
     face = face_of(tile)
-    face_row, row = walk.split(rows, (tile[0] // face[0], face[0]))
-    face_column, column = walk.split(columns, (tile[1] // face[1], face[1]))
+    face_row, row = builder.split(rows, (tile[0] // face[0], face[0]))
+    face_column, column = builder.split(columns, (tile[1] // face[1], face[1]))
     if order == "transposed":
         return face_column, face_row, column, row
     return face_row, face_column, row, column
@@ -70,6 +89,6 @@ def tile_map(tile: Shape = (32, 32), order: str = "faces") -> AffineMap:
     ((256,), (512,), (16,))
     """
     face_of(tile)
-    walk = Walk(tile)
-    offset = walk.join(split_tile(walk, 0, 1, tile, as_order(order)))
-    return AffineMap(2, (walk.expr[offset],))
+    builder = StepBuilder(tile)
+    offset = builder.join(split_tile(builder, 0, 1, tile, one_of(order, ORDERS, "tile_order")))
+    return AffineMap(2, (builder.expr[offset],))

@@ -17,13 +17,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
+from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.constructor import call_text
-from gridlayout.layouts.layout import Layout, Shape, as_shape
-from gridlayout.layouts.steps import Walk
-from gridlayout.tenstorrent.alignment import logical_strides, merged, padded_shape
-from gridlayout.tenstorrent.metal_layout import align, as_tile, positive
-from gridlayout.tenstorrent.tiles import as_order, face_of, split_tile
+from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.steps import StepBuilder
+from gridlayout.tenstorrent.alignment import align, logical_strides, merged, padded_shape
+from gridlayout.tenstorrent.tiles import ORDERS, as_tile, face_of, split_tile
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -83,14 +83,14 @@ class TensorLayout(Layout):
         oob: Any = None,
     ) -> None:
         shape = as_shape(shape, "shape")
-        self.page: str = _one_of(page, PAGES, "page")
+        self.page: str = one_of(page, PAGES, "page")
         self.tile: Shape | None = _page_tile(page, tile, tile_format)
         self.tile_format: str | None = tile_format
         self.tile_order: str | None = _page_order(page, tile_order)
         self.page_alignment: int = positive((page_alignment,), "page_alignment")[0]
         self.memory_layout: str = _memory_layout(memory_layout, shard_shape)
         self.distribution: str = _distribution(distribution, self.memory_layout)
-        self.orientation: str = _one_of(orientation, ORIENTATIONS, "orientation")
+        self.orientation: str = one_of(orientation, ORIENTATIONS, "orientation")
         if shard_shape is not None:
             shard_shape = self._checked_shard(shard_shape)
         self.alignment: Shape = self._aligned(alignment, shard_shape)
@@ -100,14 +100,14 @@ class TensorLayout(Layout):
             # An empty plane has no pages; one of its rows still needs a width.
             shard_shape = self.tile or (1, max(self.plane[1], 1))
         self.shard_shape: Shape = shard_shape
-        walk = Walk(shape)
-        counts, inner = self._divide(walk, len(shape))
-        self.shard_grid: Shape = tuple(walk.extent[axis] for axis in counts)
+        builder = StepBuilder(shape)
+        counts, inner = self._divide(builder, len(shape))
+        self.shard_grid: Shape = tuple(builder.extent[axis] for axis in counts)
         self.cores: Shape = self._as_cores(cores)
         self._check_fit()
-        order = [*self._distribute(walk, counts), *inner]
+        order = [*self._distribute(builder, counts), *inner]
         rank = len(self.cores)
-        super().__init__(shape, dtype, walk.steps, order, core_rank=rank, oob=oob)
+        super().__init__(shape, dtype, builder.steps, order, core_rank=rank, oob=oob)
 
     # -- arguments -----------------------------------------------------------------------------
 
@@ -196,7 +196,7 @@ class TensorLayout(Layout):
 
     # -- steps ---------------------------------------------------------------------------------
 
-    def _divide(self, walk: Walk, rank: int) -> tuple[list[int], list[int]]:
+    def _divide(self, builder: StepBuilder, rank: int) -> tuple[list[int], list[int]]:
         """The axes that count shards, and those inside a shard: its pages, then one page."""
         padded, shard = self.padded_shape, self.shard_shape
         if len(shard) > len(padded):
@@ -206,38 +206,38 @@ class TensorLayout(Layout):
                     f"{padded}; drop its leading dims"
                 )
             padded = (1,) * (len(shard) - len(padded)) + padded
-        axes = [*(walk.unit() for _ in range(len(padded) - rank)), *range(rank)]
-        axes = [walk.resize(axis, n) for axis, n in zip(axes, padded, strict=True)]
+        axes = [*(builder.unit() for _ in range(len(padded) - rank)), *range(rank)]
+        axes = [builder.resize(axis, n) for axis, n in zip(axes, padded, strict=True)]
         joined = len(padded) - len(shard) + 1
-        axes = [walk.join(axes[:joined]), *axes[joined:]]
+        axes = [builder.join(axes[:joined]), *axes[joined:]]
         counts, insides = [], []
         for axis, n in zip(axes, shard, strict=True):
-            whole = walk.resize(axis, align(walk.extent[axis], n))
-            count, inside = walk.split(whole, (walk.extent[whole] // n, n))
+            whole = builder.resize(axis, align(builder.extent[axis], n))
+            count, inside = builder.split(whole, (builder.extent[whole] // n, n))
             counts.append(count)
             insides.append(inside)
         if self.tile is None or self.tile_order is None:
             return counts, insides
         pages, page = [], []
         for axis, n, side in zip(insides[-2:], shard[-2:], self.tile, strict=True):
-            count, inside = walk.split(axis, (n // side, side))
+            count, inside = builder.split(axis, (n // side, side))
             pages.append(count)
             page.append(inside)
-        elements = split_tile(walk, page[0], page[1], self.tile, self.tile_order)
+        elements = split_tile(builder, page[0], page[1], self.tile, self.tile_order)
         return counts, [*insides[:-2], *pages, *elements]
 
-    def _distribute(self, walk: Walk, counts: Sequence[int]) -> list[int]:
+    def _distribute(self, builder: StepBuilder, counts: Sequence[int]) -> list[int]:
         """The axes of the cores, then the slot: which of its core's shards a shard is."""
         cores = self._turned_cores
         if self.distribution == "grid_2d":
-            axes = [walk.join(counts[:-1]), counts[-1]]
-            found = [walk.resize(axis, n) for axis, n in zip(axes, cores, strict=True)]
-            slot = walk.unit()
+            axes = [builder.join(counts[:-1]), counts[-1]]
+            found = [builder.resize(axis, n) for axis, n in zip(axes, cores, strict=True)]
+            slot = builder.unit()
         else:
             shards, number = prod(self.shard_grid), prod(cores)
             slots = -(-shards // number)
-            whole = walk.resize(walk.join(counts), slots * number)
-            slot, *found = walk.split(whole, (slots, *cores))
+            whole = builder.resize(builder.join(counts), slots * number)
+            slot, *found = builder.split(whole, (slots, *cores))
         return [*(found[::-1] if self.orientation == "col_major" else found), slot]
 
     # -- identity ------------------------------------------------------------------------------
@@ -276,6 +276,20 @@ class TensorLayout(Layout):
         return call_text("tenstorrent.tensor_layout", *always, **named)
 
     # -- sizes ---------------------------------------------------------------------------------
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The tile, and its face where tiles lie in faces; in elements."""
+        if self.tile is None:
+            return ()
+        sizes = (self.tile,) if self.tile_order == "swizzled" else (self.tile, face_of(self.tile))
+        return tuple(map(prod, sizes))
+
+    @property
+    def tile_counts(self) -> Shape | None:
+        """The tiles of a shard along each dim; None for row-major pages."""
+        tile = self.tile and (1,) * (len(self.shard_shape) - 2) + self.tile
+        return tile and tuple(n // t for n, t in zip(self.shard_shape, tile, strict=True))
 
     @property
     def strides(self) -> Shape:
@@ -330,7 +344,8 @@ class TensorLayout(Layout):
         """Bytes of one core's buffer: its pages, each aligned to `page_alignment`."""
         return self.pages_per_core * align(self.page_bytes, self.page_alignment)
 
-    def _byte(self, offset: int) -> int | None:
+    def byte_of(self, offset: int) -> int | None:
+        """The byte of an element in pages that the bank aligns; None in a block format."""
         if self.tile_format is not None:
             return None
         page, inside = divmod(offset, prod(self.page_shape))
@@ -360,13 +375,13 @@ def _page_order(page: str, order: str | None) -> str | None:
         if order is not None:
             raise LayoutError(f"tile_order {order!r}: row-major pages have no tiles")
         return None
-    return as_order("faces" if order is None else order)
+    return one_of("faces" if order is None else order, ORDERS, "tile_order")
 
 
 def _memory_layout(memory_layout: Any, shard_shape: Any) -> str:
     if memory_layout is None:
         return "interleaved" if shard_shape is None else "nd_sharded"
-    found = _one_of(memory_layout, MEMORY_LAYOUTS, "memory_layout")
+    found = one_of(memory_layout, MEMORY_LAYOUTS, "memory_layout")
     if shard_shape is None and found != "interleaved":
         raise LayoutError(f"memory_layout {found!r} needs a shard_shape")
     return found
@@ -377,13 +392,7 @@ def _distribution(distribution: Any, memory_layout: str) -> str:
     own = "grid_2d" if memory_layout == "block_sharded" else "round_robin"
     if distribution is None:
         return own
-    found = _one_of(distribution, DISTRIBUTIONS, "distribution")
+    found = one_of(distribution, DISTRIBUTIONS, "distribution")
     if found != own and memory_layout != "nd_sharded":
         raise LayoutError(f"distribution {found!r} of {memory_layout} must be {own!r}")
     return found
-
-
-def _one_of(word: Any, known: Sequence[str], what: str) -> str:
-    if not isinstance(word, str) or word not in known:
-        raise LayoutError(f"{what} {word!r} is not one of {', '.join(known)}")
-    return word

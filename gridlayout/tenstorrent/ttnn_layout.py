@@ -15,13 +15,15 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
-from gridlayout.affine.map import AffineMap, dim
-from gridlayout.document.collapse import embedding, joined
+from gridlayout.affine.map import AffineMap, dim, embedding, linearized
+from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout, Shape, as_shape
-from gridlayout.layouts.steps import Walk
-from gridlayout.tenstorrent.metal_layout import align, as_tile, positive
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.reader import dims_text
+from gridlayout.layouts.steps import StepBuilder
+from gridlayout.tenstorrent.alignment import align
+from gridlayout.tenstorrent.tiles import TILE_NAMES, as_tile
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -85,22 +87,22 @@ class TtnnLayout(Layout):
         rows, width = prod(self.padded_shape[:-1]), self.padded_shape[-1]
         self.plane: Shape = (rows, width)
         self.shard_shape: Shape = (-(-rows // self.grid[0]), -(-width // self.grid[1]))
-        walk = Walk(shape)
-        axes = _plane(walk, len(shape), self.padded_shape)
-        order = self._divide(walk, axes)
-        super().__init__(shape, dtype, walk.steps, order, core_rank=2, oob=oob)
+        builder = StepBuilder(shape)
+        axes = _plane(builder, len(shape), self.padded_shape)
+        order = self._divide(builder, axes)
+        super().__init__(shape, dtype, builder.steps, order, core_rank=2, oob=oob)
 
-    def _divide(self, walk: Walk, axes: Sequence[int]) -> list[int]:
+    def _divide(self, builder: StepBuilder, axes: Sequence[int]) -> list[int]:
         cores, counts, inner = [], [], []
         for k, axis in enumerate(axes):
-            whole = walk.resize(axis, self.grid[k] * self.shard_shape[k])
-            core, shard = walk.split(whole, (self.grid[k], self.shard_shape[k]))
+            whole = builder.resize(axis, self.grid[k] * self.shard_shape[k])
+            core, shard = builder.split(whole, (self.grid[k], self.shard_shape[k]))
             cores.append(core)
             if self.tile is None:
                 counts.append(shard)
                 continue
-            shard = walk.resize(shard, self.physical_shard_shape[k])
-            count, rest = walk.split(shard, (self.tile_counts[k], self.tile[k]))
+            shard = builder.resize(shard, self.physical_shard_shape[k])
+            count, rest = builder.split(shard, (self.tile_counts[k], self.tile[k]))
             counts.append(count)
             inner.append(rest)
         return cores + counts + inner
@@ -122,9 +124,39 @@ class TtnnLayout(Layout):
         return f"TtnnLayout({', '.join(arguments)})"
 
     def __str__(self) -> str:
-        from gridlayout.tenstorrent.ttnn_layout_text import print_ttnn
+        """The type that tt-mlir writes; `ttnn_layout_text` reads it."""
+        name = dtypes.MLIR_NAMES[self.dtype.name]
+        tensor = "".join(f"{n}x" for n in self.shape) + name
+        oob = f", oob = {dtypes.oob_text(self.oob)}" if self.oob is not None else ""
+        ranges = f", {self.ranges_text}" if self.core_ranges else ""
+        return (
+            f"tensor<{tensor}, #ttnn.ttnn_layout<{self.linear}, <{dims_text(self.grid)}>, "
+            f"{self.memref}, <{self.memory_layout}>{ranges}{oob}>>"
+        )
 
-        return print_ttnn(self)
+    @property
+    def memref(self) -> str:
+        """One core's shard as tt-mlir writes it.
+
+        >>> TtnnLayout((64, 64), grid=(2, 1)).memref
+        'memref<32x64xf32, #ttnn.buffer_type<l1>>'
+        """
+        element = dtypes.MLIR_NAMES[self.dtype.name]
+        if self.tile is not None:
+            inner = self.tile_format or TILE_NAMES.get(self.dtype.name, element)
+            element = f"!ttcore.tile<{dims_text(self.tile)}, {inner}>"
+        space = f"#ttnn.buffer_type<{self.buffer_type}>"
+        return f"memref<{dims_text(self.tile_counts)}x{element}, {space}>"
+
+    @property
+    def ranges_text(self) -> str:
+        """`core_ranges` as tt-mlir writes them.
+
+        >>> TtnnLayout((64, 64), grid=(2, 1)).ranges_text
+        'core_ranges = <[#ttnn.core_range<(0,0), (1,0)>]>'
+        """
+        ranges = [f"#ttnn.core_range<({a},{b}), ({c},{d})>" for (a, b), (c, d) in self.core_ranges]
+        return f"core_ranges = <[{', '.join(ranges)}]>"
 
     @property
     def linear(self) -> AffineMap:
@@ -132,7 +164,7 @@ class TtnnLayout(Layout):
         rank = len(self.shape)
         if rank < 2:
             return embedding(2, range(2 - rank, 2))
-        rows = joined(self.padded_shape, range(rank - 1))
+        rows = linearized(self.padded_shape, range(rank - 1))
         return AffineMap(rank, (rows, dim(rank - 1)))
 
     @property
@@ -155,6 +187,11 @@ class TtnnLayout(Layout):
     def physical_shard_shape(self) -> Shape:
         """The shard padded out to tiles."""
         return tuple(n * t for n, t in zip(self.tile_counts, self.tile_shape, strict=True))
+
+    @property
+    def memory(self) -> str:
+        """The memory space of the buffer type: L1 for small buffers too, and host memory."""
+        return {"l1_small": "l1", "system_memory": "system"}.get(self.buffer_type, self.buffer_type)
 
     @property
     def grid_shape(self) -> Shape:
@@ -303,11 +340,11 @@ def _padded(shape: Shape, tile: Shape) -> Shape:
     return (*shape[:-2], align(shape[-2], tile[0]), align(shape[-1], tile[1]))
 
 
-def _plane(walk: Walk, rank: int, padded: Shape) -> tuple[int, int]:
+def _plane(builder: StepBuilder, rank: int, padded: Shape) -> tuple[int, int]:
     """Rows and columns of the padded plane, all dims but the last joined."""
-    axes = [*(walk.unit() for _ in range(2 - rank)), *range(rank)]
-    axes[-2:] = [walk.resize(axis, n) for axis, n in zip(axes[-2:], padded[-2:], strict=True)]
-    return walk.join(axes[:-1]), axes[-1]
+    axes = [*(builder.unit() for _ in range(2 - rank)), *range(rank)]
+    axes[-2:] = [builder.resize(axis, n) for axis, n in zip(axes[-2:], padded[-2:], strict=True)]
+    return builder.join(axes[:-1]), axes[-1]
 
 
 def _default_memory_layout(grid: Shape) -> str:

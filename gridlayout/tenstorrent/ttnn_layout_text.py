@@ -1,4 +1,4 @@
-"""The text of today's `ttnn_layout`: a tensor type with the attribute as its encoding.
+"""Reads the text of today's `ttnn_layout`: a tensor type with the attribute as its encoding.
 
 `tensor<64x128xbf16, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <2x4>, memref<1x1x!ttcore.tile<32x32,
 bf16>, #ttnn.buffer_type<l1>>, <block_sharded>, core_ranges = <[#ttnn.core_range<(0,0), (3,1)>]>>>`.
@@ -10,41 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 from gridlayout import dtypes
+from gridlayout.affine.map import AffineMap
+from gridlayout.arguments import Shape
+from gridlayout.document.text import read_map
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.reader import Reader
-from gridlayout.tenstorrent.metal_layout_text import FROM_TILE, TILE_NAMES, read_oob
+from gridlayout.layouts.reader import Reader, dims_text
+from gridlayout.tenstorrent.metal_layout_text import read_oob
+from gridlayout.tenstorrent.tiles import FROM_TILE
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
-from gridlayout.text import read_map
 
-
-def print_ttnn(layout: TtnnLayout) -> str:
-    """The type that tt-mlir writes for the layout."""
-    name = dtypes.MLIR_NAMES[layout.dtype.name]
-    tensor = "".join(f"{n}x" for n in layout.shape) + name
-    oob = f", oob = {dtypes.oob_text(layout.oob)}" if layout.oob is not None else ""
-    return (
-        f"tensor<{tensor}, #ttnn.ttnn_layout<{layout.linear}, <{_dims(layout.grid)}>, "
-        f"{_memref(layout)}, <{layout.memory_layout}>{_ranges(layout)}{oob}>>"
-    )
-
-
-def _dims(shape: tuple[int, ...]) -> str:
-    return "x".join(map(str, shape))
-
-
-def _memref(layout: TtnnLayout) -> str:
-    element = dtypes.MLIR_NAMES[layout.dtype.name]
-    if layout.tile is not None:
-        inner = layout.tile_format or TILE_NAMES.get(layout.dtype.name, element)
-        element = f"!ttcore.tile<{_dims(layout.tile)}, {inner}>"
-    return f"memref<{_dims(layout.tile_counts)}x{element}, #ttnn.buffer_type<{layout.buffer_type}>>"
-
-
-def _ranges(layout: TtnnLayout) -> str:
-    ranges = [
-        f"#ttnn.core_range<({x0},{y0}), ({x1},{y1})>" for (x0, y0), (x1, y1) in layout.core_ranges
-    ]
-    return f", core_ranges = <[{', '.join(ranges)}]>" if ranges else ""
+Ranges = tuple[tuple[tuple[int, int], tuple[int, int]], ...]
 
 
 def read_ttnn(reader: Reader) -> TtnnLayout:
@@ -81,26 +56,37 @@ def read_ttnn(reader: Reader) -> TtnnLayout:
         layout = TtnnLayout(shape, dtypes.FROM_MLIR[element], grid, **found)
     except LayoutError as error:
         raise LayoutError(f"column {at + 1}: {error}") from None
-    if str(linear) != str(layout.linear):
+    _check_stated(reader, layout, (at_map, linear), (at, counts), (at_ranges, ranges))
+    return layout
+
+
+def _check_stated(
+    reader: Reader,
+    layout: TtnnLayout,
+    linear: tuple[int, AffineMap],
+    counts: tuple[int, Shape],
+    ranges: tuple[int, Ranges],
+) -> None:
+    """`LayoutError` where what a text states, and where, does not follow from the rest of it."""
+    if str(linear[1]) != str(layout.linear):
         reader.fail(
-            f"the map {linear} does not follow from the shape and the tile: TTNN pads to tiles, "
+            f"the map {linear[1]} does not follow from the shape and the tile: TTNN pads to tiles, "
             f"then joins all dims but the last, {layout.linear}",
-            at_map,
+            linear[0],
         )
-    if counts != layout.tile_counts:
+    if counts[1] != layout.tile_counts:
         reader.fail(
-            f"memref {_dims(counts)} does not follow from the shape, the tile and the grid: "
-            f"{_dims(layout.tile_counts)} does, as {_memref(layout)}",
-            at,
+            f"memref {dims_text(counts[1])} does not follow from the shape, the tile and the grid: "
+            f"{dims_text(layout.tile_counts)} does, as {layout.memref}",
+            counts[0],
         )
-    if ranges != layout.core_ranges:
-        wanted = _ranges(layout).removeprefix(", ") or "no core_ranges"
+    if ranges[1] != layout.core_ranges:
+        wanted = layout.ranges_text if layout.core_ranges else "no core_ranges"
         reader.fail(
             f"the core ranges do not follow from {layout.memory_layout} on "
-            f"{_dims(layout.grid)}: {wanted}",
-            at_ranges,
+            f"{dims_text(layout.grid)}: {wanted}",
+            ranges[0],
         )
-    return layout
 
 
 def _read_memref(reader: Reader, element: str) -> tuple[tuple[int, ...], dict[str, Any]]:
@@ -130,9 +116,6 @@ def _read_memref(reader: Reader, element: str) -> tuple[tuple[int, ...], dict[st
     reader.expect(">")
     reader.expect(">")
     return counts, found
-
-
-Ranges = tuple[tuple[tuple[int, int], tuple[int, int]], ...]
 
 
 def _read_ranges(reader: Reader) -> tuple[int, Ranges]:

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gridlayout import dtypes
+from gridlayout.arguments import MAX_ELEMENTS, MAX_RANK, Shape, as_shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.constructor import call_text
-from gridlayout.layouts.layout import MAX_ELEMENTS, MAX_RANK, Layout, Shape, as_shape
-from gridlayout.layouts.steps import Walk
+from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.steps import StepBuilder
 from gridlayout.strided import oob_argument
 
 if TYPE_CHECKING:
@@ -92,11 +93,11 @@ class XlaLayout(Layout):
         physical = tuple(shape[d] for d in reversed(self.minor_to_major))
         self.splits: tuple[tuple[int, Shape], ...] = _splits(splits, physical)
         self.metadata_bytes: int = _count(metadata_bytes, "metadata_bytes (M)", 0)
-        walk = Walk(shape)
+        builder = StepBuilder(shape)
         order = list(reversed(self.minor_to_major))
         for tile in self.tiles:
-            order = _tiled(walk, order, tile)
-        super().__init__(shape, element, walk.steps, order, oob=oob)
+            order = _tiled(builder, order, tile)
+        super().__init__(shape, element, builder.steps, order, oob=oob)
 
     def _key(self) -> tuple[Any, ...]:
         return (
@@ -148,6 +149,22 @@ class XlaLayout(Layout):
     # -- sizes ---------------------------------------------------------------------------------
 
     @property
+    def blocks(self) -> tuple[int, ...]:
+        """The tiles, the first one first, in elements."""
+        return tuple(prod(n for n in tile if n != COMBINE) for tile in self.tiles)
+
+    @property
+    def shard_text(self) -> str:
+        """What the type has in braces."""
+        inside = str(self).partition("{")[2]
+        return f"{{{inside}" if inside else ""
+
+    @property
+    def memory(self) -> str:
+        """The memory space, which XLA gives a number."""
+        return f"memory {self.memory_space}"
+
+    @property
     def stored_bits(self) -> int:
         """Bits that one element takes: E, or the type's own, a byte at least."""
         return self.element_bits or max(dtypes.bits(self.dtype), 8)
@@ -162,9 +179,6 @@ class XlaLayout(Layout):
 
     def _bytes(self, elements: int) -> int:
         return -(-elements * self.stored_bits // 8)
-
-    def _byte(self, offset: int) -> int | None:
-        return offset * self.stored_bits // 8
 
     @property
     def first_tile_bytes(self) -> int:
@@ -284,19 +298,19 @@ def _power_of_two(n: int) -> int:
 # -- steps and checks ------------------------------------------------------------------------------
 
 
-def _tiled(walk: Walk, order: list[int], tile: Shape) -> list[int]:
+def _tiled(builder: StepBuilder, order: list[int], tile: Shape) -> list[int]:
     """The axes, the major first, after one tile over the minor ones."""
     while len(order) < len(tile):  # a tile of higher rank than the array: dims of extent 1 in front
-        order = [walk.unit(), *order]
+        order = [builder.unit(), *order]
     head, tail = order[: len(order) - len(tile)], order[len(order) - len(tile) :]
     counts, inner, joined = [], [], []
     for axis, size in zip(tail, tile, strict=True):
         joined.append(axis)
         if size == COMBINE:
             continue
-        whole, joined = walk.join(joined), []
-        number = -(-walk.extent[whole] // size)
-        count, rest = walk.split(walk.resize(whole, number * size), (number, size))
+        whole, joined = builder.join(joined), []
+        number = -(-builder.extent[whole] // size)
+        count, rest = builder.split(builder.resize(whole, number * size), (number, size))
         counts.append(count)
         inner.append(rest)
     order = [*head, *counts, *inner]

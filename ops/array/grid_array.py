@@ -86,7 +86,7 @@ class GridArray:
     def __repr__(self) -> str:
         dims = ",".join(map(str, self.shape))
         grid = "x".join(map(str, self.layout.core_shape))
-        tile = getattr(self.layout, "tile", None)
+        tile = self.layout.tile
         tiles = f", tile {'x'.join(map(str, tile))}" if tile else ""
         mesh = "x".join(map(str, self.device.shape))
         return f"GridArray({self.dtype.name}[{dims}], grid {grid}{tiles}, on {mesh} devices)"

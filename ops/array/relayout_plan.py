@@ -13,7 +13,6 @@ from gridlayout import dtypes
 from gridlayout.draw.flows import draw_device_flows
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.traffic import traffic
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.relayout import check_relayout
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
@@ -171,7 +170,7 @@ def relayout_plan(
 
 def needed_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> tuple[int, int]:
     """Bytes that devices need in `b`, and those of them that the same device holds in `a`."""
-    found, bits = traffic(a, b), dtypes.bits(a.dtype)
+    found, bits = a.traffic(b), dtypes.bits(a.dtype)
     if device is None:
         source, target = _numbers(found.before, a.core_shape), _numbers(found.after, b.core_shape)
         total, stay = int(found.counts.sum()), int(found.counts[source == target].sum())
@@ -194,7 +193,7 @@ def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.
 
     Without a device grid, by core, numbered row-major.
     """
-    found = traffic(a, b)
+    found = a.traffic(b)
     bits = dtypes.bits(a.dtype)
     if device is None:
         count = max(a.num_cores, b.num_cores)

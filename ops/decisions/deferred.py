@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.affine.map import AffineMap, constant
-from gridlayout.document.collapse import embedding
+from gridlayout.affine.map import AffineMap, constant, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.route import find_route
@@ -33,14 +32,15 @@ def materialized(b: Builder, value: Value, layout: Layout) -> Value:
     """
     spec = value.spec
     assert isinstance(spec, Deferred)
-    if not isinstance(layout, GridLayout) or layout.groups is None or 0 in spec.shape:
+    own = layout.grouped
+    if own is None or 0 in spec.shape:
         return b.on_cores(b.replicated(value), layout)
-    touched = [k for k, group in enumerate(layout.groups) if set(group) & set(spec.dims)]
-    dims = tuple(sorted({d for k in touched for d in layout.groups[k]} | set(spec.dims)))
-    thin = thinned(layout, dims, tuple(touched))
+    touched = [k for k, group in enumerate(own.groups) if set(group) & set(spec.dims)]
+    dims = tuple(sorted({d for k in touched for d in own.groups[k]} | set(spec.dims)))
+    thin = thinned(own, dims, tuple(touched))
     placement = b.placement(layout)
     source = _thin(b, value, dims, thin, thin_placement(placement, thin))
-    rest = [d for k in range(len(layout.grid)) if k not in touched for d in layout.axis_dims(k)]
+    rest = [d for k in range(len(own.grid)) if k not in touched for d in own.axis_dims(k)]
     oob = None if has_padding(layout, placement, rest) else source.fact
     out = Sharded(layout.with_dtype(value.dtype, oob), placement)
     rank = range(len(out.local_shape))

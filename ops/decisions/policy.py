@@ -34,8 +34,9 @@ def same_grid_and_tile(
     >>> same_grid_and_tile((4, 5, 6), np.dtype("int32"), like, DeviceGrid((1,)))
     GridLayout((4, 5, 6), 'int32', grid=(3, 2), tile=(32, 32))
     """
-    if isinstance(like, GridLayout):
-        grid, tile, face, space = like.grid, like.tile, like.face, like.memory_space
+    own = None if like is None else like.as_grid
+    if own is not None:
+        grid, tile, face, space = own.grid, own.tile, own.face, own.memory_space
     else:
         grid = (like.core_shape if like is not None else ()) or device.shape
         tile, face, space = None, None, "l1"

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
-from gridlayout.affine.map import AffineMap, constant, dim
-from gridlayout.document.collapse import embedding
+from gridlayout.affine.map import AffineMap, constant, dim, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
@@ -27,10 +26,10 @@ def relabelled(layout: Layout, shape: Shape, old: AffineMap) -> GridLayout | Non
 
     old: new logical index -> old logical index.
     """
-    if not isinstance(layout, GridLayout) or 0 in layout.shape or 0 in shape:
+    own = layout.as_grid
+    if own is None or 0 in layout.shape or 0 in shape:
         return None
-    linear = layout.linear.compose(old).simplify(shape)
-    new = layout.replace(shape=shape, linear=linear)
+    new = own.replace(shape=shape, linear=own.linear.compose(old).simplify(shape))
     if new.physical_shape != layout.physical_shape or new.is_scatter != layout.is_scatter:
         return None
     return new

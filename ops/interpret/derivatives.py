@@ -71,50 +71,7 @@ def differentiable(
     pairs = [*(pair_of(const) for const in consts), *pairs]
     specs, arrays = [spec for spec, _ in pairs], [array for _, array in pairs]
     program = planned(env, jaxpr, specs, wanted)
-    outs = program.results
-    inexact = [bool(jnp.issubdtype(spec.dtype, jnp.inexact)) for spec in specs]
-    # What is static about the backward pass: found when the forward pass is traced.
-    known: dict[str, Any] = {}
-
-    def forward(*arrays: Any) -> Any:
-        def vjp(*given: Any) -> Any:
-            def logical(*x: Any) -> list[Any]:
-                mine = iter(x)
-                merged = [next(mine) if yes else a for a, yes in zip(given, inexact, strict=True)]
-                return list(core.jaxpr_as_fun(jaxpr)(*merged))
-
-            x = [a for a, yes in zip(given, inexact, strict=True) if yes]
-            made, pull = jax.vjp(logical, *x)
-            leaves, known["pull"] = jax.tree.flatten(pull)
-            return [*made, *leaves]
-
-        traced = jax.make_jaxpr(vjp)(*map(_struct, specs))
-        found = differentiable(env, traced, list(zip(specs, arrays, strict=True)), outs)
-        leaves = found[len(outs) :]
-        known["leaves"] = [spec for spec, _ in leaves]
-        return [array for _, array in found[: len(outs)]], ([a for _, a in leaves], arrays)
-
-    def backward(saved: Any, cotangents: Any) -> Any:
-        leaves = list(zip(known["leaves"], saved[0], strict=True))
-        # An integer result has a cotangent of type float0, which is no array.
-        real = [c.dtype != jax.dtypes.float0 for c in cotangents]
-        given = [
-            (_unknown(spec), c) for spec, c, yes in zip(outs, cotangents, real, strict=True) if yes
-        ]
-
-        def pull(*arrays: Any) -> Any:
-            mine = iter(arrays[len(leaves) :])
-            full = [
-                next(mine) if yes else np.zeros(spec.shape, jax.dtypes.float0)
-                for spec, yes in zip(outs, real, strict=True)
-            ]
-            return list(jax.tree.unflatten(known["pull"], arrays[: len(leaves)])(full))
-
-        operands = [*leaves, *given]
-        traced = jax.make_jaxpr(pull)(*(_struct(spec) for spec, _ in operands))
-        like = [_unknown(spec) for spec, yes in zip(specs, inexact, strict=True) if yes]
-        found = iter(differentiable(env, traced, operands, like))
-        return tuple(next(found)[1] if yes else None for yes in inexact)
+    passes = _Passes(env, jaxpr, specs, list(program.results))
 
     def under_mesh(step: Callable[..., Any]) -> Callable[..., Any]:
         # JAX runs these later, perhaps where the user has set another mesh.
@@ -128,9 +85,68 @@ def differentiable(
     def call(*arrays: Any) -> list[Any]:
         return program.run(arrays)
 
-    call.defvjp(under_mesh(forward), under_mesh(backward))
+    call.defvjp(under_mesh(passes.forward), under_mesh(passes.backward))
     arrays = [_as_array(spec, array) for spec, array in zip(specs, arrays, strict=True)]
-    return list(zip(outs, call(*arrays), strict=True))
+    return list(zip(program.results, call(*arrays), strict=True))
+
+
+class _Passes:
+    """The forward and the backward pass of one jaxpr: both of the logical function, on the grid."""
+
+    def __init__(self, env: Env, jaxpr: Any, specs: Sequence[Spec], outs: Sequence[Spec]) -> None:
+        self.env, self.jaxpr, self.specs, self.outs = env, jaxpr, specs, outs
+        self.inexact = [bool(jnp.issubdtype(spec.dtype, jnp.inexact)) for spec in specs]
+        # What is static about the backward pass: found when the forward pass is traced.
+        self.pull: Any = None
+        self.leaves: list[Spec] = []
+
+    def forward(self, *arrays: Any) -> Any:
+        """The results, and what the backward pass needs of them."""
+        traced = jax.make_jaxpr(self._vjp)(*map(_struct, self.specs))
+        pairs = list(zip(self.specs, arrays, strict=True))
+        found = differentiable(self.env, traced, pairs, self.outs)
+        count = len(self.outs)
+        self.leaves = [spec for spec, _ in found[count:]]
+        saved = ([array for _, array in found[count:]], arrays)
+        return [array for _, array in found[:count]], saved
+
+    def _vjp(self, *given: Any) -> Any:
+        """The logical results, and the leaves of the function that pulls cotangents back."""
+
+        def logical(*x: Any) -> list[Any]:
+            mine = iter(x)
+            merged = [next(mine) if yes else a for a, yes in zip(given, self.inexact, strict=True)]
+            return list(core.jaxpr_as_fun(self.jaxpr)(*merged))
+
+        x = [a for a, yes in zip(given, self.inexact, strict=True) if yes]
+        made, pull = jax.vjp(logical, *x)
+        leaves, self.pull = jax.tree.flatten(pull)
+        return [*made, *leaves]
+
+    def backward(self, saved: Any, cotangents: Any) -> Any:
+        """The cotangents of the operands; None for those that have none."""
+        leaves = list(zip(self.leaves, saved[0], strict=True))
+        # An integer result has a cotangent of type float0, which is no array.
+        real = [c.dtype != jax.dtypes.float0 for c in cotangents]
+        given = [
+            (_unknown(spec), c)
+            for spec, c, yes in zip(self.outs, cotangents, real, strict=True)
+            if yes
+        ]
+
+        def pull(*arrays: Any) -> Any:
+            mine = iter(arrays[len(leaves) :])
+            full = [
+                next(mine) if yes else np.zeros(spec.shape, jax.dtypes.float0)
+                for spec, yes in zip(self.outs, real, strict=True)
+            ]
+            return list(jax.tree.unflatten(self.pull, arrays[: len(leaves)])(full))
+
+        operands = [*leaves, *given]
+        traced = jax.make_jaxpr(pull)(*(_struct(spec) for spec, _ in operands))
+        like = [_unknown(spec) for spec, yes in zip(self.specs, self.inexact, strict=True) if yes]
+        found = iter(differentiable(self.env, traced, operands, like))
+        return tuple(next(found)[1] if yes else None for yes in self.inexact)
 
 
 def pair_of(value: Any) -> Pair:

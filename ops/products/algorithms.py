@@ -29,8 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from gridlayout.affine.map import AffineMap
-from gridlayout.document.collapse import joined
+from gridlayout.affine.map import AffineMap, linearized
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
@@ -145,7 +144,7 @@ class Plan:
     def result(self) -> GridLayout:
         """The result as batch, rows and columns, untiled; its place is the device grid's choice."""
         m = self.matrices.swapped() if self.mirrored else self.matrices
-        linear = tuple(joined(m.shape, dims) for dims in (m.batch, m.rows, m.columns))
+        linear = tuple(linearized(m.shape, dims) for dims in (m.batch, m.rows, m.columns))
         return GridLayout(m.shape, m.dtype, m.grid, linear=AffineMap(len(m.shape), linear))
 
     def _entry(
@@ -195,7 +194,7 @@ def _placed(matrices: Matrices, mirrored: bool, device: DeviceGrid) -> Placement
 
 @lru_cache(maxsize=4096)
 def _as_matrices(layout: Layout, roles: tuple[Dims, Dims, Dims], grid: Dims) -> GridLayout:
-    linear = AffineMap(layout.ndim, tuple(joined(layout.shape, dims) for dims in roles))
+    linear = AffineMap(layout.ndim, tuple(linearized(layout.shape, dims) for dims in roles))
     return GridLayout(layout.shape, layout.dtype, grid, linear=linear)
 
 

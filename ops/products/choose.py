@@ -13,7 +13,6 @@ from math import inf, prod
 
 import numpy as np
 
-from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.cost import CostModel
@@ -169,11 +168,11 @@ def _held(layout: Layout, device: DeviceGrid, roles: tuple[Dims, Dims, Dims]) ->
     elements = prod(placed.per_device) * prod(layout.local_shape)
     copies = device.size // prod(device.count(axes) for axes in placed.axes)
     sizes = [prod(layout.shape[d] for d in dims) for dims in roles]
-    if isinstance(layout, GridLayout) and layout.groups is not None:
+    if (own := layout.grouped) is not None:
         parts = [1, 1, 1]
-        for k, group in enumerate(layout.groups):
+        for k, group in enumerate(own.groups):
             mine = [i for i, dims in enumerate(roles) if set(group) & set(dims)]
-            part = placed.per_device[k] * layout.shard_shape[k]
+            part = placed.per_device[k] * own.shard_shape[k]
             for i in mine:  # of dims joined with those of another role any number may be here
                 parts[i] *= part if len(mine) == 1 else sizes[i]
         sizes = [min(pair) for pair in zip(sizes, parts, strict=True)]
@@ -211,10 +210,10 @@ def received(plan: Plan, wanted: Layout, sent: int, least: float = inf) -> float
 
 def _grid_of(layout: Layout, matrices: Matrices) -> tuple[int, int, int]:
     """The cores of batch, rows and columns in a layout of the result, if it keeps these apart."""
-    if not isinstance(layout, GridLayout) or layout.groups is None:
+    if (own := layout.grouped) is None:
         return matrices.grid
     cores = [1, 1, 1]
-    for group, count in zip(layout.groups, layout.grid, strict=True):
+    for group, count in zip(own.groups, own.grid, strict=True):
         roles = [
             i
             for i, dims in enumerate((matrices.batch, matrices.rows, matrices.columns))

@@ -13,8 +13,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
-from gridlayout.document.collapse import joined
+from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim, linearized
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -51,8 +50,9 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     layouts = (x.layout.with_oob(None), y.layout.with_oob(None))
     matrices = _matrices(product, layouts, batch, order, shape, dtype)
     wanted = b.choose(shape, dtype, left.layout)
-    if product.natural is not None and isinstance(wanted, GridLayout) and wanted.face is None:
-        have, want = _blocks(product.natural), _blocks(wanted)
+    grid = wanted.as_grid
+    if product.natural is not None and grid is not None and grid.face is None:
+        have, want = _blocks(product.natural), _blocks(grid)
         # Batch, rows and columns stay apart; which of the grid's dims each takes is left open.
         if have == want or (batch[0] and sorted(have) == sorted(want)):
             wanted = product.natural
@@ -142,24 +142,23 @@ def _blocks(layout: GridLayout) -> list[tuple[int, int]]:
 
 def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
     """The roles of a layout's collapsed dims, or None where one mixes roles."""
-    if not isinstance(layout, GridLayout) or layout.groups is None or layout.face:
-        return None
-    if layout.tile_format is not None or 0 in layout.shape:
+    own = layout.grouped
+    if own is None or own.face or own.tile_format is not None or 0 in own.shape:
         return None
     roles: dict[str, list[int]] = {"batch": [], "free": [], "contract": [], "empty": []}
-    named = {d for group in layout.groups for d in group}
+    named = {d for group in own.groups for d in group}
     if any(d not in named for d in (*batch, *contract)) or any(
-        d not in named for d in range(layout.ndim)
+        d not in named for d in range(own.ndim)
     ):
         return None
-    for k, group in enumerate(layout.groups):
+    for k, group in enumerate(own.groups):
         kinds = {"batch" if d in batch else "contract" if d in contract else "free" for d in group}
         if len(kinds) > 1:
             return None
-        if not kinds and layout.collapsed_shape[k] != 1:
+        if not kinds and own.collapsed_shape[k] != 1:
             return None
         roles[kinds.pop() if kinds else "empty"].append(k)
-    return Side(layout, *(tuple(ks) for ks in roles.values()))
+    return Side(own, *(tuple(ks) for ks in roles.values()))
 
 
 def _sides(b: Builder, x: Value, y: Value, contract: Pair, batch: Pair) -> tuple[Side, Side]:
@@ -174,10 +173,8 @@ def _sides(b: Builder, x: Value, y: Value, contract: Pair, batch: Pair) -> tuple
     right = _side(layouts[1], batch[1], contract[1])
     if left is not None and right is not None and _same_batch(left, right, batch):
         return left, right
-    like = layouts[0]
-    if not isinstance(like, GridLayout):
-        like = b.choose(x.shape, x.dtype, like)
-    assert isinstance(like, GridLayout)
+    like = layouts[0].as_grid or b.choose(x.shape, x.dtype, layouts[0]).as_grid
+    assert like is not None
     if batch[0]:
         return _batched(b.device, layouts, like, contract, batch)
     return (
@@ -197,7 +194,7 @@ def _same_batch(left: Side, right: Side, batch: tuple[Dims, Dims]) -> bool:
         found = []
         for k in side.batch:
             coefficients, offset = layout.linear.coefficients()[k]
-            terms = sorted((name[d], coefficients[d]) for d in layout.groups[k])  # type: ignore[index]
+            terms = sorted((name[d], coefficients[d]) for d in layout.groups[k])
             found.append((terms, offset, layout.grid[k], layout.padded_tile[k]))
         return found
 
@@ -243,12 +240,12 @@ def _batched(
 def _held(layout: Layout, batch: Dims) -> Runs:
     """Each batch dim by itself, over the cores of the grid dims where it is the outermost."""
     cores = dict.fromkeys(batch, 1)
-    if isinstance(layout, GridLayout) and layout.groups is not None:
-        for k, group in enumerate(layout.groups):
-            strides = layout.linear.coefficients()[k][0]
+    if (own := layout.grouped) is not None:
+        for k, group in enumerate(own.groups):
+            strides = own.linear.coefficients()[k][0]
             first = max(group, key=lambda d: (layout.shape[d] > 1, abs(strides[d])), default=None)
             if first in cores:
-                cores[first] *= layout.grid[k]
+                cores[first] *= own.grid[k]
     return tuple(((i,), cores[d]) for i, d in enumerate(batch))
 
 
@@ -275,7 +272,7 @@ def _arrangement(
         layout.dtype,
         tuple(g for _, g, _ in roles),
         tuple(t for _, _, t in roles) if like.tile else None,
-        linear=AffineMap(len(shape), tuple(joined(shape, dims) for dims, _, _ in roles)),
+        linear=AffineMap(len(shape), tuple(linearized(shape, dims) for dims, _, _ in roles)),
         memory_space=like.memory_space,
     )
     side = _side(found, batch, contract)
@@ -291,7 +288,7 @@ def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tup
     at = len(batch[0])
     found = []
     for side, is_right in ((left, False), (right, True)):
-        groups = side.layout.groups or ()
+        groups = side.layout.groups
         names = {d: i for i, d in enumerate(batch[is_right])}
         contracted = {d for k in side.contract for d in groups[k]}
         for d in range(side.layout.ndim):

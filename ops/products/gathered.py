@@ -17,8 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.affine.map import AffineMap, dim
-from gridlayout.document.collapse import embedding
+from gridlayout.affine.map import AffineMap, dim, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
@@ -298,7 +297,7 @@ def _matrix(a: LazyView, entry: Entry, contract: Dims) -> LazyView:
     Batch and free dims stay as they lie in cores and tiles. Contracted dims leave the padding of
     their tiles behind before they are gathered, and come to logical order after.
     """
-    side, layout = entry.side, entry.layout
+    side, layout = entry.side, entry.side.layout
     kept, first = entry.kept, entry.contract_first
     batch, free = (prod(prod(kept[k]) for k in ks) for ks in (side.batch, side.free))
     local = [n for k in side.contract for n in _local(a, layout, k)]
@@ -375,7 +374,7 @@ def _in_logical_order(view: LazyView, side: Side, contract: Dims, start: int) ->
 @lru_cache(maxsize=4096)
 def _restricted(layout: GridLayout, ks: Dims) -> tuple[GridLayout, Dims]:
     """A layout of the logical dims of some collapsed dims alone, on one core, and those dims."""
-    kept = tuple(sorted(d for k in ks for d in (layout.groups or ())[k]))
+    kept = tuple(sorted(d for k in ks for d in layout.groups[k]))
     lines = AffineMap(layout.ndim, tuple(layout.linear.results[k] for k in ks))
     shape = tuple(layout.shape[d] for d in kept)
     linear = lines.compose(embedding(layout.ndim, kept))

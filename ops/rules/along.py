@@ -8,7 +8,7 @@ in `vectors.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -16,8 +16,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from gridlayout.affine.map import AffineMap, dim
-from gridlayout.document.collapse import embedding
+from gridlayout.affine.map import AffineMap, dim, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
@@ -59,19 +58,19 @@ def without(layout: Layout, axes: Shape) -> GridLayout | None:
     >>> without(GridLayout((5, 4, 6), grid=(1, 2, 3), collapse=[]), (0,))
     GridLayout((4, 6), 'float32', grid=(2, 3))
     """
-    if not isinstance(layout, GridLayout) or layout.groups is None:
+    if (own := layout.grouped) is None:
         return None
-    untiled = len(layout.grid) - len(layout.tile or ())
-    gone = [k for k, group in enumerate(layout.groups) if set(group) & set(axes)]
-    alone = sorted(layout.groups[k] for k in gone) == [(a,) for a in sorted(axes)]
-    if not alone or len(gone) == len(layout.grid) or any(k >= untiled for k in gone):
+    untiled = len(own.grid) - len(own.tile or ())
+    gone = [k for k, group in enumerate(own.groups) if set(group) & set(axes)]
+    alone = sorted(own.groups[k] for k in gone) == [(a,) for a in sorted(axes)]
+    if not alone or len(gone) == len(own.grid) or any(k >= untiled for k in gone):
         return None
-    kept = [d for d in range(layout.ndim) if d not in axes]
-    rows = layout.linear.compose(embedding(layout.ndim, kept)).results
-    stay = [k for k in range(len(layout.grid)) if k not in gone]
-    return layout.replace(
-        shape=tuple(layout.shape[d] for d in kept),
-        grid=tuple(layout.grid[k] for k in stay),
+    kept = [d for d in range(own.ndim) if d not in axes]
+    rows = own.linear.compose(embedding(own.ndim, kept)).results
+    stay = [k for k in range(len(own.grid)) if k not in gone]
+    return own.replace(
+        shape=tuple(own.shape[d] for d in kept),
+        grid=tuple(own.grid[k] for k in stay),
         linear=AffineMap(len(kept), tuple(rows[k] for k in stay)),
         oob=None,
     )
@@ -85,8 +84,8 @@ def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
     if isinstance(value.spec, Sharded) and (own := without(value.spec.layout, axes)) is not None:
         extents = tuple(value.shape[a] for a in axes)
         return _spread_out(value.spec.layout, own, axes, extents, b.device)
-    found = b.choose(shape, value.dtype, value)
-    if not isinstance(found, GridLayout):
+    found = b.choose(shape, value.dtype, value).as_grid
+    if found is None:
         return None
     if (extra := len(found.grid) - len(shape)) > 0:  # fewer dims divide them among as many cores
         grid = (prod(found.grid[: extra + 1]), *found.grid[extra + 1 :])
@@ -159,34 +158,44 @@ def run(
         b.sharded(stacked(rest.with_dtype(aval.dtype), own, tuple(aval.shape[a] for a in own)))
         for aval, own in zip(op.outs, made, strict=True)
     ]
-    cores = len(rest.grid)
-
-    def kernel(*parts: LazyView) -> list[LazyView]:
-        # Parts come as a 1 for each whole dim, the rest's cores, the whole dims, the rest's shard.
-        arrays: list[Any] = []
-        around: Shape = ()
-        inner: Shape = ()
-        for view, (_, own) in zip(parts, operands, strict=False):
-            count = len(own)
-            whole, around = view.shape[count + cores :][:count], view.shape[count:][:cores]
-            inner = view.shape[2 * count + cores :]
-            view = view.reshape(*around, *whole, -1).transpose(_exchanged(cores, count))
-            arrays.append(view.reshape(*whole, -1).materialize())
-        mapped = (-1,) * len(entered) + (None,) * len(others)
-        each = fn if native else jax.vmap(fn, in_axes=mapped, out_axes=-1)
-        outs, found = each(*arrays, *(view.materialize() for view in parts[len(entered) :])), []
-        for own, out in zip(made, outs, strict=True):
-            count, whole = len(own), out.shape[:-1]
-            view = LazyView.of(out).reshape(*whole, *around, -1).transpose(_exchanged(count, cores))
-            found.append(view.reshape(*(1 for _ in own), *around, *whole, *inner))
-        return found
-
+    mapped = (-1,) * len(entered) + (None,) * len(others)
+    each = fn if native else jax.vmap(fn, in_axes=mapped, out_axes=-1)
+    kernel = _on_whole_dims(each, len(rest.grid), [len(own) for _, own in operands], map(len, made))
     run = b.fused if op.name in _CUTS else b.run
     outs = run(kernel, [*entered, *others], left, is_lazy=True)
     return [
         b.relayout(out, target_layout(b, spec.layout, first, axes).with_dtype(spec.dtype))
         for out, spec in zip(outs, left, strict=True)
     ]
+
+
+def _on_whole_dims(
+    fn: Callable[..., Any], cores: int, read: Sequence[int], made: Iterable[int]
+) -> Callable[..., list[LazyView]]:
+    """`fn`, of arrays (whole dims ..., the rest as one dim), as a kernel of parts of `stacked`.
+
+    cores: grid dims of the rest. read, made: how many dims of each operand and result are whole.
+    Parts have a 1 for each whole dim, the rest's cores, the whole dims, the rest's shard.
+    """
+    counts = tuple(made)
+
+    def kernel(*parts: LazyView) -> list[LazyView]:
+        arrays: list[Any] = []
+        around: Shape = ()
+        inner: Shape = ()
+        for view, count in zip(parts, read, strict=False):
+            whole, around = view.shape[count + cores :][:count], view.shape[count:][:cores]
+            inner = view.shape[2 * count + cores :]
+            view = view.reshape(*around, *whole, -1).transpose(_exchanged(cores, count))
+            arrays.append(view.reshape(*whole, -1).materialize())
+        outs, found = fn(*arrays, *(view.materialize() for view in parts[len(read) :])), []
+        for count, out in zip(counts, outs, strict=True):
+            whole = out.shape[:-1]
+            view = LazyView.of(out).reshape(*whole, *around, -1).transpose(_exchanged(count, cores))
+            found.append(view.reshape(*(1,) * count, *around, *whole, *inner))
+        return found
+
+    return kernel
 
 
 def _exchanged(first: int, second: int) -> list[int]:
@@ -199,12 +208,8 @@ def target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layou
     """Where a result belongs: as the first operand, if its layout can be said of the shape."""
     layout = first.layout
     if isinstance(first.spec, Sharded) and without(first.spec.layout, axes):
-        own = first.spec.layout
-        if (
-            first.ndim == found.ndim
-            and isinstance(own, GridLayout)
-            and _can_resize(own, found.shape)
-        ):
+        own = first.spec.layout.as_grid
+        if own is not None and first.ndim == found.ndim and _can_resize(own, found.shape):
             return resized(own, found.shape)
         if axes:
             return found
@@ -213,11 +218,10 @@ def target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layou
     return layout
 
 
-def _can_resize(layout: Layout, shape: Shape) -> bool:
+def _can_resize(layout: GridLayout, shape: Shape) -> bool:
     """Whether the dims that are to be longer or shorter each are alone in a collapsed dim."""
     changed = {d for d, n in enumerate(layout.shape) if n != shape[d]}
-    groups = layout.groups or () if isinstance(layout, GridLayout) else ()
-    return all(len(group) == 1 for group in groups if changed & set(group))
+    return all(len(group) == 1 for group in layout.groups if changed & set(group))
 
 
 @lru_cache(maxsize=4096)
@@ -225,7 +229,7 @@ def resized(layout: GridLayout, shape: Shape) -> GridLayout:
     """The layout with other extents of dims that are alone: their flips and gaps are dropped."""
     rows = tuple(
         dim(group[0]) if any(shape[d] != layout.shape[d] for d in group) else row
-        for row, group in zip(layout.linear.results, layout.groups or (), strict=True)
+        for row, group in zip(layout.linear.results, layout.groups, strict=True)
     )
     return layout.replace(shape=shape, linear=AffineMap(len(shape), rows), oob=None)
 

@@ -14,7 +14,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Body, Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.program import Program
@@ -200,7 +199,7 @@ def _stackable(planner: Any, out: Value, length: int) -> Value:
     """A row as a scan stacks it: laid out in dims that another can come before, or replicated."""
     out = planner.moved(_entering, out)
     layout = out.layout
-    stacks = isinstance(layout, GridLayout) and not layout.is_scatter and layout.size and length
+    stacks = layout is not None and layout.grouped and layout.size and length
     if layout is None or stacks:
         return out
     return planner.moved(Builder.replicated, out)
@@ -209,8 +208,9 @@ def _stackable(planner: Any, out: Value, length: int) -> Value:
 def _stacked(b: Builder, row: Spec, length: int) -> Spec:
     """The spec of rows one after another: the first dim whole on each core."""
     if isinstance(row, Sharded):
-        assert isinstance(row.layout, GridLayout)
-        return b.sharded(stacked(row.layout.with_oob(None), (0,), (length,)))
+        own = row.layout.grouped
+        assert own is not None
+        return b.sharded(stacked(own.with_oob(None), (0,), (length,)))
     return Replicated((length, *row.shape), row.dtype)
 
 

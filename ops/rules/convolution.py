@@ -22,10 +22,11 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.windows import (
-    Halo,
+    Reach,
     Window,
     as_storage,
     blocks,
+    halos_of,
     local_blocks,
     of_results,
     of_window,
@@ -60,7 +61,7 @@ def conv_general_dilated(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     if alone and prod(aval.shape) < prod(lhs.shape):
         extents |= {feature: lhs.shape[feature]}
     layout = blocks(lhs.layout or b.env.template, lhs.shape, extents, lhs.dtype)
-    out = _convolved(b, op, b.on_cores(lhs, layout), rhs, dims)
+    out = _convolved(b, op, layout, b.on_cores(lhs, layout), rhs, dims)
     return b.relayout(out, b.choose(aval.shape, aval.dtype, lhs))
 
 
@@ -77,104 +78,74 @@ def _spatial(op: Op, kernel: Shape, out: Shape) -> list[_Dim]:
     return found
 
 
-def _convolved(b: Builder, op: Op, x: Value, y: Value, dims: list[_Dim]) -> Value:
-    aval, numbers = op.out, op.params["dimension_numbers"]
+def _convolved(
+    b: Builder, op: Op, layout: GridLayout, x: Value, y: Value, dims: list[_Dim]
+) -> Value:
+    """The convolution of images that lie in blocks, as `layout` has them."""
+    numbers, dtype = op.params["dimension_numbers"], op.out.dtype
     (batch, feature), (_, inputs) = numbers.lhs_spec[:2], numbers.rhs_spec[:2]
-    assert isinstance(x.spec, Sharded)
-    assert isinstance(x.spec.layout, GridLayout)
-    grid, placed = x.spec.layout.grid, x.spec.placement
+    placed = b.placement(layout)
     # The kernel's dims that are divided lie as those of the images do.
     along = {inputs: feature} | {d.right: d.left for d in dims if d.by_window}
-    kernel = _alike(y, grid, placed, along)
-    if y.is_sharded:
-        y = b.relayout(y, kernel.layout, kernel.placement)
-    else:
-        y = b.laid_out(b.replicated(y), kernel.layout, kernel.placement)
+    kernel = _alike(y.shape, y.dtype, placed, along)
+    y = y if y.is_sharded else b.replicated(y)
+    y = (b.relayout if y.is_sharded else b.laid_out)(y, kernel.layout, kernel.placement)
     # The result's dims likewise; devices along the others add up their parts.
     made = {numbers.out_spec[0]: batch} | {d.out: d.left for d in dims if not d.by_window}
-    result = GridLayout(
-        aval.shape,
-        aval.dtype,
-        tuple(grid[made[k]] if k in made else 1 for k in range(aval.ndim)),
-        collapse=[],
-    )
-    at = [made.get(k) for k in range(aval.ndim)]
-    out = Sharded(
-        result,
-        Placement(
-            result.grid,
-            tuple(() if k is None else placed.axes[k] for k in at),
-            tuple(1 if k is None else placed.slots[k] for k in at),
-            tuple(1 if k is None else placed.per_device[k] for k in at),
-        ),
-    )
+    out = _alike(op.out.shape, dtype, placed, made)
     summed = tuple(a for k in along.values() for a in placed.axes[k])
-    wide = sum_dtype(aval.dtype) if summed else aval.dtype
-    halos, padding, dilation = _halos(b, op, x, y, dims)
+    wide = sum_dtype(dtype) if summed else dtype
+    reaches = _reaches(dims, placed, kernel, op.out.shape)
     sent = b.collectives()
-    block = [c * n for c, n in zip(placed.per_device, x.spec.layout.shard_shape, strict=True)]
-    for k, halo in halos:
-        rest = prod(n for d, n in enumerate(block) if d != k) * x.dtype.itemsize
-        halo.collectives(sent, rest)
-        block[k] = halo.reach.length
+    halos = halos_of(b, sent, layout, reaches, [x.dtype.itemsize])
     sent.all_reduce(summed, prod(out.local_shape) * wide.itemsize)
+    # What the halos leave to do.
+    padding = [(0, 0) if d.left in reaches else (d.window.low, d.window.high) for d in dims]
+    dilation = [1 if d.left in reaches else d.window.base for d in dims]
 
     def convolve(images: jax.Array, weights: jax.Array) -> list[jax.Array]:
         images, weights = local_blocks(images), local_blocks(weights)
         for dim, k in along.items():
-            if grid[k] > 1:
+            if layout.grid[k] > 1:
                 weights = without_tail(weights, dim, placed.axes[k], y.shape[dim], 0)
-        if grid[feature] > 1:
+        if layout.grid[feature] > 1:
             images = without_tail(images, feature, placed.axes[feature], x.shape[feature], 0)
         for k, halo in halos:
             images = halo.run(images, k, 0)
         made = _local(op, padding, dilation, images, weights, wide)
         made = lax.psum(made, summed) if summed else made
-        return [as_storage(made.astype(aval.dtype), out.placement.per_device)]
+        return [as_storage(made.astype(dtype), out.placement.per_device)]
 
     return b.run(convolve, [x, y], [out], sent)[0]
 
 
-def _alike(y: Value, grid: Shape, placed: Placement, along: dict[int, int]) -> Sharded:
-    """The kernel's layout and place: its dims `along` lie as the given dims of the images."""
+def _alike(shape: Shape, dtype: Any, placed: Placement, along: dict[int, int]) -> Sharded:
+    """The layout and place of an array whose dims `along` lie as the given dims of the images."""
     parts: list[Any] = [
-        (grid[along[k]], placed.axes[along[k]], placed.slots[along[k]], placed.per_device[along[k]])
-        if k in along
+        (placed.grid[k], placed.axes[k], placed.slots[k], placed.per_device[k])
+        if (k := along.get(d)) is not None
         else (1, (), 1, 1)
-        for k in range(y.ndim)
+        for d in range(len(shape))
     ]
     cores, axes, slots, per_device = (tuple(part[i] for part in parts) for i in range(4))
-    layout = GridLayout(y.shape, y.dtype, cores, collapse=[])
+    layout = GridLayout(shape, dtype, cores, collapse=[])
     return Sharded(layout, Placement(cores, axes, slots, per_device))
 
 
-def _halos(
-    b: Builder, op: Op, x: Value, y: Value, dims: list[_Dim]
-) -> tuple[list[tuple[int, Halo]], list[tuple[int, int]], list[int]]:
-    """The halos that are fetched, and the padding and base dilation that are left to do."""
-    assert isinstance(x.spec, Sharded)
-    assert isinstance(y.spec, Sharded)
-    placed, kernel, out = x.spec.placement, y.spec, op.out.shape
-    shards = x.spec.layout.shard_shape  # type: ignore[attr-defined]
-    halos, padding, dilation = [], [], []
+def _reaches(dims: list[_Dim], placed: Placement, kernel: Sharded, out: Shape) -> dict[int, Reach]:
+    """What each device needs of the images along their divided dims."""
+    found = {}
     for d in dims:
         k = d.left
         if placed.slots[k] == placed.per_device[k] == 1:
-            padding.append((d.window.low, d.window.high))
-            dilation.append(d.window.base)
             continue
         if d.by_window:
-            held = kernel.placement.per_device[d.right]
-            held *= kernel.layout.shard_shape[d.right]  # type: ignore[attr-defined]
-            reach = of_window(d.window, held, out[d.out])
+            held = kernel.local_shape[d.right] * kernel.layout.local_shape[d.right]
+            found[k] = of_window(d.window, held, out[d.out])
         else:
-            reach = of_results(d.window, placed.per_device[k] * -(-out[d.out] // placed.grid[k]))
-        axes = placed.axes[k]
-        block = placed.per_device[k] * shards[k]
-        halos.append((k, Halo.of(axes, b.device.count(axes), block, x.shape[k], reach)))
-        padding.append((0, 0))
-        dilation.append(1)
-    return halos, padding, dilation
+            results = placed.per_device[k] * -(-out[d.out] // placed.grid[k])
+            found[k] = of_results(d.window, results)
+    return found
 
 
 def _local(

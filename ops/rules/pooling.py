@@ -6,7 +6,6 @@ core.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
 import jax
@@ -21,10 +20,10 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import run
 from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.ops.rules.windows import (
-    Halo,
     Window,
     as_storage,
     blocks,
+    halos_of,
     local_blocks,
     of_results,
 )
@@ -46,34 +45,21 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
     starts = [b.replicated(x) for x in values[len(arrays) :]]
     if 0 in (*aval.shape, *arrays[0].shape):
         return None
-    windows = [
-        Window(size, stride, low, high, base, dilation)
-        for size, stride, (low, high), base, dilation in zip(
-            *(p["window_dimensions"], p["window_strides"], p["padding"]),
-            *(p["base_dilation"], p["window_dilation"]),
-            strict=True,
-        )
-    ]
+    windows = _windows(op)
     first = next(x for x in arrays if x.layout is not None)
     layout = blocks(first.layout, first.shape, dict(enumerate(aval.shape)), first.dtype)
     entered = [b.on_cores(x, layout.with_dtype(x.dtype)) for x in arrays]
     placed = b.placement(layout)
-    divided = [k for k, w in enumerate(windows) if layout.grid[k] > 1 and not w.is_trivial]
-    halos = []
+    reaches = {
+        k: of_results(w, placed.per_device[k] * -(-aval.shape[k] // layout.grid[k]))
+        for k, w in enumerate(windows)
+        if layout.grid[k] > 1 and not w.is_trivial
+    }
     sent = b.collectives()
-    block = [c * n for c, n in zip(placed.per_device, layout.shard_shape, strict=True)]
-    for k in divided:
-        results = placed.per_device[k] * -(-aval.shape[k] // layout.grid[k])
-        axes, reach = placed.axes[k], of_results(windows[k], results)
-        halo = Halo.of(axes, b.device.count(axes), block[k], first.shape[k], reach)
-        rest = prod(n for d, n in enumerate(block) if d != k)
-        for x in arrays:
-            halo.collectives(sent, rest * x.dtype.itemsize)
-        block[k] = reach.length
-        halos.append((k, halo))
+    halos = halos_of(b, sent, layout, reaches, [x.dtype.itemsize for x in arrays])
     kept = {
-        "padding": tuple((0, 0) if k in divided else pair for k, pair in enumerate(p["padding"])),
-        "base_dilation": tuple(1 if k in divided else n for k, n in enumerate(p["base_dilation"])),
+        "padding": tuple((0, 0) if k in reaches else pair for k, pair in enumerate(p["padding"])),
+        "base_dilation": tuple(1 if k in reaches else n for k, n in enumerate(p["base_dilation"])),
     }
     neutral = [] if own else [NEUTRAL[OUTSIDE[op.name]](np.dtype(x.dtype)) for x in arrays]
 
@@ -93,6 +79,19 @@ def reduce_window(b: Builder, op: Op, *values: Value) -> Any:
     return [
         b.relayout(out, b.choose(each.shape, each.dtype, first))
         for out, each in zip(outs, op.outs, strict=True)
+    ]
+
+
+def _windows(op: Op) -> list[Window]:
+    """The window along each dim."""
+    p = op.params
+    return [
+        Window(size, stride, low, high, base, dilation)
+        for size, stride, (low, high), base, dilation in zip(
+            *(p["window_dimensions"], p["window_strides"], p["padding"]),
+            *(p["base_dilation"], p["window_dilation"]),
+            strict=True,
+        )
     ]
 
 

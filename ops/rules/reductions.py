@@ -7,7 +7,7 @@ function of one's own or of single bits, have the reduced dims whole on each cor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -19,14 +19,13 @@ import numpy as np
 from jax import lax
 
 from gridlayout import dtypes
-from gridlayout.affine.map import AffineMap, constant, dim
-from gridlayout.document.collapse import embedding, joined
+from gridlayout.affine.map import AffineMap, constant, dim, embedding, linearized
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.builder import Builder, Choice
 from gridlayout.ops.decisions.deferred import thinned
 from gridlayout.ops.decisions.flops import Rule, per_operand
 from gridlayout.ops.decisions.op import Aval, Op
-from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
+from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import squeezed
 from gridlayout.ops.moves.padding import has_padding
@@ -76,8 +75,7 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
     that share a collapsed dim with kept ones are moved apart first.
     """
     axes, is_arg = tuple(sorted(op.params["axes"])), op.name in ("argmax", "argmin")
-    dtype = op.out.dtype
-    if op.name in ("reduce_and", "reduce_or") and dtype != np.bool_:
+    if op.name in ("reduce_and", "reduce_or") and op.out.dtype != np.bool_:
         return bitwise(b, op, value)  # no collective has it
     if not is_arg:
         # A dim of extent 1 is its own sum, product or extreme.
@@ -92,43 +90,62 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
         return value if x.ndim and target is not None else x if x.ndim else b.replicated(x)
     own = x.spec
     x, added = _apart(b, x, axes)
-    spec = x.spec
-    assert isinstance(spec, Sharded)
-    layout, placement = spec.layout, spec.placement
-    assert isinstance(layout, GridLayout)
-    assert layout.groups is not None
-    target = target if spec == own else None
-    reduced = [k for k, group in enumerate(layout.groups) if set(group) & set(axes)]
-    along = [d for k in reduced for d in layout.axis_dims(k)]
-    neutral = dtypes.oob_value(NEUTRAL[op.name](layout.dtype), layout.dtype)
-    is_all = len(axes) == x.ndim
-    over = tuple(a for k in reduced for a in placement.axes[k])
-    if is_all:
-        # Grid dims that no logical dim feeds must be neutral too; the first core there comes first.
-        unfed = [k for k in range(len(layout.grid)) if k not in reduced]
-        over = (*(a for k in unfed for a in placement.axes[k]), *over)
-        along = list(range(len(spec.local_shape)))
-    x = b.filled(x, neutral, along)
-    part = tuple(n for d, n in enumerate(spec.local_shape) if d not in along)
-    if is_arg:
-        kernel, made = _arg(b, op, spec, reduced[0], along, over)
-    else:
-        kernel, made = _combined(b, op, along, over, part)
-    if is_all:
-        return b.run(kernel, [x], [Replicated((), dtype)], made, takes_fused=True)
-    out = _thin_result(spec, axes, reduced, dtype, neutral, added)
+    target = target if x.spec == own else None
+    over = _Extent.of(x.spec, axes)
+    neutral = dtypes.oob_value(NEUTRAL[op.name](x.dtype), x.dtype)
+    x = b.filled(x, neutral, over.along)
+    kernel, made = (_arg if is_arg else _combined)(b, op, over)
+    if len(axes) == x.ndim:
+        return b.run(kernel, [x], [Replicated((), op.out.dtype)], made, takes_fused=True)
+    out = _thin_result(over, axes, op.out.dtype, neutral, added)
     local = out.local_shape
     (thin,) = b.run(
         lambda part: [kernel(part)[0].reshape(local)], [x], [out], made, takes_fused=True
     )
-    target = _without(target or layout, axes, dtype, added)
-    if out.layout.physical_shape == target.physical_shape:
-        return (
-            thin.seen(Sharded(target.with_oob(out.layout.oob), out.placement))
-            if (out.placement == b.placement(target))
-            else b.relayout(thin, target)
-        )
-    return thin.seen(Deferred(out, tuple(range(len(out.shape))), out.shape, target))
+    return _placed(b, thin, out, _without(target or over.layout, axes, op.out.dtype, added))
+
+
+def _placed(b: Builder, thin: Value, out: Sharded, target: GridLayout) -> Value:
+    """What is left of a reduction, as `out` says, where it belongs: now, or once it is wanted."""
+    if out.layout.physical_shape != target.physical_shape:
+        return thin.seen(Deferred(out, tuple(range(len(out.shape))), out.shape, target))
+    if out.placement == b.placement(target):
+        return thin.seen(Sharded(target.with_oob(out.layout.oob), out.placement))
+    return b.relayout(thin, target)
+
+
+@dataclass(frozen=True)
+class _Extent:
+    """What a reduction goes over: collapsed dims, dims of a device's part, and mesh axes."""
+
+    layout: GridLayout
+    placement: Placement
+    collapsed: tuple[int, ...]
+    along: tuple[int, ...]
+    mesh: Axes
+
+    @classmethod
+    def of(cls, spec: Spec, axes: tuple[int, ...]) -> _Extent:
+        """The extent of logical dims that no collapsed dim joins with others."""
+        assert isinstance(spec, Sharded)
+        layout, placement = spec.layout.grouped, spec.placement
+        assert layout is not None
+        reduced = tuple(k for k, group in enumerate(layout.groups) if set(group) & set(axes))
+        along = tuple(d for k in reduced for d in layout.axis_dims(k))
+        mesh = tuple(a for k in reduced for a in placement.axes[k])
+        if len(axes) == layout.ndim:
+            # Grid dims that no logical dim feeds must be neutral too; the first core there comes
+            # first.
+            unfed = [k for k in range(len(layout.grid)) if k not in reduced]
+            mesh = (*(a for k in unfed for a in placement.axes[k]), *mesh)
+            along = tuple(range(len(spec.local_shape)))
+        return cls(layout, placement, reduced, along, mesh)
+
+    @property
+    def part(self) -> int:
+        """Elements of one device's result."""
+        shape = (*self.placement.per_device, *self.layout.local_shape)
+        return prod(n for d, n in enumerate(shape) if d not in self.along)
 
 
 def bitwise(b: Builder, op: Op, value: Value) -> Any:
@@ -157,46 +174,38 @@ _ALL_REDUCE: dict[str, Callable[..., Any]] = {
 }
 
 
-def _combined(
-    b: Builder, op: Op, along: Sequence[int], over: Axes, part: tuple[int, ...]
-) -> tuple[Callable[..., Any], Collectives]:
-    """A device's reduction, and then that of the devices along mesh axes; and what these send.
-
-    part: the shape of one device's result.
-    """
+def _combined(b: Builder, op: Op, over: _Extent) -> tuple[Callable[..., Any], Collectives]:
+    """A device's reduction, and then that of the devices along mesh axes; and what these send."""
     dtype, made = op.out.dtype, b.collectives()
-    size = prod(part) * dtype.itemsize
+    size = over.part * dtype.itemsize
     ordered = not jnp.issubdtype(dtype, jnp.complexfloating) or op.name == "reduce_sum"
     reduce = (
         _ALL_REDUCE.get(op.name) if ordered and dtype.itemsize * 8 == dtypes.bits(dtype) else None
     )
-    made = made.all_reduce(over, size) if reduce else made.all_gather(over, size)
+    made = made.all_reduce(over.mesh, size) if reduce else made.all_gather(over.mesh, size)
 
     def kernel(x: jax.Array) -> list[Any]:
-        (out,) = op.bind(x, axes=tuple(sorted(along)))
-        if not over:
+        (out,) = op.bind(x, axes=tuple(sorted(over.along)))
+        if not over.mesh:
             return [out]
         if reduce is not None:
-            return [reduce(out, over)]
-        return op.bind(lax.all_gather(out, over), axes=(0,))
+            return [reduce(out, over.mesh)]
+        return op.bind(lax.all_gather(out, over.mesh), axes=(0,))
 
     return kernel, made
 
 
-def _arg(
-    b: Builder, op: Op, spec: Sharded, k: int, along: Sequence[int], over: Axes
-) -> tuple[Callable[..., Any], Collectives]:
-    """Where the extreme is along collapsed dim `k`, on a device and then among all."""
-    layout, placement = spec.layout, spec.placement
-    assert isinstance(layout, GridLayout)
+def _arg(b: Builder, op: Op, over: _Extent) -> tuple[Callable[..., Any], Collectives]:
+    """Where the extreme is along a collapsed dim, on a device and then among all."""
+    layout, placement, (k, *_) = over.layout, over.placement, over.collapsed
+    rank = len(placement.per_device) + len(layout.local_shape)
     own = list(layout.axis_dims(k))
-    kept = [d for d in range(len(spec.local_shape)) if d not in along]
-    rest = [d for d in along if d not in own]
+    kept = [d for d in range(rank) if d not in over.along]
+    rest = [d for d in over.along if d not in own]
     # A type that counts the elements need not count the positions, which are more.
     index = {"index_dtype": np.dtype(np.int32)}
-    part = prod(spec.local_shape[d] for d in kept)
-    made = b.collectives().all_gather(over, part * layout.dtype.itemsize)
-    made = made.all_gather(over, part * 4)
+    made = b.collectives().all_gather(over.mesh, over.part * layout.dtype.itemsize)
+    made = made.all_gather(over.mesh, over.part * 4)
 
     def kernel(x: jax.Array) -> list[Any]:
         flat = x.transpose([*kept, *own, *rest])
@@ -206,25 +215,24 @@ def _arg(
         inside = np.int32(prod(x.shape[d] for d in own[1:]))
         first = index_of(placement.axes[k]) * placement.per_device[k]
         found = (first + lax.div(at, inside)) * layout.shard_shape[k] + lax.rem(at, inside)
-        if over:
+        if over.mesh:
             extreme = lax.reduce_max if op.name == "argmax" else lax.reduce_min
-            best = lax.all_gather(extreme(flat, (flat.ndim - 1,)), over)
+            best = lax.all_gather(extreme(flat, (flat.ndim - 1,)), over.mesh)
             (device,) = op.bind(best, axes=(0,), **index)  # the first of those that have it
             chosen = lax.broadcasted_iota(np.int32, best.shape, 0) == device[None]
-            found = (lax.all_gather(found, over) * chosen.astype(np.int32)).sum(0)
+            found = (lax.all_gather(found, over.mesh) * chosen.astype(np.int32)).sum(0)
         return [found.astype(op.params["index_dtype"])]
 
     return kernel, made
 
 
 def _thin_result(
-    spec: Sharded, axes: Shape, reduced: Sequence[int], dtype: Any, neutral: Any, added: int
+    over: _Extent, axes: tuple[int, ...], dtype: Any, neutral: Any, added: int
 ) -> Sharded:
     """What a reduction leaves: the layout without the reduced dims, on one core along these."""
-    layout, placement = spec.layout, spec.placement
-    assert isinstance(layout, GridLayout)
+    layout, placement = over.layout, over.placement
     was_neutral = repr(layout.oob) == repr(neutral) and dtype == layout.dtype
-    kept = [k for k in range(len(layout.grid)) if k not in reduced]
+    kept = [k for k in range(len(layout.grid)) if k not in over.collapsed]
     others = [d for k in kept for d in layout.axis_dims(k)]
     sure = was_neutral or not has_padding(layout, placement, others)
     thin = thinned(
@@ -249,7 +257,7 @@ def _without(layout: GridLayout, axes: tuple[int, ...], dtype: Any, added: int) 
     """The layout without dims `axes`, nor the first `added` grid dims that held them."""
     kept = [d for d in range(layout.ndim) if d not in axes]
     linear = layout.linear.compose(embedding(layout.ndim, kept))
-    gone = {k for k, group in enumerate(layout.groups or ()) if set(group) & set(axes)}
+    gone = {k for k, group in enumerate(layout.groups) if set(group) & set(axes)}
     rows = tuple(constant(0) if k in gone else row for k, row in enumerate(linear.results))
     return layout.replace(
         shape=tuple(layout.shape[d] for d in kept),
@@ -266,22 +274,23 @@ def _apart(b: Builder, x: Value, axes: tuple[int, ...]) -> tuple[Value, int]:
 
     Also how many leading grid dims were added to get there.
     """
-    layout = x.layout
-    if not isinstance(layout, GridLayout) or layout.groups is None:
-        x = b.relayout(x, b.choose(x.shape, x.dtype, layout))
-        layout = x.layout
-    if isinstance(layout, GridLayout) and layout.groups is not None and _is_apart(layout, axes):
+    assert x.layout is not None
+    layout = x.layout.grouped
+    if layout is None:
+        x = b.relayout(x, b.choose(x.shape, x.dtype, x.layout))
+        assert x.layout is not None
+        layout = x.layout.as_grid
+    assert layout is not None
+    if layout.groups and _is_apart(layout, axes):
         return x, 0
-    assert isinstance(layout, GridLayout)
     return b.relayout(x, _moved_apart(layout, axes)), len(axes)
 
 
 def _is_apart(layout: GridLayout, axes: tuple[int, ...]) -> bool:
     """Each collapsed dim is all reduced or all kept; a reduced one is in logical order from 0."""
-    groups = layout.groups or ()
-    if not set(axes) <= {d for group in groups for d in group}:
+    if not set(axes) <= {d for group in layout.groups for d in group}:
         return False
-    for k, group in enumerate(groups):
+    for k, group in enumerate(layout.groups):
         wide = {d for d in group if layout.shape[d] > 1}
         if set(group) & set(axes) and not set(group) <= set(axes):
             return False
@@ -299,7 +308,7 @@ def _moved_apart(layout: GridLayout, axes: tuple[int, ...]) -> GridLayout:
     kept = [d for d in range(layout.ndim) if d not in axes]
     count = max(len(kept) - rank + 1, 0)
     rows = [constant(0)] * max(rank - len(kept), 0)
-    rows += [joined(layout.shape, kept[:count])] if count else []
+    rows += [linearized(layout.shape, kept[:count])] if count else []
     rows += [dim(d) for d in kept[count:]]
     linear = AffineMap(layout.ndim, (*(dim(d) for d in axes), *rows))
     return GridLayout(

@@ -115,10 +115,11 @@ def _line(layout: Layout | None, shape: tuple[int, ...]) -> tuple[GridLayout, in
 
     The layout itself, but for its tiles, if it divides the vector so.
     """
-    if isinstance(layout, GridLayout) and layout.groups is not None:
-        held = [k for k, group in enumerate(layout.groups) if group]
-        if len(held) == 1 and layout.linear.results[held[0]] == dim(0):
-            return layout.replace(tile=None, face=None, tile_format=None, oob=None), held[0]
+    own = None if layout is None else layout.grouped
+    if own is not None:
+        held = [k for k, group in enumerate(own.groups) if group]
+        if len(held) == 1 and own.linear.results[held[0]] == dim(0):
+            return own.replace(tile=None, face=None, tile_format=None, oob=None), held[0]
     return blocks(layout, shape, {0: shape[0]}, "float32"), 0
 
 

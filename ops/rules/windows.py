@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ from jax import lax
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import Axes, Collectives, all_gather, index_of, permute
 
@@ -184,6 +186,31 @@ def without_tail(x: jax.Array, dim: int, axes: Axes, extent: int, fill: Any) -> 
     return jnp.where(inside, x, fill)
 
 
+def halos_of(
+    b: Builder,
+    sent: Collectives,
+    layout: GridLayout,
+    reaches: Mapping[int, Reach],
+    itemsizes: Sequence[int],
+) -> list[tuple[int, Halo]]:
+    """The halo along each dim of `reaches`, for arrays in blocks as the layout has them.
+
+    What the devices send is added to `sent`, one array after another: itemsizes, in bytes. A halo
+    that is fetched later is as wide as those before it have made the block.
+    """
+    placed, found = b.placement(layout), []
+    block = [c * n for c, n in zip(placed.per_device, layout.shard_shape, strict=True)]
+    for k, reach in reaches.items():
+        axes = placed.axes[k]
+        halo = Halo.of(axes, b.device.count(axes), block[k], layout.shape[k], reach)
+        rest = prod(n for d, n in enumerate(block) if d != k)
+        for size in itemsizes:
+            halo.collectives(sent, rest * size)
+        block[k] = reach.length
+        found.append((k, halo))
+    return found
+
+
 def blocks(
     layout: Layout | None, shape: Shape, extents: Mapping[int, int], dtype: Any
 ) -> GridLayout:
@@ -205,9 +232,11 @@ def blocks(
 
 
 def _groups(layout: Layout | None) -> list[tuple[Sequence[int], int]]:
-    if isinstance(layout, GridLayout) and layout.groups is not None:
-        return list(zip(layout.groups, layout.grid, strict=True))
-    return [((), layout.num_cores)] if layout is not None else []
+    if layout is None:
+        return []
+    if (own := layout.grouped) is None:
+        return [((), layout.num_cores)]
+    return list(zip(own.groups, own.grid, strict=True))
 
 
 def local_blocks(x: jax.Array) -> jax.Array:

@@ -15,8 +15,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from gridlayout.affine.expressions import INT64_MAX, AffineExpr, ceildiv, constant, dim
-from gridlayout.affine.map import AffineMap
+from gridlayout.affine.expressions import INT64_MAX, AffineExpr, Exprs, ceildiv, constant, dim
 from gridlayout.errors import LayoutError
 
 MAX_TEXT = 2**16  # characters
@@ -48,8 +47,8 @@ class Token(NamedTuple):
     column: int
 
 
-def parse_map(text: str) -> AffineMap:
-    """The map that a text means; `AffineMap.parse` is its public name.
+def parse_map(text: str) -> tuple[int, Exprs]:
+    """The number of dims and the results of the map that a text means; see `AffineMap.parse`.
 
     LayoutError: the text is not a map; the message says what is wrong at which column.
 
@@ -89,7 +88,7 @@ class _Reader:
         self.at = 0
         self.dims: dict[str, int] = {}
 
-    def map(self) -> AffineMap:
+    def map(self) -> tuple[int, Exprs]:
         wrapped = self.next.text == "affine_map"
         if wrapped:
             self.take("affine_map")
@@ -103,7 +102,7 @@ class _Reader:
             self.take(">")
         if self.next.kind != "end":
             self.fail("the map ends before this")
-        return AffineMap(len(self.dims), results)
+        return len(self.dims), tuple(results)
 
     @property
     def next(self) -> Token:

@@ -1,51 +1,34 @@
-"""The text of layouts whose system has none of its own: the constructor call that makes them.
+"""Constructor calls, read: `sophon.local((2, 3, 4, 5), 'float32', layout='compact')`.
 
-`sophon.local((2, 3, 4, 5), 'float32', layout='compact')` is read by this module and by nothing
-that runs it: names are looked up in a table, arguments are literals.
+They are the text of layouts whose system has none of its own (`gridlayout.layouts.call_text`), read
+by this module and by nothing that runs it: names are looked up in a table, arguments are literals.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-import math
-from importlib import import_module
 from typing import Any, NoReturn
 
+from gridlayout import megengine, mli, sophon, tenstorrent, xla
 from gridlayout.errors import LayoutError
 
-# module: what its texts may call, and the constants that they may name.
-_NAMES: dict[str, tuple[str, ...]] = {
-    "tenstorrent": ("tensor_layout",),
+# system: its module, what its texts may call, and the constants that they may name.
+_SYSTEMS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "tenstorrent": (tenstorrent, ("tensor_layout",)),
     "sophon": (
-        *("local", "matrix", "system", "Chip"),
-        *("BM1684", "BM1684X", "BM1688", "BM1690"),
+        sophon,
+        ("local", "matrix", "system", "Chip", "BM1684", "BM1684X", "BM1688", "BM1690"),
     ),
-    "megengine": ("format", "strided"),
-    "mli": ("tensor",),
-    "xla": ("layout",),
+    "megengine": (megengine, ("format", "strided")),
+    "mli": (mli, ("tensor",)),
+    "xla": (xla, ("layout",)),
 }
-
-
-def call_text(name: str, *args: Any, **kwargs: Any) -> str:
-    """The text of a call; arguments print as their repr, infinities and NaN as `float('inf')`.
-
-    >>> call_text("mli.tensor", (4, 5, 3), "HWC", "int8", mem_stride=None)
-    "mli.tensor((4, 5, 3), 'HWC', 'int8', mem_stride=None)"
-    """
-    arguments = [_text(a) for a in args] + [f"{k}={_text(v)}" for k, v in kwargs.items()]
-    return f"{name}({', '.join(arguments)})"
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"float({str(value)!r})"
-    return repr(value)
 
 
 def starts_call(text: str) -> bool:
     """Whether the text begins like a constructor call: the name of a system and a dot."""
-    return text.lstrip().partition(".")[0] in _NAMES
+    return text.lstrip().partition(".")[0] in _SYSTEMS
 
 
 def read_call(text: str) -> Any:
@@ -91,9 +74,11 @@ def _value(node: ast.expr) -> Any:
 
 def _named(node: ast.expr) -> Any:
     match node:
-        case ast.Attribute(ast.Name(module), name) if name in _NAMES.get(module, ()):
-            return getattr(import_module(f"gridlayout.{module}"), name)
-    known = (f"{module}.{name}" for module, names in _NAMES.items() for name in names)
+        case ast.Attribute(ast.Name(system), name) if system in _SYSTEMS:
+            module, names = _SYSTEMS[system]
+            if name in names:
+                return getattr(module, name)
+    known = (f"{system}.{name}" for system, (_, names) in _SYSTEMS.items() for name in names)
     _fail(node, f"{ast.unparse(node)[:48]!r} is not one of {', '.join(known)}")
 
 

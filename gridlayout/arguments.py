@@ -1,0 +1,83 @@
+"""Arguments: shapes, indices, counts and words that users give, checked."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gridlayout.errors import LayoutError
+
+Shape = tuple[int, ...]
+# XLA counts elements in int64, and NumPy arrays have at most 64 dims.
+MAX_ELEMENTS, MAX_RANK = 2**62, 64
+
+
+def as_shape(shape: Any, what: str) -> Shape:
+    """`shape` as a tuple of Python ints >= 0.
+
+    >>> as_shape([2, 3], "shape")
+    (2, 3)
+    """
+    try:
+        shape = tuple(shape)
+        dims = tuple(operator.index(n) for n in shape)
+    except TypeError:
+        raise LayoutError(f"{what} {shape!r} must be a sequence of whole numbers") from None
+    if any(isinstance(n, (bool, np.bool_)) for n in shape) or any(n < 0 for n in dims):
+        raise LayoutError(f"{what} {shape!r} must hold whole numbers >= 0")
+    if len(dims) > MAX_RANK:
+        raise LayoutError(f"{what} has rank {len(dims)}; ranks up to {MAX_RANK} are supported")
+    if any(n > MAX_ELEMENTS for n in dims):
+        raise LayoutError(f"{what} {dims} holds a number over 2**62")
+    return dims
+
+
+def positive(values: Any, what: str) -> Shape:
+    """`values` as a tuple of at least one number, all >= 1.
+
+    >>> positive([3, 2], "grid")
+    (3, 2)
+    """
+    dims = as_shape(values, what)
+    if not dims or 0 in dims:
+        raise LayoutError(f"{what} {dims} must hold at least one number, all >= 1")
+    return dims
+
+
+def as_index(index: Any, shape: Shape, what: str) -> Shape:
+    """`index` as a tuple of Python ints inside a shape.
+
+    >>> as_index((1, 2), (2, 3), "index")
+    (1, 2)
+    """
+    dims = as_shape(index, what)
+    if len(dims) != len(shape) or any(i >= n for i, n in zip(dims, shape, strict=True)):
+        raise LayoutError(f"{what} {tuple(index)} is outside the shape {shape}")
+    return dims
+
+
+def one_of(word: Any, known: Sequence[str], what: str) -> str:
+    """`word` if it is one of the known ones, else a `LayoutError` that lists them.
+
+    >>> one_of("l1", ("dram", "l1"), "memory_space")
+    'l1'
+    """
+    if not isinstance(word, str) or word not in known:
+        raise LayoutError(f"{what} {word!r} is not one of {', '.join(known)}")
+    return word
+
+
+def check_size(shape: Shape, physical: Shape) -> None:
+    """`LayoutError` where a layout of these shapes has too many dims or elements.
+
+    >>> check_size((2, 3), (2, 4))
+    """
+    if len(physical) > MAX_RANK:
+        raise LayoutError(f"physical rank {len(physical)} of {physical} is over {MAX_RANK}")
+    for what, dims in (("shape", shape), ("physical shape", physical)):
+        if prod(dims) > MAX_ELEMENTS:
+            raise LayoutError(f"{what} {dims} has more than 2**62 elements")

@@ -1,0 +1,125 @@
+"""The document's text (seed 004): reading it; `str` of a `GridLayout` prints it.
+
+`tensor<53x63xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <3x2>, memref<18x32xf32,
+#ttcore.memory_space<l1>>>>`. Padding values beyond the document's words are printed as numbers, and
+a tile with faces as `!ttcore.tile<32x32, f32, face<16x16>>`: both are this library's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gridlayout import dtypes
+from gridlayout.affine.map import AffineMap
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.reader import Reader, dims_text
+
+
+def read_grid_layout(reader: Reader) -> GridLayout:
+    """The layout of a tensor type of the document; `LayoutError` where its parts disagree."""
+    reader.expect("tensor")
+    reader.expect("<")
+    shape = reader.dims_before_element()
+    element = reader.element()
+    reader.expect(",")
+    reader.expect("#ttcore.metal_layout")
+    reader.expect("<")
+    linear = read_map(reader)
+    reader.expect(",")
+    oob = read_oob_word(reader)
+    reader.expect(",")
+    reader.expect("<")
+    grid = reader.dims()
+    reader.expect(">")
+    reader.expect(",")
+    reader.skip()
+    at = reader.at
+    memref = _read_memref(reader, element)
+    reader.expect(">")
+    reader.expect(">")
+    reader.end()
+    counts = memref.pop("counts")
+    try:
+        layout = GridLayout(
+            shape, dtypes.FROM_MLIR[element], grid, linear=linear, oob=oob, **memref
+        )
+    except LayoutError as error:
+        raise LayoutError(f"column {at + 1}: {error}") from None
+    if counts != layout.tile_counts:
+        reader.fail(
+            f"memref {dims_text(counts)} does not follow from the shape, the map and the grid: "
+            f"{dims_text(layout.tile_counts)} does, as {layout.memref}",
+            at,
+        )
+    return layout
+
+
+def read_map(reader: Reader) -> AffineMap:
+    """The affine map: `(...) -> (...)` up to the parenthesis that closes its results."""
+    reader.skip()
+    start, depth, groups = reader.at, 0, 0
+    for at in range(start, len(reader.text)):
+        depth += {"(": 1, ")": -1}.get(reader.text[at], 0)
+        if depth == 0 and reader.text[at] == ")":
+            groups += 1
+        if groups == 2 or depth < 0:
+            break
+    if groups != 2:
+        reader.fail("expected an affine map, (d0, ...) -> (...)")
+    reader.at = at + 1
+    try:
+        # Blanks in front keep the columns of the map's own errors true.
+        return AffineMap.parse(" " * start + reader.text[start : reader.at])
+    except LayoutError as error:
+        raise LayoutError(f"in the affine map: {error}") from None
+
+
+def read_oob_word(reader: Reader) -> dtypes.Scalar | None:
+    """What is known of the padding: one of the document's words, or a number."""
+    reader.skip()
+    at = reader.at
+    word = reader.match(r"[-+.A-Za-z0-9()]+", f"one of {', '.join(dtypes.OOB_NAMES)}, or a number")
+    if word in dtypes.OOB_NAMES:
+        return dtypes.OOB_NAMES[word]
+    for kind in (int, float, complex):
+        try:
+            return dtypes.NAN if word == "nan" else kind(word)
+        except ValueError:
+            continue
+    reader.fail(f"{word!r} is not one of {', '.join(dtypes.OOB_NAMES)}, nor a number", at)
+
+
+def _read_memref(reader: Reader, element: str) -> dict[str, Any]:
+    """The constructor arguments that a memref states, and its shape as `counts`."""
+    found: dict[str, Any] = {}
+    reader.expect("memref")
+    reader.expect("<")
+    found["counts"] = reader.dims_before_element()
+    at = reader.at
+    if reader.take("!ttcore.tile"):
+        reader.expect("<")
+        found["tile"] = reader.dims()
+        reader.expect(",")
+        reader.skip()
+        at = reader.at
+        name = reader.element(also=tuple(dtypes.BLOCK_FORMATS))
+        if name in dtypes.BLOCK_FORMATS:
+            found["tile_format"], name = name, element
+        if reader.take(","):
+            reader.expect("face")
+            reader.expect("<")
+            found["face"] = reader.dims()
+            reader.expect(">")
+        reader.expect(">")
+    else:
+        name = reader.element()
+    if name != element:
+        reader.fail(f"the memref holds {name}, but the tensor {element}: they must agree", at)
+    reader.expect(",")
+    reader.expect("#ttcore.memory_space")
+    reader.expect("<")
+    found["memory_space"] = reader.match(r"[A-Za-z0-9_]+", "a memory space")
+    reader.expect(">")
+    reader.expect(">")
+    return found
