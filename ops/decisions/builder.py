@@ -29,9 +29,9 @@ from gridlayout.ops.decisions.specs import (
     layout_of,
 )
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.buffers import Buffers
 from gridlayout.ops.moves.padding import fill_padding, has_padding
 from gridlayout.ops.moves.relayout import LocalMove, find_move, lay_out, nothing_moves, replicate
+from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.collectives import Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
@@ -49,7 +49,7 @@ class Step:
     """One step: the registers it reads and writes, its function of arrays, and what it takes.
 
     is_lazy: the function takes and returns `LazyView`s. is_global: it takes whole storages rather
-    than one device's parts, and runs outside of `shard_map`. buffers: what it holds on a device
+    than one device's parts, and runs outside of `shard_map`. workspace: what it holds on a device
     besides operands and results, where it does. is_fused: XLA makes the results where they are
     read. takes_fused: it makes such operands as it reads them. is_kept: it keeps the
     results where several read them. is_view: what it makes is what it
@@ -60,7 +60,7 @@ class Step:
     writes: tuple[int, ...]
     run: Callable[..., Sequence[Array]] = field(repr=False)
     collectives: tuple[Collective, ...] = ()
-    buffers: Callable[[], Buffers] = field(default=Buffers, repr=False)
+    workspace: Callable[[], Workspace] = field(default=Workspace, repr=False)
     masks: int = 0
     is_lazy: bool = False
     is_global: bool = False
@@ -147,7 +147,7 @@ class Decision:
     @property
     def workspace_bytes(self) -> int:
         """The most bytes that a step holds on a device besides operands and results."""
-        return max((step.buffers().most for step in self.steps), default=0)
+        return max((step.workspace().most for step in self.steps), default=0)
 
 
 # A function `(builder, op, *values)` that writes a decision down.
@@ -240,7 +240,7 @@ class Builder:
             [value],
             [spec],
             move.collectives,
-            buffers=move.buffers,
+            workspace=move.workspace,
             is_lazy=True,
             is_view=move.is_view,
             does=move,

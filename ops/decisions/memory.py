@@ -51,7 +51,7 @@ class _Buffers:
         return {len(self.found) - 1}
 
     def _add(self, step: Step, made_where_read: set[int]) -> None:
-        held = step.buffers()
+        held = step.workspace()
         now: set[int] = set()
         for n, k in enumerate(step.reads):
             own = self.read([k])
@@ -87,7 +87,7 @@ def _made_where_read(program: Program, outs: set[int]) -> set[int]:
     found: set[int] = set()
     for step in reversed(program.steps):
         for k in step.writes:
-            seen = step.is_fused or step.is_view or step.buffers().is_seen
+            seen = step.is_fused or step.is_view or step.workspace().is_seen
             mine = readers.get(k, [])
             makes[k] = {made for reader, _ in mine for made in _makers(reader, found, makes)}
             once = step.is_view or not step.is_kept or len(makes[k]) < 2
@@ -112,7 +112,7 @@ def _makers(reader: Step, found: set[int], makes: dict[int, set[Step]]) -> set[S
 
 def _fuses(step: Step, operand: int) -> bool:
     """Whether a step makes an operand as it reads it."""
-    held = step.buffers()
+    held = step.workspace()
     if operand < len(held.operands):
         chain = held.operands[operand]
         return chain.copies or (chain.is_seen and not chain.made)
@@ -139,7 +139,7 @@ def peak_bytes(program: Program) -> tuple[int, int]:
 
 
 def _as_soon_as_can_be(found: list[_Buffer]) -> list[int]:
-    """Buffers by when XLA makes them on CPUs: one is made once all that it reads are there."""
+    """Workspace by when XLA makes them on CPUs: one is made once all that it reads are there."""
     waits = [len(each.reads) for each in found]
     readers: dict[int, list[int]] = {}
     for n, each in enumerate(found):

@@ -23,8 +23,8 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import ReshapeMove, host_fill, moves
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves import packing
-from gridlayout.ops.moves.buffers import Buffers, Chain, of_moves
 from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
 from gridlayout.sharding.collectives import Collective, Collectives, index_of, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, local_bytes
@@ -34,12 +34,12 @@ from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, loca
 class LocalMove:
     """A movement of data: its collectives, and one device's program, for use in `shard_map`.
 
-    buffers: what it holds on a device meanwhile. exchange: what it follows, if there is a route.
+    workspace: what it holds on a device meanwhile. exchange: what it follows, if there is a route.
     """
 
     collectives: tuple[Collective, ...]
     run: Callable[[LazyView], LazyView]
-    buffers: Callable[[], Buffers] = Buffers
+    workspace: Callable[[], Workspace] = Workspace
     exchange: Exchange | None = None
 
     @property
@@ -110,13 +110,13 @@ def _found(
     if exchange is not None:
         collectives = exchange.collectives(nbytes, before, device)
         run = partial(_exchanged, exchange, before, after)
-        buffers = partial(_exchanged_buffers, exchange, old, before, after)
+        workspace = partial(_exchanged_workspace, exchange, old, before, after)
     else:
         new.check_invertible()
         collectives = _gathering(before, device, nbytes)
         run = partial(_through_logical, old, new, before, after)
-        buffers = partial(_gathered_buffers, old, before)
-    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, fill), buffers, exchange)
+        workspace = partial(_gathered_workspace, old, before)
+    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, fill), workspace, exchange)
 
 
 @lru_cache(maxsize=4096)
@@ -133,7 +133,7 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
     return LocalMove(
         tuple(collectives),
         lambda x: _as_bits(run, x, jnp.zeros((), x.array.dtype)),
-        partial(_gathered_buffers, old, before),
+        partial(_gathered_workspace, old, before),
     )
 
 
@@ -235,9 +235,9 @@ def _packed(new: Layout, after: Placement, x: LazyView, fill: Any) -> LazyView:
 # -- what is held meanwhile ----------------------------------------------------------------------
 
 
-def _exchanged_buffers(
+def _exchanged_workspace(
     exchange: Exchange, old: Layout, before: Placement, after: Placement
-) -> Buffers:
+) -> Workspace:
     """What `_exchanged` holds."""
     shape = [*before.per_device, *old.local_shape]
     chain = Chain(local_bytes(old, before))
@@ -264,7 +264,7 @@ def _exchanged_buffers(
     return of_moves(chain)
 
 
-def _gathered_buffers(old: Layout, before: Placement) -> Buffers:
+def _gathered_workspace(old: Layout, before: Placement) -> Workspace:
     """What `_logical` holds."""
     shape = [*before.per_device, *old.local_shape]
     chain = Chain(local_bytes(old, before))

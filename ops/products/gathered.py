@@ -25,9 +25,9 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Local, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves import packing
-from gridlayout.ops.moves.buffers import Buffers, Chain, of_moves
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import moved_bytes
+from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
 from gridlayout.sharding.collectives import Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
@@ -178,8 +178,8 @@ def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, wanted:
         return [_in_tiles(out, left_kept, right_kept, product)]
 
     spec = Replicated((), op.out.dtype) if natural is None else b.sharded(natural)
-    buffers = cache(partial(_buffers, entries, product, op.out.dtype))
-    (out,) = b.run(kernel, matrices, [spec], is_lazy=True, buffers=buffers)
+    workspace = cache(partial(_workspace, entries, product, op.out.dtype))
+    (out,) = b.run(kernel, matrices, [spec], is_lazy=True, workspace=workspace)
     return out if natural is None else b.relayout(out, wanted)
 
 
@@ -194,7 +194,7 @@ def _entered(b: Builder, value: Value, entry: Entry, contract: Dims) -> Value:
         [Local(entry.matrix_shape(contract), value.dtype)],
         made,
         is_lazy=True,
-        buffers=cache(partial(_entered_buffers, entry, contract)),
+        workspace=cache(partial(_entered_workspace, entry, contract)),
         does=(entry, contract),
     )
     return out
@@ -319,7 +319,7 @@ def _matrix(a: LazyView, entry: Entry, contract: Dims) -> LazyView:
     return LazyView.of(view.reshape(*entry.matrix_shape(contract)).materialize())
 
 
-def _entered_buffers(entry: Entry, contract: Dims) -> Buffers:
+def _entered_workspace(entry: Entry, contract: Dims) -> Workspace:
     """What `_matrix` holds."""
     side, layout, shape = entry.side, entry.layout, entry.shape
     chain, itemsize = Chain(entry.spec.device_bytes), layout.dtype.itemsize
@@ -339,7 +339,7 @@ def _entered_buffers(entry: Entry, contract: Dims) -> Buffers:
     return of_moves(chain.settle())
 
 
-def _buffers(entries: tuple[Entry, Entry], product: Product, dtype: Any) -> Buffers:
+def _workspace(entries: tuple[Entry, Entry], product: Product, dtype: Any) -> Workspace:
     """The product, which is seen in tiles."""
     left, right = (entry.kept for entry in entries)
     shape = [prod(shape) for shape in left.values()]
@@ -347,7 +347,7 @@ def _buffers(entries: tuple[Entry, Entry], product: Product, dtype: Any) -> Buff
     out, is_seen = jax.ShapeDtypeStruct(tuple(shape), dtype), False
     if product.natural is not None:
         is_seen = not _in_tiles(out, left, right, product).is_in_order  # type: ignore[arg-type]
-    return Buffers((), (prod(shape) * out.dtype.itemsize,), is_seen)
+    return Workspace((), (prod(shape) * out.dtype.itemsize,), is_seen)
 
 
 def _local(a: LazyView, layout: GridLayout, k: int) -> tuple[int, int]:

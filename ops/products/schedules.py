@@ -19,8 +19,8 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.buffers import Buffers, Chain
 from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.workspace import Chain, Workspace
 from gridlayout.ops.products.algorithms import Axes, Plan
 from gridlayout.sharding.collectives import (
     Collectives,
@@ -70,12 +70,12 @@ def multiplied(b: Builder, op: Op, plan: Plan, x: Value, y: Value, wanted: Layou
     masks = sum(
         _has_tail(plan, shape[2:] if k == 0 else shape[1:]) for k, shape in enumerate(shapes)
     )
-    buffers = cache(partial(_buffers, plan, tuple(x.spec for x in entered)))
-    (out,) = b.run(kernel, entered, [spec], sent, buffers=buffers, masks=masks, is_lazy=True)
+    workspace = cache(partial(_workspace, plan, tuple(x.spec for x in entered)))
+    (out,) = b.run(kernel, entered, [spec], sent, workspace=workspace, masks=masks, is_lazy=True)
     return out if isinstance(spec, Replicated) else b.relayout(out, wanted)
 
 
-def _buffers(plan: Plan, entered: tuple[Any, ...]) -> Buffers:
+def _workspace(plan: Plan, entered: tuple[Any, ...]) -> Workspace:
     """What a device holds: both parts as they are multiplied, what the steps hold, and the sums."""
     chains: list[Chain] = []
     for spec, shape in zip(entered, plan.parts, strict=True):
@@ -98,7 +98,7 @@ def _buffers(plan: Plan, entered: tuple[Any, ...]) -> Buffers:
         sums.made.append((out, 1))
     moved = sends(plan)[1] - out - sum(chain.nbytes for chain in chains)
     first = (out + max(moved, 0),) if moved > 0 else (out,)
-    return Buffers(tuple(chains), (*first, *(nbytes for nbytes, _ in sums.made)), True)
+    return Workspace(tuple(chains), (*first, *(nbytes for nbytes, _ in sums.made)), True)
 
 
 # A part comes as the cores of each of three dims, then the shards of each.

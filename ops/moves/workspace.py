@@ -1,4 +1,4 @@
-"""`Buffers`: what a movement or a kernel holds on a device between its operands and its results."""
+"""`Workspace`: what a movement or a kernel holds on a device between operands and results."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Chain:
-    """Buffers made one after another, each of the one before, as XLA makes them.
+    """Workspace made one after another, each of the one before, as XLA makes them.
 
     nbytes: of the last. made: bytes of each, and how many buffers these are. copies: whether the
     first is a copy of the operand, which XLA makes together with what the operand is made of; else
@@ -56,7 +56,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Buffers:
+class Workspace:
     """What a step holds on the way, in bytes.
 
     operands: the buffers made of each operand. together: then those made one after another of all.
@@ -82,6 +82,6 @@ class Buffers:
         return max(found)
 
 
-def of_moves(chain: Chain) -> Buffers:
+def of_moves(chain: Chain) -> Workspace:
     """A step that does to its one operand what the chain says."""
-    return Buffers((chain,), (), chain.is_seen)
+    return Workspace((chain,), (), chain.is_seen)
