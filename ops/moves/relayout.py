@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -110,12 +110,12 @@ def _found(
     if exchange is not None:
         collectives = exchange.collectives(nbytes, before, device)
         run = partial(_exchanged, exchange, before, after)
-        workspace = partial(_exchanged_workspace, exchange, old, before, after)
+        workspace = cache(partial(_exchanged_workspace, exchange, old, before, after))
     else:
         new.check_invertible()
         collectives = _gathering(before, device, nbytes)
         run = partial(_through_logical, old, new, before, after)
-        workspace = partial(_gathered_workspace, old, before)
+        workspace = cache(partial(_gathered_workspace, old, before))
     return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, fill), workspace, exchange)
 
 
@@ -133,7 +133,7 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
     return LocalMove(
         tuple(collectives),
         lambda x: _as_bits(run, x, jnp.zeros((), x.array.dtype)),
-        partial(_gathered_workspace, old, before),
+        cache(partial(_gathered_workspace, old, before)),
     )
 
 
