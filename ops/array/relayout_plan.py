@@ -165,7 +165,9 @@ def relayout_plan(
     if move is None:
         return RelayoutPlan(source, target, device, "nothing", 0)
     received = total_bytes(move.collectives)
-    how = "logical" if move.exchange is None else "exchange" if received else "local"
+    how = "exchange" if received else "local"
+    if move.exchange is None:
+        how = "logical" if move.pieces is None else "pieces"
     return RelayoutPlan(source, target, device, how, received, move.exchange, move.collectives)
 
 

@@ -23,9 +23,11 @@ from gridlayout.layouts.program import ReshapeMove, host_fill, moves
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.pieces import run_pieces
 from gridlayout.sharding.collectives import Collective, Collectives, index_of, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, local_bytes
+from gridlayout.sharding.pieces import SLACK, Pieces, find_pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +42,7 @@ class LocalMove:
     run: Callable[[LazyView], LazyView]
     workspace_bytes: int = 0
     exchange: Exchange | None = None
+    pieces: Pieces | None = None
 
     @property
     def is_view(self) -> bool:
@@ -104,8 +107,10 @@ def _found(
     if 0 in old.shape:
         shape = (*after.per_device, *new.local_shape)
         return LocalMove((), lambda x: LazyView.of(jnp.full(shape, fill, x.array.dtype)))
-    exchange = find_exchange(old, new.with_oob(None), device, after, before)
+    new = new.with_oob(None)
+    exchange = find_exchange(old, new, device, after, before)
     nbytes = local_bytes(old, before)
+    pieces = None
     if exchange is not None:
         collectives = exchange.collectives(nbytes, before, device)
         run = partial(_exchanged, exchange, before, after)
@@ -113,8 +118,22 @@ def _found(
         new.check_invertible()
         collectives = _gathering(before, device, nbytes)
         run = partial(_through_logical, old, new, before, after)
+    if collectives:
+        pieces = find_pieces(old, new, device, before, after)
+    if pieces is not None and _are_better(pieces, device, collectives):
+        collectives, exchange = pieces.collectives(device), None
+        run = partial(run_pieces, pieces, device)
+    else:
+        pieces = None
     most = max((each.received_bytes for each in collectives), default=0)
-    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, fill), most, exchange)
+    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, fill), most, exchange, pieces)
+
+
+def _are_better(pieces: Pieces, device: DeviceGrid, others: list[Collective]) -> bool:
+    found = pieces.collectives(device)
+    slack = 1.0 if pieces.is_even else SLACK
+    few = total_bytes(others) <= slack * pieces.moved and len(others) <= len(found)
+    return total_bytes(found) < total_bytes(others) and not few
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,372 @@
+"""`Pieces`: what each device sends each other one when a layout changes, box by box.
+
+Devices hold boxes of the tensor before and need others after; what two of them have in common is a
+piece. Pieces go in *slots*: of each device one piece at most that it sends and one that it gets, in
+a buffer as large as the largest. A slot is sent by a permute, or several by one all_to_all. Nothing
+else is sent: no padding of layouts, nothing that a device has already. What slots add by unequal
+pieces is kept below a fifth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout import dtypes
+from gridlayout.layouts.blocks import Blocks, find_blocks
+from gridlayout.layouts.layout import Layout
+from gridlayout.sharding.collectives import Axes, Collective, Collectives
+from gridlayout.sharding.colouring import coloured, most_at_one
+from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.sharding.windows import Window, components, find_windows, meet
+
+Ints = NDArray[np.int64]
+Shape = tuple[int, ...]
+# For more devices, pieces or rounds than these, pieces are not looked for: the lists grow with the
+# square of the devices, and a program of so many rounds takes long to compile.
+MOST_DEVICES, MOST_PIECES, MOST_ROUNDS = 256, 1 << 14, 128
+# Slots may hold so many times the bytes of the pieces in them, to be fewer.
+SLACK = 1.2
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """A box that every device cuts out and sends, and where it puts the one that it gets.
+
+    pairs: (from, to), by the device's number. size: of the box. sent, put: its first corner in the
+    sender's and in the receiver's array, a row a device; counts: how much of what a device gets is
+    wanted, 0 where it gets nothing.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    size: Shape
+    sent: Ints
+    put: Ints
+    counts: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One layout: its blocks, where it is placed, and the windows of its devices."""
+
+    blocks: Blocks
+    placement: Placement
+    windows: tuple[Window, ...]
+    atoms: Shape
+
+    @property
+    def extents(self) -> Shape:
+        """The shape of a device's array, a dim an atom."""
+        found = {
+            k: n for w in self.windows for k, n in zip(w.atoms, w.extents, strict=True)
+        }
+        return tuple(found[k] for k in self.atoms)
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """How a device goes from its part of one layout to that of another.
+
+    stays: what a device keeps; slots: what is sent, each by a permute, or where `axes` are given
+    all by one all_to_all along these: then slot `k` is for, and from, the device `k` there.
+    """
+
+    source: Side
+    target: Side
+    stays: tuple[Slot, ...]
+    slots: tuple[Slot, ...]
+    axes: Axes | None
+    itemsize: float
+    moved: int
+    is_even: bool
+
+    def collectives(self, device: DeviceGrid) -> list[Collective]:
+        """What a device does with the others."""
+        made = Collectives(device)
+        every = tuple(device.fine.axis_names)
+        if self.axes is not None:
+            return made.all_to_all(self.axes, len(self.slots) * self._bytes(self.slots[0])).found
+        for slot in self.slots:
+            made.permute(every, self._bytes(slot), len(slot.pairs))
+        return made.found
+
+    def _bytes(self, slot: Slot) -> int:
+        return int(prod(slot.size) * self.itemsize)
+
+
+@lru_cache(maxsize=4096)
+def find_pieces(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> Pieces | None:
+    """The pieces that change device between two layouts; None where they are no boxes, or too many.
+
+    >>> from gridlayout import GridLayout
+    >>> from jax.sharding import AbstractMesh
+    >>> device = DeviceGrid(AbstractMesh((4,), ("x",)))
+    >>> a, b = GridLayout((12,), grid=(4,)), GridLayout((12,), grid=(3,))
+    >>> places = [device.placement(x.core_shape) for x in (a, b)]
+    >>> for slot in find_pieces(a, b, device, *places).slots:
+    ...     print(slot.pairs, slot.size)
+    ((1, 0), (2, 1), (3, 2)) (3,)
+    """
+    if device.size > MOST_DEVICES:
+        return None
+    blocks = [find_blocks(layout) for layout in (old, new)]
+    if blocks[0] is None or blocks[1] is None:
+        return None
+    sides: Any = (blocks[0], blocks[1])
+    windows = find_windows(sides, (before, after))
+    if windows is None:
+        return None
+    order = tuple(k for window in windows[1] for k in window.atoms)
+    found = _Overlaps(windows, order, device).rows()
+    if found is None:
+        return None
+    source, target = (
+        Side(*each, tuple(mine), order)
+        for *each, mine in zip(sides, (before, after), windows, strict=True)
+    )
+    return _Packer(source, target, found, device, dtypes.bits(old.dtype) / 8).pieces()
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Pieces, a row each: the devices, the boxes' first corners by atom, on both sides, and sizes."""
+
+    source: Ints
+    target: Ints
+    sent: Ints
+    put: Ints
+    sizes: Ints
+
+    def at(self, which: Any) -> _Rows:
+        """Some of the rows."""
+        fields = (self.source, self.target, self.sent, self.put, self.sizes)
+        return _Rows(*(field[which] for field in fields))
+
+
+class _Overlaps:
+    """Finds what the boxes of two layouts have in common, by pair of devices."""
+
+    def __init__(
+        self, windows: tuple[list[Window], list[Window]], order: Shape, device: DeviceGrid
+    ) -> None:
+        self.windows, self.order, self.device = windows, order, device
+        self.names = tuple(device.fine.axis_names)
+        self.sizes = tuple(device.fine.shape.values())
+
+    def rows(self) -> _Rows | None:
+        """All pieces; None where there are too many."""
+        numbers: dict[tuple[int, int], Ints] = {}  # of each window: the device along its axes
+        low: dict[int, Ints] = {}
+        high: dict[int, Ints] = {}
+        count = 1
+        for members in components(self.windows):
+            found = list(self._shared(members))
+            if count * len(found) > MOST_PIECES:
+                return None
+            for table in (numbers, low, high):
+                for key, column in table.items():
+                    table[key] = np.repeat(column, len(found))  # type: ignore[index]
+            for member in members:
+                own = np.array([vs[member] for vs, _ in found], np.int64)
+                numbers[member] = np.tile(own, count)
+            for atom in found[0][1] if found else ():
+                for table, k in ((low, 0), (high, 1)):
+                    own = np.array([box[atom][k] for _, box in found], np.int64)
+                    table[atom] = np.tile(own, count)
+            count *= len(found)
+        return self._on_devices(numbers, low, high, count)
+
+    def _shared(
+        self, members: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[dict[tuple[int, int], int], dict[int, tuple[int, int]]]]:
+        """The devices' numbers and the box, of each piece of some windows that share atoms."""
+        entries: list[Any] = [({}, {})]
+        for member in members:
+            window = self.windows[member[0]][member[1]]
+            boxes = [
+                (v, dict(zip(window.atoms, box, strict=True)))
+                for v, some in enumerate(window.boxes)
+                for box in some
+            ]
+            entries = [
+                ({**vs, member: v}, both)
+                for vs, known in entries
+                for v, box in boxes
+                if (both := meet(known, box)) is not None
+            ]
+        yield from entries
+
+    def _on_devices(
+        self,
+        numbers: dict[tuple[int, int], Ints],
+        low: dict[int, Ints],
+        high: dict[int, Ints],
+        count: int,
+    ) -> _Rows | None:
+        """The pieces of every copy: each device takes its own from the nearest holder."""
+        (before, free), (after, copied) = (self._coordinates(numbers, k, count) for k in (0, 1))
+        ranges = [range(n) if k in copied else (0,) for k, n in enumerate(self.sizes)]
+        copies = np.array(list(product(*ranges)), np.int64)
+        if count * len(copies) > MOST_PIECES:
+            return None
+        target = (after[:, None, :] + copies[None]).reshape(-1, len(self.sizes))
+        source = np.repeat(before, len(copies), axis=0)
+        source[:, list(free)] = target[:, list(free)]
+        corner, sizes = (
+            np.repeat(np.stack([found[k] for k in self.order], axis=1), len(copies), axis=0)
+            for found in (low, {k: high[k] - low[k] for k in self.order})
+        )
+        origins = [self._origins(numbers, k, count, len(copies)) for k in (0, 1)]
+        devices = [np.ravel_multi_index(tuple(x.T), self.sizes) for x in (source, target)]
+        return _Rows(*devices, corner - origins[0], corner - origins[1], sizes)
+
+    def _coordinates(
+        self, numbers: dict[tuple[int, int], Ints], side: int, count: int
+    ) -> tuple[Ints, set[int]]:
+        """Device coordinates along the mesh axes, and the axes along which there are copies."""
+        found = np.zeros((count, len(self.sizes)), np.int64)
+        free = set(range(len(self.sizes)))
+        for k, window in enumerate(self.windows[side]):
+            index = numbers[side, k]
+            for axis in reversed(window.axes):
+                at = self.names.index(axis)
+                free.discard(at)
+                found[:, at] = index % self.sizes[at]
+                index = index // self.sizes[at]
+        return found, free
+
+    def _origins(
+        self, numbers: dict[tuple[int, int], Ints], side: int, count: int, copies: int
+    ) -> Ints:
+        """The indices of the first element in the array of each piece's device."""
+        found = np.zeros((count, len(self.order)), np.int64)
+        for k, window in enumerate(self.windows[side]):
+            at = [self.order.index(atom) for atom in window.atoms]
+            found[:, at] = np.array(window.origins, np.int64)[numbers[side, k]]
+        return np.repeat(found, copies, axis=0)
+
+
+class _Packer:
+    """Puts pieces into slots."""
+
+    def __init__(
+        self, source: Side, target: Side, rows: _Rows, device: DeviceGrid, itemsize: float
+    ) -> None:
+        self.source, self.target, self.device, self.itemsize = source, target, device, itemsize
+        stay = rows.source == rows.target
+        self.stays, self.rows = rows.at(stay), rows.at(~stay)
+        self.moved = int(self.rows.sizes.prod(axis=1).sum())
+        shapes = self.rows.sizes
+        self.is_even = not len(shapes) or bool((shapes == shapes[0]).all())
+
+    def pieces(self) -> Pieces | None:
+        axes, slots = None, self._rounds()
+        if slots is None or len(slots) > 2:
+            dealt = self._dealt()
+            axes, slots = dealt or (None, slots)
+        if slots is None:
+            return None
+        each = (self.source, self.target, self._kept(), tuple(slots), axes, self.itemsize)
+        return Pieces(*each, int(self.moved * self.itemsize), self.is_even)
+
+    def _slot(self, rows: _Rows) -> Slot:
+        """At most one piece from each device, and one to each."""
+        size = rows.sizes.max(axis=0)
+        shape = (self.device.size, len(size))
+        # Devices that take no part do as the others where these do alike: XLA then cuts at a known
+        # place, and masks along few dims.
+        same = [np.where((x == x[0]).all(axis=0), x[0], 0) for x in (rows.sent, rows.put)]
+        varies = (rows.sizes != size).any(axis=0)
+        none = size.copy()
+        none[int(varies.argmax())] = 0
+        tables = [np.broadcast_to(x, shape).copy() for x in (*same, none)]
+        ends = (rows.source, rows.target, rows.target)
+        for table, at, own in zip(tables, ends, (rows.sent, rows.put, rows.sizes), strict=True):
+            table[at] = own
+        pairs = sorted(zip(rows.source.tolist(), rows.target.tolist(), strict=True))
+        return Slot(tuple(pairs), tuple(size.tolist()), *tables)
+
+    def _kept(self) -> tuple[Slot, ...]:
+        """What stays: the first piece of every device, the second ones, ..."""
+        order = np.argsort(self.stays.source, kind="stable")
+        rows = self.stays.at(order)
+        _, starts = np.unique(rows.source, return_index=True)
+        lengths = np.diff([*starts.tolist(), len(rows.source)])
+        nth = np.arange(len(rows.source)) - np.repeat(starts, lengths)
+        return tuple(self._slot(rows.at(nth == k)) for k in range(max(lengths, default=0)))
+
+    def _rounds(self) -> list[Slot] | None:
+        """The fewest rounds that come to at most `SLACK` times the bytes; None if too many."""
+        if not len(self.rows.source):
+            return []
+        best: tuple[int, Any] | None = None
+        for ratio in (8.0, 4.0, 2.0, 1.5, 1.25, 1.1, 1.0):
+            classes = _classes(self.rows.sizes, ratio)
+            total = sum(
+                int(own.sum()) * int(self.rows.sizes[own].max(axis=0).prod()) for own in classes
+            )
+            if total > SLACK * self.moved:
+                continue
+            rounds = sum(most_at_one(self.rows.source[c], self.rows.target[c]) for c in classes)
+            if best is None or rounds < best[0]:
+                best = (rounds, classes)
+        assert best is not None  # every size by itself adds nothing
+        if best[0] > MOST_ROUNDS:
+            return None
+        slots = []
+        for own in best[1]:
+            rows = self.rows.at(own)
+            colours = coloured(rows.source, rows.target)
+            slots += [self._slot(rows.at(colours == k)) for k in range(int(colours.max()) + 1)]
+        return slots
+
+    def _dealt(self) -> tuple[Axes, list[Slot]] | None:
+        """All pieces as one all_to_all, where they are as many and as alike as that needs."""
+        rows, sizes = self.rows, tuple(self.device.fine.shape.values())
+        ends = [np.stack(np.unravel_index(x, sizes)) for x in (rows.source, rows.target)]
+        along = [bool((a != b).any()) for a, b in zip(*ends, strict=True)]
+        axes = tuple(n for n, x in zip(self.device.fine.axis_names, along, strict=True) if x)
+        count = self.device.count(axes)
+        total = self.device.size * (count - 1) * int(rows.sizes.max(axis=0).prod())
+        pairs = rows.source * self.device.size + rows.target
+        if total > self.moved * (1 if self.is_even else SLACK) or len(np.unique(pairs)) < len(pairs):
+            return None
+        inner = [n for n, x in zip(sizes, along, strict=True) if x]
+        places = [
+            np.ravel_multi_index(tuple(x for x, a in zip(end, along, strict=True) if a), inner)
+            for end in ends
+        ]
+        return axes, self._deal(rows, *places, count)
+
+    def _deal(self, rows: _Rows, senders: Ints, receivers: Ints, count: int) -> list[Slot]:
+        """Slot `k`: what a device sends to the one at place `k`, and what it gets from there."""
+        size = tuple(rows.sizes.max(axis=0).tolist())
+        shape = (count, self.device.size, len(size))
+        sent, put, counts = (np.zeros(shape, np.int64) for _ in range(3))
+        sent[receivers, rows.source] = rows.sent
+        put[senders, rows.target] = rows.put
+        counts[senders, rows.target] = rows.sizes
+        return [Slot((), size, *tables) for tables in zip(sent, put, counts, strict=True)]
+
+
+def _classes(sizes: Ints, ratio: float) -> list[NDArray[np.bool_]]:
+    """Boxes of similar sizes: along each dim the largest is at most `ratio` times the smallest."""
+    numbers = np.zeros(len(sizes), np.int64)
+    for column in sizes.T:
+        levels = np.zeros(int(column.max()) + 1, np.int64)
+        level, top = 0, 0
+        for n in sorted(set(column.tolist()), reverse=True):
+            if top > ratio * n or not top:
+                level, top = level + 1, n
+            levels[n] = level
+        numbers = numbers * (level + 1) + levels[column]
+    return [numbers == k for k in np.unique(numbers)]
