@@ -4,7 +4,7 @@ Devices hold boxes of the tensor before and need others after; what two of them 
 piece. Pieces go in *slots*: of each device one piece at most that it sends and one that it gets, in
 a buffer as large as the largest. A slot is sent by a permute, or several by one all_to_all. Nothing
 else is sent: no padding of layouts, nothing that a device has already. What slots add by unequal
-pieces is kept below a fifth.
+pieces is kept below a quarter.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from gridlayout import dtypes
 from gridlayout.layouts.blocks import Blocks, find_blocks
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.collectives import Axes, Collective, Collectives
-from gridlayout.sharding.colouring import coloured, most_at_one
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.sharding.rounds import Messages, most_at_one
 from gridlayout.sharding.windows import Window, components, find_windows, meet
 
 Ints = NDArray[np.int64]
@@ -32,8 +32,9 @@ Shape = tuple[int, ...]
 # For more devices, pieces or rounds than these, pieces are not looked for: the lists grow with the
 # square of the devices, and a program of so many rounds takes long to compile.
 MOST_DEVICES, MOST_PIECES, MOST_ROUNDS = 256, 1 << 14, 128
-# Slots may hold so many times the bytes of the pieces in them, to be fewer.
-SLACK = 1.2
+# Slots may hold so many times the bytes of the pieces in them, to be fewer; where all devices have
+# equal parts, pieces are alike and nothing is added.
+SLACK = 1.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,12 @@ class Side:
     atoms: Shape
 
     @property
+    def is_even(self) -> bool:
+        """Whether all devices have equal parts, without padding but for that of tiles."""
+        flat = self.blocks.flat
+        return self.placement.slots == self.placement.grid and prod(flat.physical_shape) == flat.size
+
+    @property
     def extents(self) -> Shape:
         """The shape of a device's array, a dim an atom."""
         found = {
@@ -75,7 +82,8 @@ class Pieces:
     """How a device goes from its part of one layout to that of another.
 
     stays: what a device keeps; slots: what is sent, each by a permute, or where `axes` are given
-    all by one all_to_all along these: then slot `k` is for, and from, the device `k` there.
+    all by one all_to_all along these: then slot `k` is for, and from, the device `k` there. moved:
+    bytes of the pieces; slack: how many times as many a way without pieces may receive and be kept.
     """
 
     source: Side
@@ -85,7 +93,7 @@ class Pieces:
     axes: Axes | None
     itemsize: float
     moved: int
-    is_even: bool
+    slack: float
 
     def collectives(self, device: DeviceGrid) -> list[Collective]:
         """What a device does with the others."""
@@ -265,8 +273,7 @@ class _Packer:
         stay = rows.source == rows.target
         self.stays, self.rows = rows.at(stay), rows.at(~stay)
         self.moved = int(self.rows.sizes.prod(axis=1).sum())
-        shapes = self.rows.sizes
-        self.is_even = not len(shapes) or bool((shapes == shapes[0]).all())
+        self.slack = 1.0 if source.is_even and target.is_even else SLACK
 
     def pieces(self) -> Pieces | None:
         axes, slots = None, self._rounds()
@@ -276,7 +283,7 @@ class _Packer:
         if slots is None:
             return None
         each = (self.source, self.target, self._kept(), tuple(slots), axes, self.itemsize)
-        return Pieces(*each, int(self.moved * self.itemsize), self.is_even)
+        return Pieces(*each, int(self.moved * self.itemsize), self.slack)
 
     def _slot(self, rows: _Rows) -> Slot:
         """At most one piece from each device, and one to each."""
@@ -305,29 +312,15 @@ class _Packer:
         return tuple(self._slot(rows.at(nth == k)) for k in range(max(lengths, default=0)))
 
     def _rounds(self) -> list[Slot] | None:
-        """The fewest rounds that come to at most `SLACK` times the bytes; None if too many."""
-        if not len(self.rows.source):
+        """Each slot by a permute; None if there are too many."""
+        rows = self.rows
+        if not len(rows.source):
             return []
-        best: tuple[int, Any] | None = None
-        for ratio in (8.0, 4.0, 2.0, 1.5, 1.25, 1.1, 1.0):
-            classes = _classes(self.rows.sizes, ratio)
-            total = sum(
-                int(own.sum()) * int(self.rows.sizes[own].max(axis=0).prod()) for own in classes
-            )
-            if total > SLACK * self.moved:
-                continue
-            rounds = sum(most_at_one(self.rows.source[c], self.rows.target[c]) for c in classes)
-            if best is None or rounds < best[0]:
-                best = (rounds, classes)
-        assert best is not None  # every size by itself adds nothing
-        if best[0] > MOST_ROUNDS:
+        if most_at_one(rows.source, rows.target) > MOST_ROUNDS:
             return None
-        slots = []
-        for own in best[1]:
-            rows = self.rows.at(own)
-            colours = coloured(rows.source, rows.target)
-            slots += [self._slot(rows.at(colours == k)) for k in range(int(colours.max()) + 1)]
-        return slots
+        messages = Messages(rows.source, rows.target, rows.sizes)
+        rounds = messages.in_rounds(self.slack * self.moved)
+        return None if len(rounds) > MOST_ROUNDS else [self._slot(rows.at(own)) for own in rounds]
 
     def _dealt(self) -> tuple[Axes, list[Slot]] | None:
         """All pieces as one all_to_all, where they are as many and as alike as that needs."""
@@ -338,7 +331,7 @@ class _Packer:
         count = self.device.count(axes)
         total = self.device.size * (count - 1) * int(rows.sizes.max(axis=0).prod())
         pairs = rows.source * self.device.size + rows.target
-        if total > self.moved * (1 if self.is_even else SLACK) or len(np.unique(pairs)) < len(pairs):
+        if total > self.slack * self.moved or len(np.unique(pairs)) < len(pairs):
             return None
         inner = [n for n, x in zip(sizes, along, strict=True) if x]
         places = [
@@ -356,17 +349,3 @@ class _Packer:
         put[senders, rows.target] = rows.put
         counts[senders, rows.target] = rows.sizes
         return [Slot((), size, *tables) for tables in zip(sent, put, counts, strict=True)]
-
-
-def _classes(sizes: Ints, ratio: float) -> list[NDArray[np.bool_]]:
-    """Boxes of similar sizes: along each dim the largest is at most `ratio` times the smallest."""
-    numbers = np.zeros(len(sizes), np.int64)
-    for column in sizes.T:
-        levels = np.zeros(int(column.max()) + 1, np.int64)
-        level, top = 0, 0
-        for n in sorted(set(column.tolist()), reverse=True):
-            if top > ratio * n or not top:
-                level, top = level + 1, n
-            levels[n] = level
-        numbers = numbers * (level + 1) + levels[column]
-    return [numbers == k for k in np.unique(numbers)]

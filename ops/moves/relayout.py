@@ -27,7 +27,7 @@ from gridlayout.ops.moves.pieces import run_pieces
 from gridlayout.sharding.collectives import Collective, Collectives, index_of, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, local_bytes
-from gridlayout.sharding.pieces import SLACK, Pieces, find_pieces
+from gridlayout.sharding.pieces import Pieces, find_pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +131,7 @@ def _found(
 
 def _are_better(pieces: Pieces, device: DeviceGrid, others: list[Collective]) -> bool:
     found = pieces.collectives(device)
-    slack = 1.0 if pieces.is_even else SLACK
-    few = total_bytes(others) <= slack * pieces.moved and len(others) <= len(found)
+    few = total_bytes(others) <= pieces.slack * pieces.moved and len(others) <= len(found)
     return total_bytes(found) < total_bytes(others) and not few
 
 
