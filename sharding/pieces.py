@@ -41,7 +41,7 @@ SLACK = 1.25
 class Slot:
     """A box that every device cuts out and sends, and where it puts the one that it gets.
 
-    pairs: (from, to), by the device's number. size: of the box. sent, put: its first corner in the
+    pairs: (from, to), by the device's number, to itself where that leaves no device out. size: of the box. sent, put: its first corner in the
     sender's and in the receiver's array, a row a device; counts: how much of what a device gets is
     wanted, 0 where it gets nothing.
     """
@@ -102,7 +102,7 @@ class Pieces:
         if self.axes is not None:
             return made.all_to_all(self.axes, len(self.slots) * self._bytes(self.slots[0])).found
         for slot in self.slots:
-            made.permute(every, self._bytes(slot), len(slot.pairs))
+            made.permute(every, self._bytes(slot), sum(a != b for a, b in slot.pairs))
         return made.found
 
     def _bytes(self, slot: Slot) -> int:
@@ -158,6 +158,11 @@ class _Rows:
         """Some of the rows."""
         fields = (self.source, self.target, self.sent, self.put, self.sizes)
         return _Rows(*(field[which] for field in fields))
+
+    @property
+    def degree(self) -> int:
+        """The most that one device sends, or gets."""
+        return most_at_one(self.source, self.target)
 
 
 class _Overlaps:
@@ -271,7 +276,7 @@ class _Packer:
     ) -> None:
         self.source, self.target, self.device, self.itemsize = source, target, device, itemsize
         stay = rows.source == rows.target
-        self.stays, self.rows = rows.at(stay), rows.at(~stay)
+        self.all_rows, self.stays, self.rows = rows, rows.at(stay), rows.at(~stay)
         self.moved = int(self.rows.sizes.prod(axis=1).sum())
         self.slack = 1.0 if source.is_even and target.is_even else SLACK
 
@@ -316,10 +321,15 @@ class _Packer:
         rows = self.rows
         if not len(rows.source):
             return []
-        if most_at_one(rows.source, rows.target) > MOST_ROUNDS:
+        if rows.degree > MOST_ROUNDS:
             return None
+        every = self.all_rows
+        if (every.sizes == every.sizes[0]).all() and every.degree == rows.degree:
+            # What stays goes along, in rounds in which its device would be idle: no round then has
+            # to mind what was there.
+            rows, self.stays = every, self.stays.at(slice(0))
         messages = Messages(rows.source, rows.target, rows.sizes)
-        rounds = messages.in_rounds(self.slack * self.moved)
+        rounds = messages.in_rounds(max(self.slack * self.moved, messages.volume))
         return None if len(rounds) > MOST_ROUNDS else [self._slot(rows.at(own)) for own in rounds]
 
     def _dealt(self) -> tuple[Axes, list[Slot]] | None:

@@ -32,7 +32,17 @@ class _Run:
     def __init__(self, pieces: Pieces, device: DeviceGrid, fill: Any) -> None:
         self.pieces, self.device, self.fill = pieces, device, fill
         self.names = tuple(device.fine.axis_names)
+        # This device's row of one table: of each column of the slots' tables that is not the same
+        # for all.
+        self.columns: dict[bytes, int] = {}
+        found = []
+        slots = (*pieces.stays, *(pieces.slots if pieces.axes is None else ()))
+        for column in (c for s in slots for t in (s.sent, s.put, s.counts) for c in t.T):
+            if (column != column[0]).any() and column.tobytes() not in self.columns:
+                self.columns[column.tobytes()] = len(found)
+                found.append(column)
         self.here = index_of(self.names)
+        self.row = self._row(np.stack(found, axis=1)) if found else None
 
     def run(self, x: LazyView) -> LazyView:
         slots = (*self.pieces.stays, *self.pieces.slots)
@@ -49,6 +59,8 @@ class _Run:
             for slot in self.pieces.slots:
                 piece = permute(self._cut(held, slot), self.names, slot.pairs)
                 out = self._put(out, piece, slot)
+        # XLA would see the last update in the result's shape, and copy the array for it.
+        out = lax.optimization_barrier(out)
         return self._gathered(lax.slice(out, (0,) * out.ndim, extents))
 
     # -- from a device's part to an array of atoms, and back ---------------------------------------
@@ -112,9 +124,10 @@ class _Run:
 
     def _shift(self, k: int, window: Window, rank: int) -> list[Any]:
         """Where this device's interval begins along dim `k` of the rows."""
-        start: list[Any] = [0] * rank
+        start: list[Any] = [np.uint32(0)] * rank
         if any(window.shifts):
-            start[k] = jnp.asarray(window.shifts, jnp.int32)[index_of(window.axes)]
+            shifts = jnp.asarray(window.shifts, jnp.uint32)
+            start[k] = lax.dynamic_index_in_dim(shifts, index_of(window.axes), 0, False)
         return start
 
     # -- pieces --------------------------------------------------------------------------------
@@ -127,12 +140,16 @@ class _Run:
         grow = [(0, int(n) - m, 0) for n, m in zip(reach, held.shape, strict=True)]
         return lax.pad(held, jnp.asarray(self.fill, held.dtype), grow)
 
+    def _row(self, table: Ints) -> jax.Array:
+        """This device's row; unsigned, or every use would first ask whether it is negative."""
+        return lax.dynamic_index_in_dim(jnp.asarray(table, jnp.uint32), self.here, 0, False)
+
     def _start(self, table: Ints) -> list[Any]:
-        """This device's row of a table of starts; a number where it is the same for all."""
+        """This device's row of a slot's table; numbers where they are the same for all."""
         return [
             int(column[0])
             if (column == column[0]).all()
-            else jnp.asarray(column, jnp.int32)[self.here]
+            else self.row[self.columns[column.tobytes()]]  # type: ignore[index]
             for column in table.T
         ]
 
@@ -148,7 +165,7 @@ class _Run:
         """Every slot's piece to the device at that place, all at once."""
         slots, size = self.pieces.slots, self.pieces.slots[0].size
         sent, put, counts = (
-            jnp.asarray(np.stack([getattr(slot, name) for slot in slots], 1), jnp.int32)[self.here]
+            self._row(np.stack([getattr(slot, name) for slot in slots], axis=1))
             for name in ("sent", "put", "counts")
         )
         pieces = lax.map(lambda start: _cut(held, list(start), size), sent)
@@ -164,21 +181,26 @@ class _Run:
 def _cut(held: jax.Array, start: Sequence[Any], size: Shape) -> jax.Array:
     if all(isinstance(n, int) for n in start):
         return lax.slice(held, start, [a + n for a, n in zip(start, size, strict=True)])
-    return lax.dynamic_slice(held, start, size)
+    return lax.dynamic_slice(held, _unsigned(start), size)
 
 
 def _put(
     out: jax.Array, piece: jax.Array, start: Sequence[Any], counts: Sequence[Any] | None
 ) -> jax.Array:
     """The piece at its place; only so much of it along each dim as is counted."""
+    start = _unsigned(start)
     if counts is not None:
         old = lax.dynamic_slice(out, start, piece.shape)
         wanted: Any = True
         for d, count in enumerate(counts):
             if not (isinstance(count, int) and count == piece.shape[d]):
-                wanted &= lax.broadcasted_iota(jnp.int32, piece.shape, d) < count
+                wanted &= lax.broadcasted_iota(jnp.uint32, piece.shape, d) < count
         piece = jnp.where(wanted, piece, old)
     return lax.dynamic_update_slice(out, piece, start)
+
+
+def _unsigned(start: Sequence[Any]) -> list[Any]:
+    return [np.uint32(n) if isinstance(n, int) else n for n in start]
 
 
 def _reach(starts: Ints, size: Shape) -> Ints:
