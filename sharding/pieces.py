@@ -9,10 +9,8 @@ pieces is kept below a quarter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -24,8 +22,9 @@ from gridlayout.layouts.blocks import Blocks, find_blocks
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.collectives import Axes, Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
-from gridlayout.sharding.rounds import Messages, most_at_one
-from gridlayout.sharding.windows import Window, components, find_windows, meet
+from gridlayout.sharding.overlaps import Overlaps, find_overlaps
+from gridlayout.sharding.rounds import Messages
+from gridlayout.sharding.windows import Window, find_windows
 
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]
@@ -41,9 +40,9 @@ SLACK = 1.25
 class Slot:
     """A box that every device cuts out and sends, and where it puts the one that it gets.
 
-    pairs: (from, to), by the device's number, to itself where that leaves no device out. size: of the box. sent, put: its first corner in the
-    sender's and in the receiver's array, a row a device; counts: how much of what a device gets is
-    wanted, 0 where it gets nothing.
+    pairs: (from, to), by the device's number, to itself where that leaves no device out. size: of
+    the box. sent, put: its first corner in the sender's and in the receiver's array, a row a device;
+    counts: how much of what a device gets is wanted, 0 where it gets nothing.
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -66,14 +65,14 @@ class Side:
     def is_even(self) -> bool:
         """Whether all devices have equal parts, without padding but for that of tiles."""
         flat = self.blocks.flat
-        return self.placement.slots == self.placement.grid and prod(flat.physical_shape) == flat.size
+        return (
+            self.placement.slots == self.placement.grid and prod(flat.physical_shape) == flat.size
+        )
 
     @property
     def extents(self) -> Shape:
         """The shape of a device's array, a dim an atom."""
-        found = {
-            k: n for w in self.windows for k, n in zip(w.atoms, w.extents, strict=True)
-        }
+        found = {k: n for w in self.windows for k, n in zip(w.atoms, w.extents, strict=True)}
         return tuple(found[k] for k in self.atoms)
 
 
@@ -134,145 +133,21 @@ def find_pieces(
     if windows is None:
         return None
     order = tuple(k for window in windows[1] for k in window.atoms)
-    found = _Overlaps(windows, order, device).rows()
+    found = find_overlaps(windows, order, device, MOST_PIECES)
     if found is None:
         return None
     source, target = (
-        Side(*each, tuple(mine), order)
-        for *each, mine in zip(sides, (before, after), windows, strict=True)
+        Side(side, placement, tuple(mine), order)
+        for side, placement, mine in zip(sides, (before, after), windows, strict=True)
     )
     return _Packer(source, target, found, device, dtypes.bits(old.dtype) / 8).pieces()
-
-
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Pieces, a row each: the devices, the boxes' first corners by atom, on both sides, and sizes."""
-
-    source: Ints
-    target: Ints
-    sent: Ints
-    put: Ints
-    sizes: Ints
-
-    def at(self, which: Any) -> _Rows:
-        """Some of the rows."""
-        fields = (self.source, self.target, self.sent, self.put, self.sizes)
-        return _Rows(*(field[which] for field in fields))
-
-    @property
-    def degree(self) -> int:
-        """The most that one device sends, or gets."""
-        return most_at_one(self.source, self.target)
-
-
-class _Overlaps:
-    """Finds what the boxes of two layouts have in common, by pair of devices."""
-
-    def __init__(
-        self, windows: tuple[list[Window], list[Window]], order: Shape, device: DeviceGrid
-    ) -> None:
-        self.windows, self.order, self.device = windows, order, device
-        self.names = tuple(device.fine.axis_names)
-        self.sizes = tuple(device.fine.shape.values())
-
-    def rows(self) -> _Rows | None:
-        """All pieces; None where there are too many."""
-        numbers: dict[tuple[int, int], Ints] = {}  # of each window: the device along its axes
-        low: dict[int, Ints] = {}
-        high: dict[int, Ints] = {}
-        count = 1
-        for members in components(self.windows):
-            found = list(self._shared(members))
-            if count * len(found) > MOST_PIECES:
-                return None
-            for table in (numbers, low, high):
-                for key, column in table.items():
-                    table[key] = np.repeat(column, len(found))  # type: ignore[index]
-            for member in members:
-                own = np.array([vs[member] for vs, _ in found], np.int64)
-                numbers[member] = np.tile(own, count)
-            for atom in found[0][1] if found else ():
-                for table, k in ((low, 0), (high, 1)):
-                    own = np.array([box[atom][k] for _, box in found], np.int64)
-                    table[atom] = np.tile(own, count)
-            count *= len(found)
-        return self._on_devices(numbers, low, high, count)
-
-    def _shared(
-        self, members: Sequence[tuple[int, int]]
-    ) -> Iterator[tuple[dict[tuple[int, int], int], dict[int, tuple[int, int]]]]:
-        """The devices' numbers and the box, of each piece of some windows that share atoms."""
-        entries: list[Any] = [({}, {})]
-        for member in members:
-            window = self.windows[member[0]][member[1]]
-            boxes = [
-                (v, dict(zip(window.atoms, box, strict=True)))
-                for v, some in enumerate(window.boxes)
-                for box in some
-            ]
-            entries = [
-                ({**vs, member: v}, both)
-                for vs, known in entries
-                for v, box in boxes
-                if (both := meet(known, box)) is not None
-            ]
-        yield from entries
-
-    def _on_devices(
-        self,
-        numbers: dict[tuple[int, int], Ints],
-        low: dict[int, Ints],
-        high: dict[int, Ints],
-        count: int,
-    ) -> _Rows | None:
-        """The pieces of every copy: each device takes its own from the nearest holder."""
-        (before, free), (after, copied) = (self._coordinates(numbers, k, count) for k in (0, 1))
-        ranges = [range(n) if k in copied else (0,) for k, n in enumerate(self.sizes)]
-        copies = np.array(list(product(*ranges)), np.int64)
-        if count * len(copies) > MOST_PIECES:
-            return None
-        target = (after[:, None, :] + copies[None]).reshape(-1, len(self.sizes))
-        source = np.repeat(before, len(copies), axis=0)
-        source[:, list(free)] = target[:, list(free)]
-        corner, sizes = (
-            np.repeat(np.stack([found[k] for k in self.order], axis=1), len(copies), axis=0)
-            for found in (low, {k: high[k] - low[k] for k in self.order})
-        )
-        origins = [self._origins(numbers, k, count, len(copies)) for k in (0, 1)]
-        devices = [np.ravel_multi_index(tuple(x.T), self.sizes) for x in (source, target)]
-        return _Rows(*devices, corner - origins[0], corner - origins[1], sizes)
-
-    def _coordinates(
-        self, numbers: dict[tuple[int, int], Ints], side: int, count: int
-    ) -> tuple[Ints, set[int]]:
-        """Device coordinates along the mesh axes, and the axes along which there are copies."""
-        found = np.zeros((count, len(self.sizes)), np.int64)
-        free = set(range(len(self.sizes)))
-        for k, window in enumerate(self.windows[side]):
-            index = numbers[side, k]
-            for axis in reversed(window.axes):
-                at = self.names.index(axis)
-                free.discard(at)
-                found[:, at] = index % self.sizes[at]
-                index = index // self.sizes[at]
-        return found, free
-
-    def _origins(
-        self, numbers: dict[tuple[int, int], Ints], side: int, count: int, copies: int
-    ) -> Ints:
-        """The indices of the first element in the array of each piece's device."""
-        found = np.zeros((count, len(self.order)), np.int64)
-        for k, window in enumerate(self.windows[side]):
-            at = [self.order.index(atom) for atom in window.atoms]
-            found[:, at] = np.array(window.origins, np.int64)[numbers[side, k]]
-        return np.repeat(found, copies, axis=0)
 
 
 class _Packer:
     """Puts pieces into slots."""
 
     def __init__(
-        self, source: Side, target: Side, rows: _Rows, device: DeviceGrid, itemsize: float
+        self, source: Side, target: Side, rows: Overlaps, device: DeviceGrid, itemsize: float
     ) -> None:
         self.source, self.target, self.device, self.itemsize = source, target, device, itemsize
         stay = rows.source == rows.target
@@ -290,7 +165,7 @@ class _Packer:
         each = (self.source, self.target, self._kept(), tuple(slots), axes, self.itemsize)
         return Pieces(*each, int(self.moved * self.itemsize), self.slack)
 
-    def _slot(self, rows: _Rows) -> Slot:
+    def _slot(self, rows: Overlaps) -> Slot:
         """At most one piece from each device, and one to each."""
         size = rows.sizes.max(axis=0)
         shape = (self.device.size, len(size))
@@ -348,9 +223,9 @@ class _Packer:
             np.ravel_multi_index(tuple(x for x, a in zip(end, along, strict=True) if a), inner)
             for end in ends
         ]
-        return axes, self._deal(rows, *places, count)
+        return axes, self._deal(rows, places[0], places[1], count)
 
-    def _deal(self, rows: _Rows, senders: Ints, receivers: Ints, count: int) -> list[Slot]:
+    def _deal(self, rows: Overlaps, senders: Ints, receivers: Ints, count: int) -> list[Slot]:
         """Slot `k`: what a device sends to the one at place `k`, and what it gets from there."""
         size = tuple(rows.sizes.max(axis=0).tolist())
         shape = (count, self.device.size, len(size))

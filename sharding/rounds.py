@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-# How much larger the largest box of a class may be than the smallest, along each dim: all are tried.
+# How much larger a class's largest box may be than its smallest, along each dim: all are tried.
 RATIOS = (8.0, 4.0, 2.0, 1.5, 1.25, 1.1, 1.0)
 
 

@@ -180,9 +180,7 @@ class _Joined:
         inner = 1 + sum(s * (n - 1) for s, n in below)
         first, last = low // stride, (high - 1) // stride
         # At most the first row and the last one are not whole.
-        partial = [
-            e for e in {first, last} if low > e * stride or high < e * stride + inner
-        ]
+        partial = [e for e in {first, last} if low > e * stride or high < e * stride + inner]
         for e in partial:
             if 0 <= e < extent:
                 start, stop = max(low - e * stride, 0), min(high - e * stride, inner)
@@ -233,9 +231,9 @@ def components(sides: Sequence[Sequence[Window]]) -> list[list[tuple[int, int]]]
     return [members for _, members in groups]
 
 
-def meet(a: Mapping[int, tuple[int, int]], b: Mapping[int, tuple[int, int]]) -> dict[
-    int, tuple[int, int]
-] | None:
+def meet(
+    a: Mapping[int, tuple[int, int]], b: Mapping[int, tuple[int, int]]
+) -> dict[int, tuple[int, int]] | None:
     """What two boxes, by atom, have in common; None if nothing."""
     found = dict(a)
     for atom, (low, high) in b.items():

@@ -35,7 +35,7 @@ class _Run:
         # This device's row of one table: of each column of the slots' tables that is not the same
         # for all.
         self.columns: dict[bytes, int] = {}
-        found = []
+        found: list[Ints] = []
         slots = (*pieces.stays, *(pieces.slots if pieces.axes is None else ()))
         for column in (c for s in slots for t in (s.sent, s.put, s.counts) for c in t.T):
             if (column != column[0]).any() and column.tobytes() not in self.columns:
@@ -208,7 +208,7 @@ def _reach(starts: Ints, size: Shape) -> Ints:
 
 
 def _joined_order(side: Side) -> list[int]:
-    """The dims of a device's part of the untiled layout, each block's cores before its positions."""
+    """The dims of a part of the untiled layout, each block's cores before its positions."""
     rank = side.blocks.flat.core_rank
     order: list[int] = []
     for k, block in enumerate(side.blocks.blocks):

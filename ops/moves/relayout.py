@@ -3,12 +3,13 @@
 A replicated array is a layout too, of one core on every device: so laying an array out and making
 it whole again are moves like any other. Along a route (`gridlayout.layouts.route`) the exchange of
 the two layouts says which collectives there are; without one the array is gathered, unpacked,
-packed, and each device keeps its part.
+packed, and each device keeps its part. Where that receives more than has to move, what the devices'
+boxes have in common goes piece by piece; the cost model chooses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -25,9 +26,12 @@ from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.pieces import run_pieces
 from gridlayout.sharding.collectives import Collective, Collectives, index_of, total_bytes
+from gridlayout.sharding.cost import CostModel
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, local_bytes
 from gridlayout.sharding.pieces import Pieces, find_pieces
+
+MODEL = CostModel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +39,8 @@ class LocalMove:
     """A movement of data: its collectives, and one device's program, for use in `shard_map`.
 
     workspace_bytes: the most that the program holds on a device besides operand and result.
-    exchange: what it follows, where there is a route.
+    exchange: what it follows, where whole mesh axes go along a route; pieces: where boxes go from
+    device to device.
     """
 
     collectives: tuple[Collective, ...]
@@ -74,15 +79,40 @@ def nothing_moves(old: Layout, new: Layout) -> bool:
 
 
 def find_move(
-    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+    old: Layout,
+    new: Layout,
+    device: DeviceGrid,
+    before: Placement,
+    after: Placement,
+    model: CostModel = MODEL,
 ) -> LocalMove | None:
-    """The move between two layouts where they are placed; None where nothing moves.
+    """The cheapest move between two layouts where they are placed; None where nothing moves.
 
     What the way pads gets `new.oob`, or 0 where that is undef.
     """
     if before == after and nothing_moves(old, new):
         return None
-    return _found(old.with_oob(None), new, device, before, after)
+    ways = _ways(old.with_oob(None), new, device, before, after)
+    return ways[0] if len(ways) == 1 else _cheapest(ways, model)
+
+
+def offered_moves(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> tuple[LocalMove, ...]:
+    """All ways there are: whole axes along the route or through the logical array, and pieces."""
+    return _ways(old.with_oob(None), new, device, before, after)
+
+
+def _cheapest(ways: Sequence[LocalMove], model: CostModel) -> LocalMove:
+    """The way of the least time. Where a collective is not said to take time of its own, the fewest
+    of them among the ways that receive little more than has to move.
+    """
+    if model.latency:
+        return min(ways, key=lambda way: model.seconds(way.collectives))
+    (pieces,) = (way.pieces for way in ways if way.pieces is not None)
+    most = pieces.slack * pieces.moved
+    good = [way for way in ways if way.pieces or total_bytes(way.collectives) <= most]
+    return min(good, key=lambda way: (len(way.collectives), total_bytes(way.collectives)))
 
 
 def moved_bytes(
@@ -100,39 +130,46 @@ def moved_bytes(
 
 
 @lru_cache(maxsize=4096)
-def _found(
+def _ways(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> tuple[LocalMove, ...]:
+    whole = _whole(old, new, device, before, after)
+    if not whole.collectives:
+        return (whole,)
+    pieces = find_pieces(old, new.with_oob(None), device, before, after)
+    if pieces is None or total_bytes(whole.collectives) == pieces.moved:
+        return (whole,)
+    run = partial(run_pieces, pieces, device)
+    return whole, replace(_move(pieces.collectives(device), run, new), pieces=pieces)
+
+
+@lru_cache(maxsize=4096)
+def _whole(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> LocalMove:
-    fill = host_fill(new)
+    """The move by whole mesh axes: along the route, or through the logical array."""
     if 0 in old.shape:
-        shape = (*after.per_device, *new.local_shape)
+        shape, fill = (*after.per_device, *new.local_shape), host_fill(new)
         return LocalMove((), lambda x: LazyView.of(jnp.full(shape, fill, x.array.dtype)))
-    new = new.with_oob(None)
-    exchange = find_exchange(old, new, device, after, before)
+    exchange = find_exchange(old, new.with_oob(None), device, after, before)
     nbytes = local_bytes(old, before)
-    pieces = None
     if exchange is not None:
         collectives = exchange.collectives(nbytes, before, device)
-        run = partial(_exchanged, exchange, before, after)
-    else:
-        new.check_invertible()
-        collectives = _gathering(before, device, nbytes)
-        run = partial(_through_logical, old, new, before, after)
-    if collectives:
-        pieces = find_pieces(old, new, device, before, after)
-    if pieces is not None and _are_better(pieces, device, collectives):
-        collectives, exchange = pieces.collectives(device), None
-        run = partial(run_pieces, pieces, device)
-    else:
-        pieces = None
+        return _move(collectives, partial(_exchanged, exchange, before, after), new, exchange)
+    new.check_invertible()
+    run = partial(_through_logical, old, new.with_oob(None), before, after)
+    return _move(_gathering(before, device, nbytes), run, new)
+
+
+def _move(
+    collectives: Sequence[Collective],
+    run: Callable[..., LazyView],
+    new: Layout,
+    exchange: Exchange | None = None,
+) -> LocalMove:
+    fill = host_fill(new)
     most = max((each.received_bytes for each in collectives), default=0)
-    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, fill), most, exchange, pieces)
-
-
-def _are_better(pieces: Pieces, device: DeviceGrid, others: list[Collective]) -> bool:
-    found = pieces.collectives(device)
-    few = total_bytes(others) <= pieces.slack * pieces.moved and len(others) <= len(found)
-    return total_bytes(found) < total_bytes(others) and not few
+    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, fill), most, exchange)
 
 
 @lru_cache(maxsize=4096)
@@ -141,7 +178,8 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
     if old.shape and 0 not in old.shape:
         new = replicated_layout(old.shape, old.dtype)
         if find_exchange(old, new, device, everywhere(old.ndim), before) is not None:
-            move = _found(old.with_oob(None), new, device, before, everywhere(old.ndim))
+            # Every device wants all of it: what machines gather best.
+            move = _whole(old.with_oob(None), new, device, before, everywhere(old.ndim))
             run = move.run
             return replace(move, run=lambda x: run(x).reshape(*old.shape))
     collectives = _gathering(before, device, local_bytes(old, before))
@@ -160,7 +198,7 @@ def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
     if new.shape and 0 not in new.shape:
         old = replicated_layout(new.shape, new.dtype)
         if find_exchange(old, new.with_oob(None), device, after, everywhere(new.ndim)) is not None:
-            move = _found(old, new, device, everywhere(new.ndim), after)
+            move = _whole(old, new, device, everywhere(new.ndim), after)
             ones = (1,) * new.ndim
             return LocalMove((), lambda x: move.run(x.reshape(*ones, *new.shape)))
     run = partial(_packed, new, after)
