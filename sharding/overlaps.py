@@ -1,7 +1,7 @@
 """`Overlaps`: what the boxes that devices hold and those that they need have in common.
 
-The axes of windows that share no atoms are independent of the others', so the overlaps of a pair of devices are found a
-group of windows at a time, and multiplied.
+Windows that share no atoms have nothing to do with each other, so overlaps are found for a group of
+windows at a time, and multiplied.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Overlaps:
-    """Boxes, a row each: from which device and to which, and by atom the first corner in the array of
-    each, and the extents.
+    """Boxes, a row each: from which device and to which, and by atom the first corner in the array
+    of each, and the extents.
     """
 
     source: Ints
@@ -40,9 +40,14 @@ class Overlaps:
         return Overlaps(*(field[which] for field in fields))
 
     @property
+    def volume(self) -> int:
+        """Elements in all."""
+        return int(self.sizes.prod(axis=1).sum())
+
+    @property
     def degree(self) -> int:
         """The most that one device sends, or gets."""
-        return most_at_one(self.source, self.target)
+        return most_at_one(self.source, self.target) if len(self.source) else 0
 
 
 def find_overlaps(

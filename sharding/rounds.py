@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-# How much larger a class's largest box may be than its smallest, along each dim: all are tried.
+# How much larger a class's largest box may be than its smallest, along each dim.
 RATIOS = (8.0, 4.0, 2.0, 1.5, 1.25, 1.1, 1.0)
+TRIED = 2  # ways to make classes, those of the fewest rounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +41,14 @@ class Messages:
         >>> Messages(*ends, np.array([[9], [8], [1]])).in_rounds(20)
         [array([0, 1]), array([2])]
         """
-        best: list[Ints] | None = None
-        for classes in self._classes():
-            if sum(self._taken(own) for own in classes) <= limit:
-                rounds = self._merged([r for own in classes for r in self._coloured(own)], limit)
-                if best is None or len(rounds) < len(best):
-                    best = rounds
-        assert best is not None  # boxes of equal sizes take no more than they are
-        return best
+        good = [c for c in self._classes() if sum(map(self._taken, c)) <= limit]
+        # Without merging, a class takes as many rounds as the most that one device sends or gets.
+        good.sort(key=lambda c: sum(most_at_one(self.source[k], self.target[k]) for k in c))
+        found = []
+        for classes in good[:TRIED]:
+            rounds = [r for own in classes for r in self._coloured(own)]
+            found.append(self._merged(rounds, limit) if len(classes) > 1 else rounds)
+        return min(found, key=len)
 
     def _taken(self, rows: Ints) -> int:
         return len(rows) * int(self.sizes[rows].max(axis=0).prod())
@@ -122,21 +123,30 @@ def coloured(source: Ints, target: Ints) -> Ints:
     [0, 1, 0]
     """
     count = most_at_one(source, target)
-    # Of each end and round: the message, or -1.
-    at = [np.full((int(ends.max()) + 1, count), -1).tolist() for ends in (source, target)]
     ends = (source.tolist(), target.tolist())
+    # Of each end: the rounds that are free, as bits, and the message of each round.
+    free = [[(1 << count) - 1] * (max(side) + 1) for side in ends]
+    at: list[list[dict[int, int]]] = [[{} for _ in side] for side in free]
     found = [0] * len(source)
-    for n, (s, t) in enumerate(zip(*ends, strict=True)):
-        a, b = at[0][s].index(-1), at[1][t].index(-1)  # a round in which each of both is free
-        if at[1][t][a] != -1:
-            _swap(at, ends, found, at[1][t][a], a, b)
+    # All devices' messages to the one so far away together fill a round.
+    for n in np.lexsort((source, (target - source) % (1 + max(map(max, ends))))).tolist():
+        s, t = ends[0][n], ends[1][n]
+        both = free[0][s] & free[1][t]
+        if both:
+            a = (both & -both).bit_length() - 1
+        else:
+            a, b = ((rounds & -rounds).bit_length() - 1 for rounds in (free[0][s], free[1][t]))
+            _swap(at, free, ends, found, at[1][t][a], a, b)
         found[n] = a
         at[0][s][a] = at[1][t][a] = n
+        free[0][s] &= ~(1 << a)
+        free[1][t] &= ~(1 << a)
     return np.array(found, np.int64)
 
 
 def _swap(
-    at: list[list[list[int]]],
+    at: list[list[dict[int, int]]],
+    free: list[list[int]],
     ends: tuple[list[int], list[int]],
     found: list[int],
     first: int,
@@ -144,16 +154,16 @@ def _swap(
     b: int,
 ) -> None:
     """Rounds `a` and `b` change places along the path that begins with a message of round `a`."""
-    path, side, colour, message = [], 0, a, first
-    while message != -1:
+    path, side, colour = [first], 0, b
+    while (message := at[side][ends[side][path[-1]]].get(colour)) is not None:
         path.append(message)
-        colour = a + b - colour
-        message = at[side][ends[side][message]][colour]
-        side = 1 - side
+        side, colour = 1 - side, a + b - colour
     for message in path:
         for k in (0, 1):
-            at[k][ends[k][message]][found[message]] = -1
-    for message in path:
+            del at[k][ends[k][message]][found[message]]
+            free[k][ends[k][message]] |= 1 << found[message]
         found[message] = a + b - found[message]
+    for message in path:
         for k in (0, 1):
             at[k][ends[k][message]][found[message]] = message
+            free[k][ends[k][message]] &= ~(1 << found[message])

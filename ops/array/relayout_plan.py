@@ -40,8 +40,8 @@ class RelayoutPlan:
     `pieces` (what the boxes of two devices have in common goes from one to the other), or `logical`
     (through the logical array, whole on every device). received: bytes that the program brings to
     devices, padding and what is sliced off included; collectives: what they are sent in. exchange:
-    the program of one device, for `local` and `exchange`; pieces: for `pieces`. Without a `device` grid each core is a device of its own,
-    numbered row-major, and there is no program.
+    the program of one device, for `local` and `exchange`; pieces: for `pieces`. Without a `device`
+    grid each core is a device of its own, numbered row-major, and there is no program.
     """
 
     source: Layout

@@ -15,29 +15,29 @@ from numpy.typing import NDArray
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import index_of, permute
-from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.pieces import Pieces, Side, Slot
+from gridlayout.sharding.pieces import Deal, Pieces, Side, Slot
 from gridlayout.sharding.windows import Window
 
 Shape = tuple[int, ...]
 Ints = NDArray[np.int64]
 
 
-def run_pieces(pieces: Pieces, device: DeviceGrid, x: LazyView, fill: Any) -> LazyView:
+def run_pieces(pieces: Pieces, x: LazyView, fill: Any) -> LazyView:
     """A device's part of the new layout, of its part of the old one; `fill` where nothing is."""
-    return _Run(pieces, device, fill).run(x)
+    return _Run(pieces, fill).run(x)
 
 
 class _Run:
-    def __init__(self, pieces: Pieces, device: DeviceGrid, fill: Any) -> None:
-        self.pieces, self.device, self.fill = pieces, device, fill
-        self.names = tuple(device.fine.axis_names)
+    def __init__(self, pieces: Pieces, fill: Any) -> None:
+        assert pieces.schedule is not None
+        self.pieces, self.schedule, self.fill = pieces, pieces.schedule, fill
+        self.names = tuple(pieces.device.fine.axis_names)
         # This device's row of one table: of each column of the slots' tables that is not the same
         # for all.
         self.columns: dict[bytes, int] = {}
         found: list[Ints] = []
-        slots = (*pieces.stays, *(pieces.slots if pieces.axes is None else ()))
-        for column in (c for s in slots for t in (s.sent, s.put, s.counts) for c in t.T):
+        slots = (*self.schedule.stays, *self.schedule.slots)
+        for column in (c for slot in slots for table in slot.tables for c in table.T):
             if (column != column[0]).any() and column.tobytes() not in self.columns:
                 self.columns[column.tobytes()] = len(found)
                 found.append(column)
@@ -45,20 +45,22 @@ class _Run:
         self.row = self._row(np.stack(found, axis=1)) if found else None
 
     def run(self, x: LazyView) -> LazyView:
-        slots = (*self.pieces.stays, *self.pieces.slots)
-        held = self._grown(self._spread(x), slots)
+        """The new part."""
+        schedule = self.schedule
+        deal = schedule.deal
+        boxes = [(s.tables, s.size) for s in (*schedule.stays, *schedule.slots)]
+        boxes += [] if deal is None else [(deal.tables, deal.size)]
+        held = self._spread(x)
+        held = self._grown(held, _reach(held.shape, [(t[0], size) for t, size in boxes]))
         extents = self.pieces.target.extents
-        reach = [_reach(slot.put, slot.size) for slot in slots]
-        shape = tuple(np.max([extents, *reach], axis=0).tolist())
+        shape = _reach(extents, [(t[1], size) for t, size in boxes])
         out = jnp.full(shape, self.fill, held.dtype)
-        for slot in self.pieces.stays:
+        for slot in schedule.stays:
             out = self._put(out, self._cut(held, slot), slot)
-        if self.pieces.axes is not None:
-            out = self._dealt(out, held, self.pieces.axes)
-        else:
-            for slot in self.pieces.slots:
-                piece = permute(self._cut(held, slot), self.names, slot.pairs)
-                out = self._put(out, piece, slot)
+        for slot in schedule.slots:
+            out = self._put(out, permute(self._cut(held, slot), self.names, slot.pairs), slot)
+        if deal is not None:
+            out = self._dealt(out, held, deal)
         # XLA would see the last update in the result's shape, and copy the array for it.
         out = lax.optimization_barrier(out)
         return self._gathered(lax.slice(out, (0,) * out.ndim, extents))
@@ -132,13 +134,11 @@ class _Run:
 
     # -- pieces --------------------------------------------------------------------------------
 
-    def _grown(self, held: jax.Array, slots: Sequence[Slot]) -> jax.Array:
+    def _grown(self, held: jax.Array, shape: Shape) -> jax.Array:
         """The array with so much more at its ends that no box reaches beyond."""
-        if not slots:
-            return held
-        reach = np.max([held.shape, *(_reach(slot.sent, slot.size) for slot in slots)], axis=0)
-        grow = [(0, int(n) - m, 0) for n, m in zip(reach, held.shape, strict=True)]
-        return lax.pad(held, jnp.asarray(self.fill, held.dtype), grow)
+        grow = [(0, n - m, 0) for n, m in zip(shape, held.shape, strict=True)]
+        fill = jnp.asarray(self.fill, held.dtype)
+        return held if shape == held.shape else lax.pad(held, fill, grow)
 
     def _row(self, table: Ints) -> jax.Array:
         """This device's row; unsigned, or every use would first ask whether it is negative."""
@@ -154,22 +154,18 @@ class _Run:
         ]
 
     def _cut(self, held: jax.Array, slot: Slot) -> jax.Array:
-        return _cut(held, self._start(slot.sent), slot.size)
+        return _cut(held, self._start(slot.tables[0]), slot.size)
 
     def _put(self, out: jax.Array, piece: jax.Array, slot: Slot) -> jax.Array:
-        wanted = slot.counts == np.array(slot.size)
-        counts = None if wanted.all() else self._start(slot.counts)
-        return _put(out, piece, self._start(slot.put), counts)
+        _, put, counts = slot.tables
+        whole = (counts == np.array(slot.size)).all()
+        return _put(out, piece, self._start(put), None if whole else self._start(counts))
 
-    def _dealt(self, out: jax.Array, held: jax.Array, axes: tuple[str, ...]) -> jax.Array:
-        """Every slot's piece to the device at that place, all at once."""
-        slots, size = self.pieces.slots, self.pieces.slots[0].size
-        sent, put, counts = (
-            self._row(np.stack([getattr(slot, name) for slot in slots], axis=1))
-            for name in ("sent", "put", "counts")
-        )
-        pieces = lax.map(lambda start: _cut(held, list(start), size), sent)
-        pieces = lax.all_to_all(pieces, axes, 0, 0, tiled=True)
+    def _dealt(self, out: jax.Array, held: jax.Array, deal: Deal) -> jax.Array:
+        """Every piece to the device at its place, all at once."""
+        sent, put, counts = map(self._row, deal.tables)
+        pieces = lax.map(lambda start: _cut(held, list(start), deal.size), sent)
+        pieces = lax.all_to_all(pieces, deal.axes, 0, 0, tiled=True)
 
         def step(out: jax.Array, each: Any) -> tuple[jax.Array, None]:
             piece, start, count = each
@@ -203,8 +199,10 @@ def _unsigned(start: Sequence[Any]) -> list[Any]:
     return [np.uint32(n) if isinstance(n, int) else n for n in start]
 
 
-def _reach(starts: Ints, size: Shape) -> Ints:
-    return starts.max(axis=0) + np.array(size)
+def _reach(extents: Shape, boxes: Sequence[tuple[Ints, Shape]]) -> Shape:
+    """The extents that an array must have for boxes of these sizes to begin at these corners."""
+    ends = [corners.reshape(-1, len(size)).max(axis=0) + size for corners, size in boxes]
+    return tuple(np.max([extents, *ends], axis=0).tolist())
 
 
 def _joined_order(side: Side) -> list[int]:

@@ -137,10 +137,15 @@ def _ways(
     if not whole.collectives:
         return (whole,)
     pieces = find_pieces(old, new.with_oob(None), device, before, after)
-    if pieces is None or total_bytes(whole.collectives) == pieces.moved:
+    if pieces is None or (
+        len(whole.collectives) == 1
+        and total_bytes(whole.collectives) <= pieces.slack * pieces.moved
+    ):
         return (whole,)
-    run = partial(run_pieces, pieces, device)
-    return whole, replace(_move(pieces.collectives(device), run, new), pieces=pieces)
+    if pieces.schedule is None:
+        return (whole,)
+    move = _move(pieces.collectives, partial(run_pieces, pieces), new)
+    return whole, replace(move, pieces=pieces)
 
 
 @lru_cache(maxsize=4096)
