@@ -65,28 +65,24 @@ def find_atoms(a: Blocks, b: Blocks) -> list[Atom]:
     [Atom(dims=(0, 1), extent=24), Atom(dims=(2,), extent=8)]
     """
     shape, after, other = a.layout.shape, _followers(a), _followers(b)
-    same = {d: found[0] for d, found in after.items() if other.get(d) == found}
+    same = {d: e for d, e in after.items() if other.get(d) == e}
     atoms = []
     for d in sorted({d for d, n in enumerate(shape) if n > 1} - set(same.values())):
         dims = [d]
         while dims[-1] in same:
             dims.append(same[dims[-1]])
-        extent, weight = 1, 1
-        for k in reversed(range(len(dims))):
-            extent += weight * (shape[dims[k]] - 1)
-            weight *= after[dims[k - 1]][1] if k else 1
-        atoms.append(Atom(tuple(dims), extent))
+        atoms.append(Atom(tuple(dims), prod(shape[d] for d in dims)))
     return atoms
 
 
-def _followers(side: Blocks) -> dict[int, tuple[int, int]]:
-    """Of each dim, the one that a block joins below it, and the ratio of their strides."""
-    found = {}
-    for block in side.blocks:
-        for (d, high), (e, low) in zip(block.terms, block.terms[1:], strict=False):
-            if high % low == 0 and high * low > 0:
-                found[d] = (e, high // low)
-    return found
+def _followers(side: Blocks) -> dict[int, int]:
+    """Of each dim, the one that a block joins right below it, without a gap."""
+    return {
+        d: e
+        for block in side.blocks
+        for (d, high), (e, low) in pairwise(block.terms)
+        if high == low * side.layout.shape[e]
+    }
 
 
 def find_windows(

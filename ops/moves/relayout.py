@@ -137,15 +137,16 @@ def _ways(
     if not whole.collectives:
         return (whole,)
     pieces = find_pieces(old, new.with_oob(None), device, before, after)
-    if pieces is None or (
-        len(whole.collectives) == 1
-        and total_bytes(whole.collectives) <= pieces.slack * pieces.moved
-    ):
-        return (whole,)
-    if pieces.schedule is None:
+    if pieces is None or _is_enough(whole, pieces) or pieces.schedule is None:
         return (whole,)
     move = _move(pieces.collectives, partial(run_pieces, pieces), new)
     return whole, replace(move, pieces=pieces)
+
+
+def _is_enough(whole: LocalMove, pieces: Pieces) -> bool:
+    """Whether a way can be no better in pieces: it is asked before these are put in rounds."""
+    received = total_bytes(whole.collectives)
+    return received <= pieces.moved * (pieces.slack if len(whole.collectives) == 1 else 1)
 
 
 @lru_cache(maxsize=4096)
