@@ -244,7 +244,8 @@ def find_pieces(
     >>> places = [device.placement(x.core_shape) for x in (a, b)]
     >>> for slot in find_pieces(a, b, device, *places).schedule.slots:
     ...     print(slot.pairs, slot.size)
-    [(1, 0), (2, 1), (3, 2)] (3,)
+    [(2, 1), (3, 2)] (3,)
+    [(1, 0)] (1,)
     """
     blocks = find_blocks(old), find_blocks(new)
     if device.size > MOST_DEVICES or blocks[0] is None or blocks[1] is None:
