@@ -115,6 +115,7 @@ def main() -> int:
     results = [pack_even(), pack_uneven(), index_map()]
     results += matmul(2048, None, (2, 4)) + matmul(2048, (32, 32), (2, 4))
     results += [programs.chain(), programs.eager()]
+    results += [programs.relayout(*grids) for grids in programs.RELAYOUTS]
     results += [programs.norm(fn.__name__, fn) for fn in (programs.softmax, programs.layer_norm)]
     results += programs.transformer() + compiling.results() + algorithms.results()
     results.append(import_time())

@@ -51,6 +51,28 @@ def eager() -> Result:
     return Result("eager x + y, 64x64", found["ours"], found["plain"], "jitted jnp.add", 4.0)
 
 
+# Blocks to other blocks, where mesh axes wait for each other, and rows to blocks.
+RELAYOUTS = (((2, 4), (4, 2)), ((4, 2), (2, 4)), ((8, 1), (2, 4)))
+
+
+def relayout(before: tuple[int, ...], after: tuple[int, ...]) -> Result:
+    """A relayout against GSPMD's resharding of a plain array, from and to the same parts."""
+    device, array = gl.DeviceGrid(MESH), normal(2048, 2048)
+    old, new = (gl.GridLayout(array.shape, grid=grid) for grid in (before, after))
+    source, target = (
+        NamedSharding(device.fine, device.placement(layout.grid).spec) for layout in (old, new)
+    )
+    x, plain = gl.put(array, old, device), jax.device_put(array, source)
+    ours = jax.jit(lambda x: gl.relayout(x, new).storage)
+    gspmd = jax.jit(lambda x: x, in_shardings=source, out_shardings=target)
+    np.testing.assert_array_equal(np.asarray(gl.relayout(x, new)), array)
+    found = medians({"ours": lambda: ours(x), "gspmd": lambda: gspmd(plain)}, rounds=31)
+    name = " to ".join("x".join(map(str, grid)) for grid in (before, after))
+    return Result(
+        f"relayout 2048x2048, {name}", found["ours"], found["gspmd"], "GSPMD, same parts", 1.1
+    )
+
+
 def split(*arrays: Any) -> tuple[list[Any], Any]:
     """The arrays, dims divided by the mesh where they can be, for GSPMD."""
     mesh = jax.make_mesh(MESH, ("x", "y"), axis_types=(AxisType.Auto,) * 2)

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from gridlayout.ops.array.placing import from_physical, put
     from gridlayout.ops.array.relayout import relayout
     from gridlayout.ops.array.relayout_plan import RelayoutPlan, relayout_plan
-    from gridlayout.ops.decisions.cost import Cost
     from gridlayout.ops.decisions.report import Report
     from gridlayout.ops.interpret.on_grid import OnGrid, on_grid, with_layout
     from gridlayout.ops.moves.packing import pack, unpack
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from gridlayout.ops.rules.table import def_rule
     from gridlayout.ops.user import nn, numpy
     from gridlayout.ops.user.ring_attention import ring_attention
+    from gridlayout.sharding.cost import Cost
     from gridlayout.sharding.device_grid import DeviceGrid
     from gridlayout.sharding.emulate import emulate_devices
 
@@ -76,7 +76,7 @@ _LAZY = {
     "all_gather": "ops.array.map_shards",
     "ring_attention": "ops.user.ring_attention",
     "def_rule": "ops.rules.table",
-    "Cost": "ops.decisions.cost",
+    "Cost": "sharding.cost",
     "Report": "ops.decisions.report",
     "numpy": "ops.user.numpy",
     "nn": "ops.user.nn",

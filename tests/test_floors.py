@@ -108,7 +108,10 @@ ROOMS = {
         *("strided", "megengine", "mli", "xla", "sophon", "tenstorrent"),
         *("constructor", "text", "dump", "explorer", "gallery", "demo"),
     ),
-    "sharding": ("emulate", "collectives", "device_grid", "exchange"),
+    "sharding": (
+        *("emulate", "collectives", "cost", "device_grid", "exchange"),
+        *("rounds", "windows", "overlaps", "pieces"),
+    ),
     "ops": ("moves", "array", "decisions", "products", "rules", "interpret", "user"),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -19,23 +20,27 @@ from gridlayout.ops.moves.relayout import find_move, nothing_moves
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchange import Exchange
+from gridlayout.sharding.pieces import Pieces
 
 Shape = tuple[int, ...]
 
 
 # A matrix by pair of devices is made for so many of them, which takes 128 MB.
 MOST_DEVICES = 4096
+# So many collectives of a program are printed.
+MOST_LINES = 8
 
 
 @dataclass(frozen=True, eq=False)
 class RelayoutPlan:
     """What moves when a tensor goes from layout `source` to layout `target`.
 
-    how: `nothing`, `local` (each device by itself), `exchange`, or `logical` (through the logical
-    array, whole on every device). received: bytes that the program brings to devices, padding and
-    what is sliced off included; collectives: what they are sent in. exchange: the program of one
-    device, for `local` and `exchange`. Without a `device` grid each core is a device of its own,
-    numbered row-major, and there is no program.
+    how: `nothing`, `local` (each device by itself), `exchange` (whole mesh axes at a time),
+    `pieces` (what the boxes of two devices have in common goes from one to the other), or `logical`
+    (through the logical array, whole on every device). received: bytes that the program brings to
+    devices, padding and what is sliced off included; collectives: what they are sent in. exchange:
+    the program of one device, for `local` and `exchange`; pieces: for `pieces`. Without a `device`
+    grid each core is a device of its own, numbered row-major, and there is no program.
     """
 
     source: Layout
@@ -45,6 +50,7 @@ class RelayoutPlan:
     received: int
     exchange: Exchange | None = None
     collectives: tuple[Collective, ...] = ()
+    pieces: Pieces | None = None
 
     @property
     def devices(self) -> int:
@@ -90,7 +96,7 @@ class RelayoutPlan:
             f"  to   {self.target!r}",
             f"  {self.moved:,} B must move, {self.stays:,} B stay; "
             f"the program receives {self.received:,} B",
-            *(f"  {line}" for line in _program_lines(self.exchange)),
+            *(f"  {line}" for line in _program_lines(self.exchange, self.collectives)),
         ]
         if self.devices <= 16:
             lines += _matrix_lines(self.bytes)
@@ -102,9 +108,11 @@ class RelayoutPlan:
         return draw_device_flows(self.source, self.target, self.bytes).svg
 
 
-def _program_lines(exchange: Exchange | None) -> list[str]:
+def _program_lines(exchange: Exchange | None, collectives: Sequence[Collective]) -> list[str]:
     if exchange is None:
-        return []
+        more = len(collectives) - MOST_LINES
+        lines = [str(each) for each in collectives[:MOST_LINES]]
+        return [*lines, f"and {more} more"] if more > 0 else lines
     return [
         *(f"all_gather of dim {k}" for k in exchange.gathers),
         *map(str, exchange.first),
@@ -164,8 +172,11 @@ def relayout_plan(
     if move is None:
         return RelayoutPlan(source, target, device, "nothing", 0)
     received = total_bytes(move.collectives)
-    how = "logical" if move.exchange is None else "exchange" if received else "local"
-    return RelayoutPlan(source, target, device, how, received, move.exchange, move.collectives)
+    how = "exchange" if received else "local"
+    if move.exchange is None:
+        how = "logical" if move.pieces is None else "pieces"
+    ways = (move.exchange, move.collectives, move.pieces)
+    return RelayoutPlan(source, target, device, how, received, *ways)
 
 
 def needed_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> tuple[int, int]:

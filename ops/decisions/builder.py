@@ -262,7 +262,8 @@ class Builder:
         layout = layout.with_dtype(x.dtype, None)
         if spec.placement == after and nothing_moves(spec.layout, layout):
             return x.seen(Sharded(layout, after))
-        move = find_move(spec.layout, layout, self.device, spec.placement, after)
+        places = (spec.placement, after)
+        move = find_move(spec.layout, layout, self.device, *places, self.env.model)
         return self.moved(x, move, Sharded(layout, after))
 
     def replicated(self, value: Value) -> Value:

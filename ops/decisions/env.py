@@ -9,8 +9,8 @@ import numpy as np
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.cost import CostModel
 from gridlayout.ops.decisions.policy import Policy, same_grid_and_tile
+from gridlayout.sharding.cost import CostModel
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
 Shape = tuple[int, ...]

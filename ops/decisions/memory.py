@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from gridlayout.ops.decisions.builder import Step
 from gridlayout.ops.decisions.program import Program
+from gridlayout.ops.moves.workspace import Chain
 
 
 @dataclass
@@ -50,17 +51,22 @@ class _Buffers:
         self.found.append(_Buffer(nbytes, core, reads, stays))
         return {len(self.found) - 1}
 
+    def _chained(self, chain: Chain, own: set[int]) -> set[int]:
+        """The last buffers of a chain that begins with given ones."""
+        if chain.made and not chain.copies:
+            own = self._new(0, own)  # seen in another shape, which takes a turn
+        for nbytes, pieces in chain.made:
+            apart = chain.is_apart and len(own) == pieces
+            reads = [{n} for n in sorted(own)] if apart else [own] * pieces
+            own = {n for each in reads for n in self._new(nbytes // pieces, each)}
+        return own
+
     def _add(self, step: Step, made_where_read: set[int]) -> None:
         held = step.workspace()
         now: set[int] = set()
         for n, k in enumerate(step.reads):
             own = self.read([k])
-            made = held.operands[n].made if n < len(held.operands) else []
-            if made and not held.operands[n].copies:
-                own = self._new(0, own)  # seen in another shape, which takes a turn
-            for nbytes, pieces in made:
-                own = {m for _ in range(pieces) for m in self._new(nbytes // pieces, own)}
-            now |= own
+            now |= self._chained(held.operands[n], own) if n < len(held.operands) else own
         for nbytes in held.together:
             now = self._new(nbytes, now)
         has_own = bool(held.together) or any(chain.made for chain in held.operands)

@@ -3,12 +3,13 @@
 A replicated array is a layout too, of one core on every device: so laying an array out and making
 it whole again are moves like any other. Along a route (`gridlayout.layouts.route`) the exchange of
 the two layouts says which collectives there are; without one the array is gathered, unpacked,
-packed, and each device keeps its part.
+packed, and each device keeps its part. Where that receives more than has to move, what the devices'
+boxes have in common goes piece by piece; the cost model chooses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from math import prod
@@ -24,23 +25,30 @@ from gridlayout.layouts.program import ReshapeMove, host_fill, moves
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.pieces import run_pieces
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
 from gridlayout.sharding.collectives import Collective, Collectives, index_of, total_bytes
+from gridlayout.sharding.cost import CostModel
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, local_bytes
+from gridlayout.sharding.pieces import Pieces, find_pieces
+
+MODEL = CostModel()
 
 
 @dataclass(frozen=True, eq=False)
 class LocalMove:
     """A movement of data: its collectives, and one device's program, for use in `shard_map`.
 
-    workspace: what it holds on a device meanwhile. exchange: what it follows, if there is a route.
+    workspace: what it holds on a device meanwhile. exchange: what it follows, where whole mesh axes
+    go along a route; pieces: where boxes go from device to device.
     """
 
     collectives: tuple[Collective, ...]
     run: Callable[[LazyView], LazyView]
     workspace: Callable[[], Workspace] = Workspace
     exchange: Exchange | None = None
+    pieces: Pieces | None = None
 
     @property
     def is_view(self) -> bool:
@@ -72,15 +80,40 @@ def nothing_moves(old: Layout, new: Layout) -> bool:
 
 
 def find_move(
-    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+    old: Layout,
+    new: Layout,
+    device: DeviceGrid,
+    before: Placement,
+    after: Placement,
+    model: CostModel = MODEL,
 ) -> LocalMove | None:
-    """The move between two layouts where they are placed; None where nothing moves.
+    """The cheapest move between two layouts where they are placed; None where nothing moves.
 
     What the way pads gets `new.oob`, or 0 where that is undef.
     """
     if before == after and nothing_moves(old, new):
         return None
-    return _found(old.with_oob(None), new, device, before, after)
+    ways = _ways(old.with_oob(None), new, device, before, after)
+    return ways[0] if len(ways) == 1 else _cheapest(ways, model)
+
+
+def offered_moves(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> tuple[LocalMove, ...]:
+    """All ways there are: whole axes along the route or through the logical array, and pieces."""
+    return _ways(old.with_oob(None), new, device, before, after)
+
+
+def _cheapest(ways: Sequence[LocalMove], model: CostModel) -> LocalMove:
+    """The way of the least time. Where a collective is not said to take time of its own, the fewest
+    of them among the ways that receive little more than has to move.
+    """
+    if model.latency:
+        return min(ways, key=lambda way: model.seconds(way.collectives))
+    (pieces,) = (way.pieces for way in ways if way.pieces is not None)
+    most = pieces.slack * pieces.moved
+    good = [way for way in ways if way.pieces or total_bytes(way.collectives) <= most]
+    return min(good, key=lambda way: (len(way.collectives), total_bytes(way.collectives)))
 
 
 def moved_bytes(
@@ -98,25 +131,61 @@ def moved_bytes(
 
 
 @lru_cache(maxsize=4096)
-def _found(
+def _ways(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> tuple[LocalMove, ...]:
+    whole = _whole(old, new, device, before, after)
+    if not whole.collectives:
+        return (whole,)
+    pieces = find_pieces(old, new.with_oob(None), device, before, after)
+    if pieces is None or _is_enough(whole, pieces) or pieces.schedule is None:
+        return (whole,)
+    workspace = partial(_pieces_workspace, pieces, local_bytes(old, before))
+    move = _move(pieces.collectives, partial(run_pieces, pieces), new, workspace)
+    return whole, replace(move, pieces=pieces)
+
+
+def _is_enough(whole: LocalMove, pieces: Pieces) -> bool:
+    """Whether a way can be no better in pieces: it is asked before these are put in rounds."""
+    received = total_bytes(whole.collectives)
+    return received <= pieces.moved * (pieces.slack if len(whole.collectives) == 1 else 1)
+
+
+@lru_cache(maxsize=4096)
+def _whole(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> LocalMove:
-    fill = host_fill(new)
+    """The move by whole mesh axes: along the route, or through the logical array."""
     if 0 in old.shape:
-        shape = (*after.per_device, *new.local_shape)
+        shape, fill = (*after.per_device, *new.local_shape), host_fill(new)
         return LocalMove((), lambda x: LazyView.of(jnp.full(shape, fill, x.array.dtype)))
     exchange = find_exchange(old, new.with_oob(None), device, after, before)
     nbytes = local_bytes(old, before)
     if exchange is not None:
         collectives = exchange.collectives(nbytes, before, device)
         run = partial(_exchanged, exchange, before, after)
-        workspace = cache(partial(_exchanged_workspace, exchange, old, before, after))
-    else:
-        new.check_invertible()
-        collectives = _gathering(before, device, nbytes)
-        run = partial(_through_logical, old, new, before, after)
-        workspace = cache(partial(_gathered_workspace, old, before))
-    return LocalMove(tuple(collectives), lambda x: _as_bits(run, x, fill), workspace, exchange)
+        return _move(
+            *(collectives, run, new),
+            partial(_exchanged_workspace, exchange, old, before, after),
+            exchange,
+        )
+    new.check_invertible()
+    run = partial(_through_logical, old, new.with_oob(None), before, after)
+    workspace = partial(_gathered_workspace, old, before)
+    return _move(_gathering(before, device, nbytes), run, new, workspace)
+
+
+def _move(
+    collectives: Sequence[Collective],
+    run: Callable[..., LazyView],
+    new: Layout,
+    workspace: Callable[[], Workspace],
+    exchange: Exchange | None = None,
+) -> LocalMove:
+    fill = host_fill(new)
+    return LocalMove(
+        tuple(collectives), lambda x: _as_bits(run, x, fill), cache(workspace), exchange
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -125,7 +194,8 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
     if old.shape and 0 not in old.shape:
         new = replicated_layout(old.shape, old.dtype)
         if find_exchange(old, new, device, everywhere(old.ndim), before) is not None:
-            move = _found(old.with_oob(None), new, device, before, everywhere(old.ndim))
+            # Every device wants all of it: what machines gather best.
+            move = _whole(old.with_oob(None), new, device, before, everywhere(old.ndim))
             run = move.run
             return replace(move, run=lambda x: run(x).reshape(*old.shape))
     collectives = _gathering(before, device, local_bytes(old, before))
@@ -148,7 +218,7 @@ def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
     if new.shape and 0 not in new.shape:
         old = replicated_layout(new.shape, new.dtype)
         if find_exchange(old, new.with_oob(None), device, after, everywhere(new.ndim)) is not None:
-            move = _found(old, new, device, everywhere(new.ndim), after)
+            move = _whole(old, new, device, everywhere(new.ndim), after)
             ones = (1,) * new.ndim
             return replace(move, run=lambda x: move.run(x.reshape(*ones, *new.shape)))
     run = partial(_packed, new, after)
@@ -280,3 +350,15 @@ def _gather(chain: Chain, shape: list[int], k: int, before: Placement) -> None:
     shape[k] = before.grid[k]
     if before.grid[k] < before.slots[k]:
         chain.see(chain.nbytes // before.slots[k] * before.grid[k])
+
+
+def _pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
+    """What `run_pieces` holds: the pieces that are sent, and those that have come."""
+    chain, schedule = Chain(nbytes), pieces.schedule
+    assert schedule is not None
+    sizes = [slot.size for slot in schedule.slots]
+    sizes += [] if schedule.deal is None else [schedule.deal.size] * schedule.deal.count
+    if total := int(sum(map(prod, sizes)) * pieces.itemsize):
+        chain.made += [(total, len(sizes)), (total, len(sizes))]
+    chain.copies = chain.is_apart = True
+    return of_moves(chain.see())

@@ -13,12 +13,14 @@ class Chain:
     first is a copy of the operand, which XLA makes together with what the operand is made of; else
     the operand is read where it lies.
     is_seen: whether the last is seen in another order or in part, and not made like that yet.
+    is_apart: whether of several buffers each is made of its own one before.
     """
 
     nbytes: int
     made: list[tuple[int, int]] = field(default_factory=list)
     copies: bool = False
     is_seen: bool = False
+    is_apart: bool = False
 
     def see(self, nbytes: int | None = None) -> Chain:
         """In another order, or a part of `nbytes`."""

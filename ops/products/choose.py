@@ -15,11 +15,11 @@ import numpy as np
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.cost import CostModel
 from gridlayout.ops.moves.relayout import moved_bytes
 from gridlayout.ops.products.algorithms import Axes, Dims, Matrices, Plan, plans
 from gridlayout.ops.products.schedules import sends
 from gridlayout.sharding.collectives import total_bytes
+from gridlayout.sharding.cost import CostModel
 from gridlayout.sharding.device_grid import DeviceGrid
 
 Grid = tuple[int, int, int]

@@ -21,7 +21,6 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.map_shards import on_parts
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.cost import Cost
 from gridlayout.ops.decisions.flops import (
     Flops,
     Rule,
@@ -64,6 +63,7 @@ from gridlayout.ops.rules.shapes import (
     with_layout,
 )
 from gridlayout.ops.rules.vectors import VECTORS
+from gridlayout.sharding.cost import Cost
 
 # What only says how JAX is to shard a logical array.
 SHARDED = ("reshard", "sharding_constraint", "mesh_cast", "device_put")

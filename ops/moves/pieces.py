@@ -1,0 +1,214 @@
+"""Pieces at work: what one device of a `shard_map` does to send, get and put its pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from numpy.typing import NDArray
+
+from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.sharding.collectives import index_of, permute
+from gridlayout.sharding.pieces import Deal, Pieces, Side, Slot
+from gridlayout.sharding.windows import Window
+
+Shape = tuple[int, ...]
+Ints = NDArray[np.int64]
+
+
+def run_pieces(pieces: Pieces, x: LazyView, fill: Any) -> LazyView:
+    """A device's part of the new layout, of its part of the old one; `fill` where nothing is."""
+    return _Run(pieces, fill).run(x)
+
+
+class _Run:
+    def __init__(self, pieces: Pieces, fill: Any) -> None:
+        assert pieces.schedule is not None
+        self.pieces, self.schedule, self.fill = pieces, pieces.schedule, fill
+        self.names = tuple(pieces.device.fine.axis_names)
+        # This device's row of one table: of each column of the slots' tables that is not the same
+        # for all.
+        self.columns: dict[bytes, int] = {}
+        found: list[Ints] = []
+        slots = (*self.schedule.stays, *self.schedule.slots)
+        for column in (c for slot in slots for table in slot.tables for c in table.T):
+            if (column != column[0]).any() and column.tobytes() not in self.columns:
+                self.columns[column.tobytes()] = len(found)
+                found.append(column)
+        self.here = index_of(self.names)
+        self.row = self._row(np.stack(found, axis=1)) if found else None
+
+    def run(self, x: LazyView) -> LazyView:
+        """The new part."""
+        schedule = self.schedule
+        deal = schedule.deal
+        boxes = [(s.tables, s.size) for s in (*schedule.stays, *schedule.slots)]
+        boxes += [] if deal is None else [(deal.tables, deal.size)]
+        held = self._spread(x)
+        held = self._grown(held, _reach(held.shape, [(t[0], size) for t, size in boxes]))
+        extents = self.pieces.target.extents
+        shape = _reach(extents, [(t[1], size) for t, size in boxes])
+        out = jnp.full(shape, self.fill, held.dtype)
+        for slot in schedule.stays:
+            out = self._put(out, self._cut(held, slot), slot)
+        for slot in schedule.slots:
+            out = self._put(out, permute(self._cut(held, slot), self.names, slot.pairs), slot)
+        if deal is not None:
+            out = self._dealt(out, held, deal)
+        # XLA would see the last update in the result's shape, and copy the array for it.
+        out = lax.optimization_barrier(out)
+        return self._gathered(lax.slice(out, (0,) * out.ndim, extents))
+
+    # -- from a device's part to an array of atoms, and back ---------------------------------------
+
+    def _spread(self, x: LazyView) -> jax.Array:
+        """The part without its tiles, a dim an atom, in the target's order."""
+        side = self.pieces.source
+        x = packing.run_moves(x, side.blocks.moves_in(side.placement.per_device), self.fill)
+        x = x.transpose(_joined_order(side)).reshape(*(w.length for w in side.windows))
+        for k, window in enumerate(side.windows):
+            x = self._aligned(x, k, window)
+        names = [atom for window in side.windows for atom in window.atoms]
+        x = x.reshape(*(n for window in side.windows for n in window.extents))
+        return x.transpose([names.index(atom) for atom in side.atoms]).materialize()
+
+    def _aligned(self, x: LazyView, k: int, window: Window) -> LazyView:
+        """Dim `k`, an interval of positions, as whole rows of atoms, joined."""
+        if window.is_flipped:
+            x = LazyView.of(lax.rev(x.materialize(), [k]))
+        count = prod(window.extents) * window.step
+        if count != window.length or any(window.shifts):
+            part = x.materialize()
+            shape = (*part.shape[:k], count, *part.shape[k + 1 :])
+            start = self._shift(k, window, part.ndim)
+            wide = jnp.full(shape, self.fill, part.dtype)
+            x = LazyView.of(lax.dynamic_update_slice(wide, part, start))
+        if window.step > 1:
+            shape = (*x.shape[:k], count // window.step, window.step, *x.shape[k + 1 :])
+            part = lax.index_in_dim(x.reshape(*shape).materialize(), 0, k + 1, keepdims=False)
+            x = LazyView.of(part)
+        return x
+
+    def _gathered(self, out: jax.Array) -> LazyView:
+        """The target's part of an array of atoms."""
+        side = self.pieces.target
+        x = LazyView.of(out).reshape(*(prod(window.extents) for window in side.windows))
+        for k, window in enumerate(side.windows):
+            x = self._interval(x, k, window)
+        per_device = side.placement.per_device
+        shape = (*per_device, *side.blocks.flat.local_shape)
+        order = _joined_order(side)
+        x = x.reshape(*(shape[d] for d in order))
+        x = x.transpose([order.index(d) for d in range(len(order))])
+        return packing.run_moves(x, side.blocks.moves_out(per_device), self.fill)
+
+    def _interval(self, x: LazyView, k: int, window: Window) -> LazyView:
+        """Dim `k` of whole rows of atoms as an interval of positions."""
+        if window.step > 1:
+            part = x.reshape(*x.shape[: k + 1], 1, *x.shape[k + 1 :]).materialize()
+            grow = [(0, window.step - 1 if d == k + 1 else 0, 0) for d in range(part.ndim)]
+            count = part.shape[k] * window.step
+            x = LazyView.of(lax.pad(part, jnp.asarray(self.fill, part.dtype), grow))
+            x = x.reshape(*part.shape[:k], count, *part.shape[k + 2 :])
+        if x.shape[k] != window.length or any(window.shifts):
+            part = x.materialize()
+            size = (*part.shape[:k], window.length, *part.shape[k + 1 :])
+            x = LazyView.of(lax.dynamic_slice(part, self._shift(k, window, part.ndim), size))
+        if window.is_flipped:
+            x = LazyView.of(lax.rev(x.materialize(), [k]))
+        return x
+
+    def _shift(self, k: int, window: Window, rank: int) -> list[Any]:
+        """Where this device's interval begins along dim `k` of the rows."""
+        start: list[Any] = [np.uint32(0)] * rank
+        if any(window.shifts):
+            shifts = jnp.asarray(window.shifts, jnp.uint32)
+            start[k] = lax.dynamic_index_in_dim(shifts, index_of(window.axes), 0, False)
+        return start
+
+    # -- pieces --------------------------------------------------------------------------------
+
+    def _grown(self, held: jax.Array, shape: Shape) -> jax.Array:
+        """The array with so much more at its ends that no box reaches beyond."""
+        grow = [(0, n - m, 0) for n, m in zip(shape, held.shape, strict=True)]
+        fill = jnp.asarray(self.fill, held.dtype)
+        return held if shape == held.shape else lax.pad(held, fill, grow)
+
+    def _row(self, table: Ints) -> jax.Array:
+        """This device's row; unsigned, or every use would first ask whether it is negative."""
+        return lax.dynamic_index_in_dim(jnp.asarray(table, jnp.uint32), self.here, 0, False)
+
+    def _start(self, table: Ints) -> list[Any]:
+        """This device's row of a slot's table; numbers where they are the same for all."""
+        return [
+            int(column[0])
+            if (column == column[0]).all()
+            else self.row[self.columns[column.tobytes()]]  # type: ignore[index]
+            for column in table.T
+        ]
+
+    def _cut(self, held: jax.Array, slot: Slot) -> jax.Array:
+        return _cut(held, self._start(slot.tables[0]), slot.size)
+
+    def _put(self, out: jax.Array, piece: jax.Array, slot: Slot) -> jax.Array:
+        _, put, counts = slot.tables
+        whole = (counts == np.array(slot.size)).all()
+        return _put(out, piece, self._start(put), None if whole else self._start(counts))
+
+    def _dealt(self, out: jax.Array, held: jax.Array, deal: Deal) -> jax.Array:
+        """Every piece to the device at its place, all at once."""
+        sent, put, counts = map(self._row, deal.tables)
+        pieces = lax.map(lambda start: _cut(held, list(start), deal.size), sent)
+        pieces = lax.all_to_all(pieces, deal.axes, 0, 0, tiled=True)
+
+        def step(out: jax.Array, each: Any) -> tuple[jax.Array, None]:
+            piece, start, count = each
+            return _put(out, piece, list(start), list(count)), None
+
+        return lax.scan(step, out, (pieces, put, counts))[0]
+
+
+def _cut(held: jax.Array, start: Sequence[Any], size: Shape) -> jax.Array:
+    if all(isinstance(n, int) for n in start):
+        return lax.slice(held, start, [a + n for a, n in zip(start, size, strict=True)])
+    return lax.dynamic_slice(held, _unsigned(start), size)
+
+
+def _put(
+    out: jax.Array, piece: jax.Array, start: Sequence[Any], counts: Sequence[Any] | None
+) -> jax.Array:
+    """The piece at its place; only so much of it along each dim as is counted."""
+    start = _unsigned(start)
+    if counts is not None:
+        old = lax.dynamic_slice(out, start, piece.shape)
+        wanted: Any = True
+        for d, count in enumerate(counts):
+            if not (isinstance(count, int) and count == piece.shape[d]):
+                wanted &= lax.broadcasted_iota(jnp.uint32, piece.shape, d) < count
+        piece = jnp.where(wanted, piece, old)
+    return lax.dynamic_update_slice(out, piece, start)
+
+
+def _unsigned(start: Sequence[Any]) -> list[Any]:
+    return [np.uint32(n) if isinstance(n, int) else n for n in start]
+
+
+def _reach(extents: Shape, boxes: Sequence[tuple[Ints, Shape]]) -> Shape:
+    """The extents that an array must have for boxes of these sizes to begin at these corners."""
+    ends = [corners.reshape(-1, len(size)).max(axis=0) + size for corners, size in boxes]
+    return tuple(np.max([extents, *ends], axis=0).tolist())
+
+
+def _joined_order(side: Side) -> list[int]:
+    """The dims of a part of the untiled layout, each block's cores before its positions."""
+    rank = side.blocks.flat.core_rank
+    order: list[int] = []
+    for k, block in enumerate(side.blocks.blocks):
+        order += [rank + k] if block.core is None else [block.core, rank + k]
+    return order

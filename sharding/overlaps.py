@@ -1,0 +1,167 @@
+"""`Overlaps`: what the boxes that devices hold and those that they need have in common.
+
+Windows that share no atoms have nothing to do with each other, so overlaps are found for a group of
+windows at a time, and multiplied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.rounds import most_at_one
+from gridlayout.sharding.windows import Window, components, meet
+
+Ints = NDArray[np.int64]
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Overlaps:
+    """Boxes, a row each: from which device and to which, and by atom the first corner in the array
+    of each, and the extents.
+    """
+
+    source: Ints
+    target: Ints
+    sent: Ints
+    put: Ints
+    sizes: Ints
+
+    def at(self, which: Any) -> Overlaps:
+        """Some of the rows."""
+        fields = (self.source, self.target, self.sent, self.put, self.sizes)
+        return Overlaps(*(field[which] for field in fields))
+
+    @property
+    def volume(self) -> int:
+        """Elements in all."""
+        return int(self.sizes.prod(axis=1).sum())
+
+    @property
+    def degree(self) -> int:
+        """The most that one device sends, or gets."""
+        return most_at_one(self.source, self.target) if len(self.source) else 0
+
+
+def find_overlaps(
+    windows: tuple[Sequence[Window], Sequence[Window]],
+    order: Shape,
+    device: DeviceGrid,
+    most: int,
+) -> Overlaps | None:
+    """The overlaps of two layouts' windows, atoms in the given order; None if more than `most`."""
+    return _Finder(windows, order, device, most).overlaps()
+
+
+class _Finder:
+    """Finds what the boxes of two layouts have in common, by pair of devices."""
+
+    def __init__(
+        self,
+        windows: tuple[Sequence[Window], Sequence[Window]],
+        order: Shape,
+        device: DeviceGrid,
+        most: int,
+    ) -> None:
+        self.windows, self.order, self.most = windows, order, most
+        self.names = tuple(device.fine.axis_names)
+        self.sizes = tuple(device.fine.shape.values())
+
+    def overlaps(self) -> Overlaps | None:
+        """All of them; None where there are too many."""
+        numbers: dict[tuple[int, int], Ints] = {}  # of each window: the device along its axes
+        low: dict[int, Ints] = {}
+        high: dict[int, Ints] = {}
+        count = 1
+        for members in components(self.windows):
+            found = list(self._shared(members))
+            if count * len(found) > self.most:
+                return None
+            for table in (numbers, low, high):
+                for key, column in table.items():
+                    table[key] = np.repeat(column, len(found))  # type: ignore[index]
+            for member in members:
+                own = np.array([vs[member] for vs, _ in found], np.int64)
+                numbers[member] = np.tile(own, count)
+            for atom in found[0][1] if found else ():
+                for table, k in ((low, 0), (high, 1)):
+                    own = np.array([box[atom][k] for _, box in found], np.int64)
+                    table[atom] = np.tile(own, count)
+            count *= len(found)
+        return self._on_devices(numbers, low, high, count)
+
+    def _shared(
+        self, members: Sequence[tuple[int, int]]
+    ) -> Iterator[tuple[dict[tuple[int, int], int], dict[int, tuple[int, int]]]]:
+        """The devices' numbers and the box, of each overlap of some windows that share atoms."""
+        entries: list[Any] = [({}, {})]
+        for member in members:
+            window = self.windows[member[0]][member[1]]
+            boxes = [
+                (v, dict(zip(window.atoms, box, strict=True)))
+                for v, some in enumerate(window.boxes)
+                for box in some
+            ]
+            entries = [
+                ({**vs, member: v}, both)
+                for vs, known in entries
+                for v, box in boxes
+                if (both := meet(known, box)) is not None
+            ]
+        yield from entries
+
+    def _on_devices(
+        self,
+        numbers: dict[tuple[int, int], Ints],
+        low: dict[int, Ints],
+        high: dict[int, Ints],
+        count: int,
+    ) -> Overlaps | None:
+        """The overlaps of every copy: each device takes its own from the nearest holder."""
+        (before, free), (after, copied) = (self._coordinates(numbers, k, count) for k in (0, 1))
+        ranges = [range(n) if k in copied else (0,) for k, n in enumerate(self.sizes)]
+        copies = np.array(list(product(*ranges)), np.int64)
+        if count * len(copies) > self.most:
+            return None
+        target = (after[:, None, :] + copies[None]).reshape(-1, len(self.sizes))
+        source = np.repeat(before, len(copies), axis=0)
+        source[:, list(free)] = target[:, list(free)]
+        corner, sizes = (
+            np.repeat(np.stack([found[k] for k in self.order], axis=1), len(copies), axis=0)
+            for found in (low, {k: high[k] - low[k] for k in self.order})
+        )
+        origins = [self._origins(numbers, k, count, len(copies)) for k in (0, 1)]
+        devices = [np.ravel_multi_index(tuple(x.T), self.sizes) for x in (source, target)]
+        return Overlaps(devices[0], devices[1], corner - origins[0], corner - origins[1], sizes)
+
+    def _coordinates(
+        self, numbers: dict[tuple[int, int], Ints], side: int, count: int
+    ) -> tuple[Ints, set[int]]:
+        """Device coordinates along the mesh axes, and the axes along which there are copies."""
+        found = np.zeros((count, len(self.sizes)), np.int64)
+        free = set(range(len(self.sizes)))
+        for k, window in enumerate(self.windows[side]):
+            index = numbers[side, k]
+            for axis in reversed(window.axes):
+                at = self.names.index(axis)
+                free.discard(at)
+                found[:, at] = index % self.sizes[at]
+                index = index // self.sizes[at]
+        return found, free
+
+    def _origins(
+        self, numbers: dict[tuple[int, int], Ints], side: int, count: int, copies: int
+    ) -> Ints:
+        """The indices of the first element in the array of each overlap's device."""
+        found = np.zeros((count, len(self.order)), np.int64)
+        for k, window in enumerate(self.windows[side]):
+            at = [self.order.index(atom) for atom in window.atoms]
+            found[:, at] = np.array(window.origins, np.int64)[numbers[side, k]]
+        return np.repeat(found, copies, axis=0)

@@ -1,0 +1,265 @@
+"""`Pieces`: what each device sends each other one when a layout changes, box by box.
+
+Devices hold boxes of the tensor before and need others after; what two of them have in common is a
+piece. Pieces go in *slots*: of each device one piece at most that it sends and one that it gets, in
+a buffer as large as the largest. A slot is sent by a permute, or several by one all_to_all. Nothing
+else is sent: no padding of layouts, nothing that a device has already. What slots add by unequal
+pieces is kept below a quarter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout import dtypes
+from gridlayout.layouts.blocks import Blocks, find_blocks
+from gridlayout.layouts.layout import Layout
+from gridlayout.sharding.collectives import Axes, Collective, Collectives
+from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.sharding.overlaps import Overlaps, find_overlaps
+from gridlayout.sharding.rounds import Messages
+from gridlayout.sharding.windows import Window, find_windows
+
+Ints = NDArray[np.int64]
+Shape = tuple[int, ...]
+# For more devices, pieces or rounds than these, pieces are not looked for: the lists grow with the
+# square of the devices, and a program of so many rounds takes long to compile.
+MOST_DEVICES, MOST_PIECES, MOST_ROUNDS = 256, 1 << 14, 128
+# For more rounds an all_to_all is looked for.
+FEW_ROUNDS = 2
+# Slots may hold so many times the bytes of the pieces in them, to be fewer; where all devices have
+# equal parts, pieces are alike and nothing is added.
+SLACK = 1.25
+
+
+Tables = tuple[Ints, Ints, Ints]
+
+
+@dataclass(frozen=True, eq=False)
+class Slot:
+    """A box that every device cuts out and sends, and where it puts the one that it gets.
+
+    rows: the pieces, at most one from each device and one to each; size: of the box.
+    """
+
+    rows: Overlaps
+    size: Shape
+    devices: int
+
+    @property
+    def receivers(self) -> int:
+        """How many devices get a piece from another."""
+        return int((self.rows.source != self.rows.target).sum())
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """(from, to), by the device's number; to itself where that leaves no device out."""
+        return sorted(zip(self.rows.source.tolist(), self.rows.target.tolist(), strict=True))
+
+    @cached_property
+    def tables(self) -> Tables:
+        """A row a device: the box's first corner in the sender's array, that in the receiver's, and
+        how much of what a device gets is wanted, 0 where it gets nothing.
+        """
+        rows, shape = self.rows, (self.devices, len(self.size))
+        # Devices that take no part do as the others where these do alike: XLA then cuts at a known
+        # place, and masks along few dims.
+        same = [np.where((x == x[0]).all(axis=0), x[0], 0) for x in (rows.sent, rows.put)]
+        none = np.array(self.size)
+        none[int((rows.sizes != none).any(axis=0).argmax())] = 0
+        sent, put, counts = (np.broadcast_to(x, shape).copy() for x in (*same, none))
+        sent[rows.source], put[rows.target], counts[rows.target] = rows.sent, rows.put, rows.sizes
+        return sent, put, counts
+
+
+@dataclass(frozen=True, eq=False)
+class Deal:
+    """An all_to_all along `axes`, of a box for each of `count` devices there.
+
+    senders, receivers: of each piece, the device's place along the axes.
+    """
+
+    axes: Axes
+    rows: Overlaps
+    senders: Ints
+    receivers: Ints
+    size: Shape
+    count: int
+    devices: int
+
+    @cached_property
+    def tables(self) -> Tables:
+        """By device and place: the first corner of what goes there, where what comes from there is
+        put, and how much of it is wanted.
+        """
+        shape = (self.devices, self.count, len(self.size))
+        sent, put, counts = (np.zeros(shape, np.int64) for _ in range(3))
+        sent[self.rows.source, self.receivers] = self.rows.sent
+        put[self.rows.target, self.senders] = self.rows.put
+        counts[self.rows.target, self.senders] = self.rows.sizes
+        return sent, put, counts
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """In what pieces go: `stays` on their device, each slot by a permute, or all in a deal."""
+
+    stays: tuple[Slot, ...]
+    slots: tuple[Slot, ...]
+    deal: Deal | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One layout: its blocks, where it is placed, and the windows of its devices."""
+
+    blocks: Blocks
+    placement: Placement
+    windows: tuple[Window, ...]
+    atoms: Shape
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all devices have equal parts, without padding but for that of tiles."""
+        flat = self.blocks.flat
+        return (
+            self.placement.slots == self.placement.grid and prod(flat.physical_shape) == flat.size
+        )
+
+    @property
+    def extents(self) -> Shape:
+        """The shape of a device's array, a dim an atom."""
+        found = {k: n for w in self.windows for k, n in zip(w.atoms, w.extents, strict=True)}
+        return tuple(found[k] for k in self.atoms)
+
+
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """How a device goes from its part of one layout to that of another. rows: all pieces."""
+
+    source: Side
+    target: Side
+    rows: Overlaps
+    device: DeviceGrid
+    itemsize: float
+
+    @cached_property
+    def moving(self) -> Overlaps:
+        """The pieces that change device."""
+        return self.rows.at(self.rows.source != self.rows.target)
+
+    @cached_property
+    def moved(self) -> int:
+        """Bytes of these, over all devices: what has to move."""
+        return int(self.moving.volume * self.itemsize)
+
+    @property
+    def slack(self) -> float:
+        """How many times as many bytes may be received, for the sake of fewer collectives."""
+        return 1.0 if self.source.is_even and self.target.is_even else SLACK
+
+    @cached_property
+    def schedule(self) -> Schedule | None:
+        """In what the pieces are sent; None where that takes too many rounds."""
+        degree = self.moving.degree
+        kept = self._kept()
+        if not degree:
+            return Schedule(kept, ())
+        if degree > FEW_ROUNDS and (deal := self._deal()) is not None:
+            return Schedule(kept, (), deal)
+        if degree > MOST_ROUNDS:
+            return None
+        rows, every = self.moving, self.rows
+        if (every.sizes == every.sizes[0]).all() and every.degree == degree:
+            # What stays goes along, in rounds in which its device would be idle: no round then has
+            # to mind what was there.
+            rows, kept = every, ()
+        limit = max(self.slack * self.moving.volume, rows.volume)
+        rounds = Messages(rows.source, rows.target, rows.sizes).in_rounds(limit)
+        slots = tuple(self._slot(rows.at(own)) for own in rounds)
+        return Schedule(kept, slots) if len(slots) <= MOST_ROUNDS else None
+
+    @property
+    def collectives(self) -> list[Collective]:
+        """What a device does with the others."""
+        made, schedule = Collectives(self.device), self.schedule
+        assert schedule is not None
+        if (deal := schedule.deal) is not None:
+            return made.all_to_all(deal.axes, deal.count * self._bytes(deal.size)).found
+        every = tuple(self.device.fine.axis_names)
+        for slot in schedule.slots:
+            made.permute(every, self._bytes(slot.size), slot.receivers)
+        return made.found
+
+    def _bytes(self, size: Shape) -> int:
+        return int(prod(size) * self.itemsize)
+
+    def _slot(self, rows: Overlaps) -> Slot:
+        return Slot(rows, tuple(rows.sizes.max(axis=0).tolist()), self.device.size)
+
+    def _kept(self) -> tuple[Slot, ...]:
+        """What stays: the first piece of every device, the second ones, ..."""
+        rows = self.rows.at(self.rows.source == self.rows.target)
+        rows = rows.at(np.argsort(rows.source, kind="stable"))
+        _, starts = np.unique(rows.source, return_index=True)
+        lengths = np.diff([*starts.tolist(), len(rows.source)])
+        nth = np.arange(len(rows.source)) - np.repeat(starts, lengths)
+        return tuple(self._slot(rows.at(nth == k)) for k in range(max(lengths, default=0)))
+
+    def _deal(self) -> Deal | None:
+        """All pieces in one all_to_all, where they are as many and as alike as that needs."""
+        rows, sizes = self.moving, tuple(self.device.fine.shape.values())
+        ends = [np.stack(np.unravel_index(x, sizes)) for x in (rows.source, rows.target)]
+        along = [bool((a != b).any()) for a, b in zip(*ends, strict=True)]
+        axes = tuple(n for n, x in zip(self.device.fine.axis_names, along, strict=True) if x)
+        count, size = self.device.count(axes), tuple(rows.sizes.max(axis=0).tolist())
+        # A device's piece for itself goes along.
+        pairs = self.rows.source * self.device.size + self.rows.target
+        total = self.device.size * (count - 1) * prod(size)
+        if total > self.slack * rows.volume or len(np.unique(pairs)) < len(pairs):
+            return None
+        inner = [n for n, x in zip(sizes, along, strict=True) if x]
+        senders, receivers = (
+            np.ravel_multi_index(tuple(x for x, a in zip(end, along, strict=True) if a), inner)
+            for end in ends
+        )
+        return Deal(axes, rows, senders, receivers, size, count, self.device.size)
+
+
+@lru_cache(maxsize=4096)
+def find_pieces(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> Pieces | None:
+    """The pieces of a change of layout; None where they are no boxes, or too many.
+
+    >>> from gridlayout import GridLayout
+    >>> from jax.sharding import AbstractMesh
+    >>> device = DeviceGrid(AbstractMesh((4,), ("x",)))
+    >>> a, b = GridLayout((12,), grid=(4,)), GridLayout((12,), grid=(3,))
+    >>> places = [device.placement(x.core_shape) for x in (a, b)]
+    >>> for slot in find_pieces(a, b, device, *places).schedule.slots:
+    ...     print(slot.pairs, slot.size)
+    [(2, 1), (3, 2)] (3,)
+    [(1, 0)] (1,)
+    """
+    blocks = find_blocks(old), find_blocks(new)
+    if device.size > MOST_DEVICES or blocks[0] is None or blocks[1] is None:
+        return None
+    sides = (blocks[0], blocks[1])
+    windows = find_windows(sides, (before, after))
+    if windows is None:
+        return None
+    order = tuple(k for window in windows[1] for k in window.atoms)
+    found = find_overlaps(windows, order, device, MOST_PIECES)
+    if found is None:
+        return None
+    source, target = (
+        Side(side, placement, tuple(mine), order)
+        for side, placement, mine in zip(sides, (before, after), windows, strict=True)
+    )
+    return Pieces(source, target, found, device, dtypes.bits(old.dtype) / 8)

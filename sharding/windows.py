@@ -1,0 +1,241 @@
+"""`Window`: the interval of a block that a device holds, in coordinates that two layouts share.
+
+Two layouts join logical dims differently. *Atoms* are the dims, joined as far as both join them
+alike: an index of each atom names an element. What a device holds of a block is an interval of its
+positions, which is a few boxes of atoms; the window says where they lie in the device's buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+from gridlayout.layouts.blocks import Block, Blocks
+from gridlayout.sharding.device_grid import Placement
+
+Shape = tuple[int, ...]
+# Of each atom: from, to.
+Box = tuple[tuple[int, int], ...]
+# A buffer that is brought to whole rows may grow by as much.
+MOST_GROWTH = 8
+# Origins and boxes of the one position of an atom of extent 1.
+ONE: Any = (((0,),), ((((0, 1),),),))
+
+
+@dataclass(frozen=True)
+class Atom:
+    """Logical dims that both layouts join alike, the major first, and the extent of the index."""
+
+    dims: Shape
+    extent: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """A block's interval on each device, by the device's number `v` along the mesh axes.
+
+    atoms: numbers of the atoms, the major first. length: positions of a device. is_flipped: whether
+    the buffer is reversed first. shifts: how far it is then moved up, to begin with a whole row; in
+    the shape `extents` by `step` the dims are the atoms, but for the last. origins: of each atom,
+    the index of the first position; boxes: the elements that are there.
+    """
+
+    atoms: Shape
+    axes: tuple[str, ...]
+    length: int
+    is_flipped: bool
+    shifts: Shape
+    extents: Shape
+    step: int
+    origins: tuple[Shape, ...]
+    boxes: tuple[tuple[Box, ...], ...]
+
+
+def find_atoms(a: Blocks, b: Blocks) -> list[Atom]:
+    """The atoms of two layouts of one logical shape.
+
+    >>> from gridlayout import GridLayout
+    >>> from gridlayout.layouts.blocks import find_blocks
+    >>> layouts = [GridLayout((4, 6, 8), linear="(d0, d1, d2) -> (d0 * 6 + d1, d2)", grid=(2, 1))]
+    >>> layouts += [GridLayout((4, 6, 8), grid=(2,), collapse=[(0, 3)])]
+    >>> find_atoms(*map(find_blocks, layouts))
+    [Atom(dims=(0, 1), extent=24), Atom(dims=(2,), extent=8)]
+    """
+    shape, after, other = a.layout.shape, _followers(a), _followers(b)
+    same = {d: e for d, e in after.items() if other.get(d) == e}
+    atoms = []
+    for d in sorted({d for d, n in enumerate(shape) if n > 1} - set(same.values())):
+        dims = [d]
+        while dims[-1] in same:
+            dims.append(same[dims[-1]])
+        atoms.append(Atom(tuple(dims), prod(shape[d] for d in dims)))
+    return atoms
+
+
+def _followers(side: Blocks) -> dict[int, int]:
+    """Of each dim, the one that a block joins right below it, without a gap."""
+    return {
+        d: e
+        for block in side.blocks
+        for (d, high), (e, low) in pairwise(block.terms)
+        if high == low * side.layout.shape[e]
+    }
+
+
+def find_windows(
+    sides: Sequence[Blocks], placements: Sequence[Placement]
+) -> tuple[list[Window], list[Window]] | None:
+    """The windows of two layouts' blocks; None where a device's interval is in no rows of atoms.
+
+    A block of one position gives an atom of extent 1 to both.
+    """
+    atoms = find_atoms(*sides)
+    found: tuple[list[Window], list[Window]] = ([], [])
+    units: tuple[list[Window], list[Window]] = ([], [])
+    for n, (side, placement) in enumerate(zip(sides, placements, strict=True)):
+        for block in side.blocks:
+            stride = dict(block.terms)
+            names = [k for k, atom in enumerate(atoms) if atom.dims and atom.dims[-1] in stride]
+            terms = [(k, stride[atoms[k].dims[-1]], atoms[k].extent) for k in names]
+            if not terms:
+                terms = [(len(atoms), 1, 1)]
+                units[1 - n].append(Window((len(atoms),), (), 1, False, (0,), (1,), 1, *ONE))
+                atoms.append(Atom((), 1))
+            made = _window(block, sorted(terms, key=lambda t: -abs(t[1])), placement)
+            if made is None:
+                return None
+            found[n].append(made)
+    return found[0] + units[0], found[1] + units[1]
+
+
+def _window(
+    block: Block, terms: Sequence[tuple[int, int, int]], placement: Placement
+) -> Window | None:
+    """terms: (atom, stride, extent), the largest strides first."""
+    axes: tuple[str, ...] = ()
+    count = cores = 1
+    if block.core is not None:
+        axes, cores = placement.axes[block.core], placement.per_device[block.core]
+        count = placement.slots[block.core] // cores
+    length = block.size * cores
+    names = tuple(k for k, _, _ in terms)
+    strides, extents = [s for _, s, _ in terms], [n for _, _, n in terms]
+    starts = [v * length - block.offset for v in range(count)]
+    if len(terms) == 1 and abs(strides[0]) == 1:
+        is_flipped = strides[0] < 0
+        if is_flipped:
+            starts = [1 - start - length for start in starts]
+        spans = [(max(low, 0), min(low + length, extents[0])) for low in starts]
+        boxes = tuple((((low, high),),) if low < high else () for low, high in spans)
+        origins = tuple((low,) for low in starts)
+        whole = (names, axes, length, is_flipped, (0,) * count, (length,), 1)
+        return Window(*whole, origins, boxes)
+    nested = all(high % low == 0 for high, low in pairwise(strides))
+    if min(strides) < 0 or not nested:
+        return None
+    return _rows(_Joined(strides, extents, starts, length), names, axes)
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """A position is the sum of stride * index; each device has `length` of them, from its start."""
+
+    strides: Sequence[int]
+    extents: Sequence[int]
+    starts: Sequence[int]
+    length: int
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """The positions of each device that are the elements' or between them."""
+        top = 1 + sum(s * (n - 1) for s, n in zip(self.strides, self.extents, strict=True))
+        return [(max(low, 0), min(low + self.length, top)) for low in self.starts]
+
+    def level(self) -> int:
+        """The atom that all devices' rows are of: of the major ones each has one index only."""
+        busy = [(low, high - 1) for low, high in self.spans if low < high]
+        level = 0
+        while level + 1 < len(self.strides) and all(
+            low // self.strides[level] == high // self.strides[level] for low, high in busy
+        ):
+            level += 1
+        return level
+
+    def boxes(self, low: int, high: int, level: int = 0) -> Iterator[Box]:
+        """The positions from `low` up to `high` as boxes of atoms."""
+        if low >= high:
+            return
+        if level == len(self.strides):
+            yield ()
+            return
+        stride, extent = self.strides[level], self.extents[level]
+        below = zip(self.strides[level + 1 :], self.extents[level + 1 :], strict=True)
+        inner = 1 + sum(s * (n - 1) for s, n in below)
+        first, last = low // stride, (high - 1) // stride
+        # At most the first row and the last one are not whole.
+        partial = [e for e in {first, last} if low > e * stride or high < e * stride + inner]
+        for e in partial:
+            if 0 <= e < extent:
+                start, stop = max(low - e * stride, 0), min(high - e * stride, inner)
+                for box in self.boxes(start, stop, level + 1):
+                    yield ((e, e + 1), *box)
+        start, stop = max(first + (first in partial), 0), min(last + (last not in partial), extent)
+        if start < stop:
+            yield ((start, stop), *((0, n) for n in self.extents[level + 1 :]))
+
+
+def _rows(joined: _Joined, names: Shape, axes: tuple[str, ...]) -> Window | None:
+    """The window of joined atoms, its buffer brought to whole rows of one of them."""
+    level, strides = joined.level(), joined.strides
+    row, above = strides[level], strides[level - 1] if level else 0
+    shifts, origins = [], []
+    for start, (low, high) in zip(joined.starts, joined.spans, strict=True):
+        base = low // above * above if level and low < high else 0
+        first = (start - base) // row if low < high else 0
+        shifts.append((start - base) - first * row if low < high else 0)
+        prefix, rest = [], base
+        for stride in strides[:level]:
+            prefix.append(rest // stride)
+            rest %= stride
+        origins.append((*prefix, first, *(0,) * (len(strides) - level - 1)))
+    count = max(-(-(shift + joined.length) // row) for shift in shifts)
+    inner = [high // low for high, low in zip(strides[level:], strides[level + 1 :], strict=False)]
+    extents = (*(1,) * level, count, *inner)
+    if prod(extents) * strides[-1] > MOST_GROWTH * joined.length:
+        return None
+    boxes = tuple(tuple(joined.boxes(low, high)) for low, high in joined.spans)
+    whole = (names, axes, joined.length, False, tuple(shifts), extents, strides[-1])
+    return Window(*whole, tuple(origins), boxes)
+
+
+def components(sides: Sequence[Sequence[Window]]) -> list[list[tuple[int, int]]]:
+    """Windows of both sides in groups that share atoms: (side, number)."""
+    groups: list[tuple[set[int], list[tuple[int, int]]]] = []
+    for side, windows in enumerate(sides):
+        for number, window in enumerate(windows):
+            atoms, members = set(window.atoms), [(side, number)]
+            rest = []
+            for other, found in groups:
+                if other & atoms:
+                    atoms, members = atoms | other, found + members
+                else:
+                    rest.append((other, found))
+            groups = [*rest, (atoms, members)]
+    return [members for _, members in groups]
+
+
+def meet(
+    a: Mapping[int, tuple[int, int]], b: Mapping[int, tuple[int, int]]
+) -> dict[int, tuple[int, int]] | None:
+    """What two boxes, by atom, have in common; None if nothing."""
+    found = dict(a)
+    for atom, (low, high) in b.items():
+        if atom in found:
+            low, high = max(low, found[atom][0]), min(high, found[atom][1])
+        if low >= high:
+            return None
+        found[atom] = (low, high)
+    return found

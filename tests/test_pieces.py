@@ -1,0 +1,315 @@
+"""Relayouts in pieces: what is received against what must move, and what arrives."""
+
+import itertools
+from collections import Counter
+from math import prod
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hlo import compiled_collectives
+from jax.sharding import AbstractMesh
+from laid_out import assert_claim_holds, layouts, packed, poisoned, quick, read
+
+import gridlayout as gl
+from gridlayout.layouts.blocks import find_blocks
+from gridlayout.ops.moves.relayout import find_move, offered_moves
+from gridlayout.sharding.collectives import total_bytes
+from gridlayout.sharding.cost import CostModel
+from gridlayout.sharding.overlaps import find_overlaps
+from gridlayout.sharding.pieces import find_pieces
+from gridlayout.sharding.rounds import Messages, coloured, most_at_one
+from gridlayout.sharding.windows import find_windows
+
+N = len(jax.devices())
+MESHES = [(1,), (4,), (2, 2), (8,), (2, 4), (2, 2, 2), (16,), (4, 4), (2, 8), (64,), (8, 8)]
+MESHES += [(4, 16), (4, 4, 4)]
+EVEN = [(64, 64), (128, 64), (8, 16, 32), (256,), (4, 8, 16, 8)]
+UNEVEN = [(53, 63), (530, 630), (97,), (7, 20, 33), (12, 20, 31), (64, 64), (100, 36)]
+
+
+def abstract(mesh):
+    return gl.DeviceGrid(AbstractMesh(mesh, tuple("xyzw"[: len(mesh)])))
+
+
+def random_groups(rng, rank, kind):
+    """The logical dims that each grid dim divides, in order."""
+    if kind == "transposed":
+        return [[int(d)] for d in rng.permutation(rank)]
+    if kind == "plain" or rank == 1:
+        return [[d] for d in range(rank)]
+    cut = int(rng.integers(1, rank))
+    if rank > 2 and rng.integers(2):
+        return [[0], list(range(1, rank))]
+    return [list(range(cut)), *([d] for d in range(cut, rank))]
+
+
+def random_layout(rng, shape, is_even, most):
+    """A layout of the shape on a random grid of up to twice `most` cores, tiled or not."""
+    kind = ("plain", "plain", "transposed", "collapsed")[rng.integers(4)]
+    groups = random_groups(rng, len(shape), kind)
+    terms = [
+        " + ".join(f"d{d} * {prod(shape[e] for e in group[k + 1 :])}" for k, d in enumerate(group))
+        for group in groups
+    ]
+    extents = [prod(shape[d] for d in group) for group in groups]
+    sizes = [1, 2, 4, 8, 16, 64] if is_even else [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16]
+    grids = [
+        grid
+        for grid in (tuple(int(g) for g in rng.choice(sizes, len(extents))) for _ in range(200))
+        if prod(grid) <= 2 * most
+        and all(g <= n and not (is_even and n % g) for g, n in zip(grid, extents, strict=True))
+    ]
+    grid = grids[0] if grids else (1,) * len(extents)
+    tile = None
+    if rng.integers(2):
+        tile = tuple(int(t) for t in rng.choice([2, 3, 4, 8, 32], min(len(grid), 2)))
+    dims = ", ".join(f"d{d}" for d in range(len(shape)))
+    return gl.GridLayout(shape, "float32", grid, tile, linear=f"({dims}) -> ({', '.join(terms)})")
+
+
+def random_pairs(count, seed, meshes=MESHES):
+    """Device grids and two layouts of one tensor."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        mesh, is_even = meshes[rng.integers(len(meshes))], bool(rng.integers(2))
+        shapes = EVEN if is_even else UNEVEN
+        shape = shapes[rng.integers(len(shapes))]
+        yield mesh, *(random_layout(rng, shape, is_even, prod(mesh)) for _ in range(2))
+
+
+def divides(layout, device):
+    """Whether all devices have equal parts of the tensor, padding of tiles aside."""
+    placed = device.placement(layout.grid)
+    shards = zip(layout.grid, layout.shard_shape, strict=True)
+    return placed.slots == layout.grid and prod(g * s for g, s in shards) == layout.size
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_little_more_is_received_than_must_move_and_nothing_more_where_parts_are_even(seed):
+    ways = Counter()
+    for mesh, a, b in random_pairs(250, seed):
+        device = abstract(mesh)
+        plan = gl.relayout_plan(a, b, device)
+        is_even = divides(a, device) and divides(b, device)
+        assert plan.moved <= plan.received, (mesh, a, b)
+        assert plan.received <= (1.0 if is_even else 1.3) * plan.moved, (mesh, a, b)
+        assert plan.received == total_bytes(plan.collectives)
+        if plan.pieces is not None:
+            assert plan.pieces.moved == plan.moved, (mesh, a, b)
+        ways[plan.how, is_even] += 1
+    assert min(ways["pieces", True], ways["pieces", False], ways["exchange", True]) > 9
+
+
+def by_kind(found):
+    """Bytes by kind and group size; of permutes XLA's text does not say the group."""
+    total = Counter()
+    for kind, size, nbytes in found:
+        total[kind, None if kind == "permute" else size] += nbytes
+    return +total
+
+
+KINDS = {"all-gather": "all_gather", "all-to-all": "all_to_all", "collective-permute": "permute"}
+
+
+def check(a, b, device):
+    """Every element arrives from poisoned padding, by what the plan says; gives the plan."""
+    x = np.arange(1, 1 + a.size).reshape(a.shape).astype(a.dtype)
+    laid = poisoned(x, a, device)
+    compiled = quick(lambda x: gl.relayout(x, b)).lower(laid).compile()
+    out = compiled(laid)
+    np.testing.assert_array_equal(read(out), x, err_msg=f"{a} {b}")
+    assert_claim_holds(out)
+    plan = gl.relayout_plan(a, b, device)
+    ours = by_kind((c.kind, c.group_size, c.total_bytes) for c in plan.collectives)
+    text = compiled.as_text()
+    theirs = by_kind(
+        (KINDS[kind], size, nbytes)
+        for kind, size, nbytes in compiled_collectives(text, device.size)
+    )
+    assert ours == theirs, (a, b, device)
+    return plan
+
+
+HERE = [mesh for mesh in MESHES if 1 < prod(mesh) <= N]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_values_arrive_by_the_collectives_that_the_plan_names(seed):
+    for mesh, a, b in random_pairs(5, 100 + seed, HERE):
+        check(a, b, gl.DeviceGrid(mesh))
+
+
+PAIRS = {
+    "rows to blocks": ({"grid": (4, 1)}, {"grid": (2, 2)}),
+    "uneven blocks": ({"grid": (3, 2)}, {"grid": (2, 3), "oob": 3}),
+    "idle devices": ({"grid": (8, 1)}, {"grid": (7, 1)}),
+    "tiles that do not line up": ({"grid": (3, 2), "tile": (4, 4)}, {"grid": (2, 4)}),
+    "copies of one core": ({"grid": (5, 1)}, {"grid": (1, 1), "tile": (32, 32)}),
+    "copies": ({"grid": (5, 1)}, {"grid": (2, 1)}),
+    "from copies": ({"grid": (2, 1)}, {"grid": (7, 1)}),
+    "several cores a device": ({"grid": (13, 2), "tile": (2, 2)}, {"grid": (4, 7)}),
+    "reversed": ({"grid": (3, 2)}, {"grid": (5, 1), "linear": "(d0, d1) -> (-d0 + 52, d1)"}),
+    "gaps": ({"grid": (3, 2)}, {"grid": (4, 2), "linear": "(d0, d1) -> (d0 * 2 + 1, d1)"}),
+    "joined with a gap": (
+        {"grid": (3, 2)},
+        {"grid": (7,), "linear": "(d0, d1) -> (d0 * 66 + d1)", "tile": (8,)},
+    ),
+    "joined the other way": (
+        {"grid": (5,), "linear": "(d0, d1) -> (d0 * 63 + d1)"},
+        {"grid": (6,), "linear": "(d0, d1) -> (d1 * 53 + d0)"},
+    ),
+    "dealt": ({"grid": (8, 1)}, {"grid": (1, 7), "tile": (8, 8)}),
+}
+
+
+@pytest.mark.skipif(N < 8, reason="needs 8 devices")
+@pytest.mark.parametrize("pair", PAIRS)
+def test_every_kind_of_piece(pair):
+    a, b = (gl.GridLayout((53, 63), "float32", **arguments) for arguments in PAIRS[pair])
+    plans = [check(*each, gl.DeviceGrid((2, 4))) for each in ((a, b), (b, a))]
+    assert "pieces" in {plan.how for plan in plans}
+
+
+@pytest.mark.skipif(N < 8, reason="needs 8 devices")
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint16", "bfloat16", "float8_e5m2", "complex64"]
+)
+def test_pieces_of_any_type(dtype):
+    a, b = gl.GridLayout((13, 9), dtype, (3, 2)), gl.GridLayout((13, 9), dtype, (5, 1), (2, 4))
+    x = np.random.default_rng(0).integers(0, 2, a.shape).astype(dtype)
+    out = gl.relayout(poisoned(x, a, gl.DeviceGrid((2, 4))), b)
+    np.testing.assert_array_equal(read(out), x)
+    np.testing.assert_array_equal(np.asarray(out), x)
+
+
+@pytest.mark.skipif(N < 8, reason="needs 8 devices")
+def test_pieces_of_small_tensors_of_every_layout():
+    device = gl.DeviceGrid((2, 4))
+    ways = Counter()
+    for shape in [(7,), (5, 7), (3, 4, 5)]:
+        table = list(layouts(shape).values())
+        for a, b in zip(table, table[4:] + table[:4], strict=True):
+            x = np.arange(a.size, dtype=np.float32).reshape(shape)
+            out = quick(lambda x, b=b: gl.relayout(x, b))(poisoned(x, a, device))
+            np.testing.assert_array_equal(read(out), x, err_msg=f"{a} {b}")
+            ways[gl.relayout_plan(a, b, device).how] += 1
+    assert ways["pieces"] > 8
+
+
+@pytest.mark.skipif(N < 8, reason="needs 8 devices")
+def test_derivatives_and_batches_of_pieces():
+    device = gl.DeviceGrid((2, 4))
+    a, b = gl.GridLayout((5, 7), grid=(3, 2)), gl.GridLayout((5, 7), grid=(2, 3), tile=(2, 2))
+    assert gl.relayout_plan(a, b, device).how == "pieces"
+    x, w = (np.random.default_rng(k).standard_normal((5, 7)).astype(np.float32) for k in range(2))
+    laid = poisoned(x, a, device)
+    found = jax.grad(lambda x: (gl.relayout(x, b).to_logical() * w).sum())(laid)
+    np.testing.assert_allclose(np.asarray(found), w, rtol=1e-6)
+    # Inside a program too: padding that holds NaN reaches no gradient.
+    loss = gl.on_grid(jax.grad(lambda x: (gl.with_layout(jnp.sin(x), b) * w).sum()))
+    np.testing.assert_allclose(np.asarray(loss(laid)), np.cos(x) * w, rtol=1e-5)
+    many = jax.vmap(lambda k: gl.relayout(gl.put(x * k, a, device), b).to_logical())
+    wanted = np.stack([x * k for k in range(3)])
+    np.testing.assert_array_equal(np.asarray(many(jnp.arange(3.0))), wanted)
+
+
+# -- choosing --------------------------------------------------------------------------------------
+
+
+def test_the_cost_model_chooses_and_all_ways_are_right():
+    device = abstract((8,))
+    a, b = gl.GridLayout((530, 630), grid=(8, 1)), gl.GridLayout((530, 630), grid=(7, 1))
+    places = [device.placement(layout.grid) for layout in (a, b)]
+    whole, pieces = offered_moves(a, b, device, *places)
+    assert whole.pieces is None
+    assert pieces.pieces is not None
+    assert len(whole.collectives) < len(pieces.collectives)
+    assert total_bytes(whole.collectives) > 10 * total_bytes(pieces.collectives)
+    assert find_move(a, b, device, *places).pieces is not None
+    # Collectives that take long to begin make few of them better.
+    assert find_move(a, b, device, *places, CostModel(latency=1.0)).pieces is None
+    assert find_move(a, b, device, *places, CostModel(latency=1e-9)).pieces is not None
+
+
+def test_many_devices_are_counted_without_pieces():
+    device = abstract((256, 128))
+    a = gl.GridLayout((4096, 4096), grid=(256, 128))
+    plan = gl.relayout_plan(a, a.replace(grid=(250, 128)), device)
+    assert plan.pieces is None
+    assert plan.received >= plan.moved > 0
+
+
+def test_a_plan_prints_its_permutes():
+    device = abstract((8,))
+    a, b = gl.GridLayout((530, 630), grid=(8, 1)), gl.GridLayout((530, 630), grid=(7, 1))
+    text = str(gl.relayout_plan(a, b, device))
+    assert "on 8 devices: pieces" in text
+    assert "permute x:8 " in text
+    assert "permute x:8 " in str(gl.relayout_plan(a, a.replace(grid=(2, 9)), device))
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def test_rounds_have_one_message_of_each_end_and_keep_the_limit():
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        n, m = rng.integers(2, 20), rng.integers(1, 80)
+        ends, sizes = rng.integers(0, n, (2, m)), rng.integers(1, 9, (m, 2))
+        colours = coloured(*ends)
+        assert colours.max() < most_at_one(*ends)
+        messages = Messages(*ends, sizes)
+        limit = 1.3 * messages.volume
+        found = [*messages.in_rounds(limit), *(np.flatnonzero(colours == k) for k in set(colours))]
+        for rows in found:
+            for side in ends:
+                assert len(set(side[rows].tolist())) == len(rows)
+        rounds = messages.in_rounds(limit)
+        assert sorted(np.concatenate(rounds).tolist()) == list(range(m))
+        assert sum(len(r) * sizes[r].max(axis=0).prod() for r in rounds) <= limit
+
+
+@pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 4, 5)])
+def test_overlaps_are_each_element_once_and_where_it_lies(shape):
+    device = abstract((2, 4))
+    table = [layout for layout in layouts(shape).values() if find_blocks(layout)]
+    assert len(table) > 4
+    for a, b in itertools.product(table, repeat=2):
+        places = [device.placement(layout.core_shape) for layout in (a, b)]
+        pieces = find_pieces(a, b, device, *places)
+        if pieces is None:
+            continue
+        windows = find_windows([find_blocks(layout) for layout in (a, b)], places)
+        order = tuple(k for window in windows[1] for k in window.atoms)
+        rows = pieces.rows
+        assert find_overlaps(windows, order, device, len(rows.source) - 1) is None
+        wanted = gl.relayout_plan(a, b, device).bytes // 4
+        found = np.zeros_like(wanted)
+        np.add.at(found, (rows.source, rows.target), rows.sizes.prod(axis=1))
+        np.testing.assert_array_equal(found, wanted, err_msg=f"{a} {b}")
+
+
+def test_blocks_are_the_layout_without_its_tiles():
+    for shape in [(7,), (5, 7), (3, 4, 5)]:
+        for layout in layouts(shape).values():
+            found = find_blocks(layout)
+            assert (found is None) == layout.is_scatter
+            if found is None:
+                continue
+            x = np.arange(layout.size, dtype=np.float32).reshape(shape)
+            flat = packed(x, found.flat, -1)
+            for index in itertools.product(*map(range, shape)):
+                where = [
+                    block.offset + sum(s * index[d] for d, s in block.terms)
+                    for block in found.blocks
+                ]
+                cores = [0] * layout.core_rank
+                inner = []
+                for block, position in zip(found.blocks, where, strict=True):
+                    if block.core is not None:
+                        cores[block.core], position = divmod(position, block.size)
+                    inner.append(position)
+                assert tuple(cores) == layout.locate(index).core
+                assert flat[(*cores, *inner)] == x[index]
