@@ -68,7 +68,9 @@ class _Buffers:
             own = self.read([k])
             now |= self._chained(held.operands[n], own) if n < len(held.operands) else own
         for nbytes in held.together:
-            now = self._new(nbytes, now)
+            if held.is_written:
+                now |= self._new(nbytes, set())
+            now = self._new(nbytes, now, stays=held.is_written)
         has_own = bool(held.together) or any(chain.made for chain in held.operands)
         for k in step.writes:
             spec = self.program.registers[k]

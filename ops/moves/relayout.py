@@ -353,12 +353,17 @@ def _gather(chain: Chain, shape: list[int], k: int, before: Placement) -> None:
 
 
 def _pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
-    """What `run_pieces` holds: the pieces that are sent, and those that have come."""
+    """What `run_pieces` holds: pieces that are sent, those that have come, and where they go."""
     chain, schedule = Chain(nbytes), pieces.schedule
     assert schedule is not None
-    sizes = [slot.size for slot in schedule.slots]
-    sizes += [] if schedule.deal is None else [schedule.deal.size] * schedule.deal.count
-    if total := int(sum(map(prod, sizes)) * pieces.itemsize):
-        chain.made += [(total, len(sizes)), (total, len(sizes))]
-    chain.copies = chain.is_apart = True
-    return of_moves(chain.see())
+    sizes = [prod(slot.size) for slot in schedule.slots]
+    if (deal := schedule.deal) is not None:
+        sizes += [prod(deal.size)] * deal.count
+    cut = [size for size in sizes if size < prod(pieces.source.extents)]
+    chain.is_apart, chain.copies = True, bool(cut)
+    for some in (cut, sizes):
+        if some:
+            chain.made.append((int(sum(some) * pieces.itemsize), len(some)))
+    out = int(prod(pieces.target.extents) * pieces.itemsize)
+    is_seen = bool(pieces.target.blocks.moves_out(pieces.target.placement.per_device))
+    return Workspace((chain,), (out,), is_seen, is_written=True)

@@ -63,12 +63,14 @@ class Workspace:
 
     operands: the buffers made of each operand. together: then those made one after another of all.
     is_seen: whether the result is the last of them, seen in another order: XLA makes it where it is
-    read, if it can.
+    read, if it can. is_written: whether the first of `together` is there from the start, and what
+    is made of the operands is written into it.
     """
 
     operands: tuple[Chain, ...] = ()
     together: tuple[int, ...] = ()
     is_seen: bool = False
+    is_written: bool = False
 
     @property
     def most(self) -> int:

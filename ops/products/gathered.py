@@ -8,7 +8,7 @@ mask), multiplies, and keeps the result in tiles.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from math import prod
 from typing import Any
@@ -324,8 +324,10 @@ def _entered_workspace(entry: Entry, contract: Dims) -> Workspace:
     side, layout, shape = entry.side, entry.layout, entry.shape
     chain, itemsize = Chain(entry.spec.device_bytes), layout.dtype.itemsize
     part = jax.ShapeDtypeStruct(entry.spec.local_shape, layout.dtype)
-    view = LazyView.of(part).transpose(entry.order)  # type: ignore[arg-type]
-    if not view.is_in_order or prod(shape) * itemsize < chain.nbytes:
+    # A product takes one matrix either way round.
+    ways = [entry] if entry.gathers or shape[0] > 1 else [entry, _turned(entry)]
+    views = [LazyView.of(part).transpose(way.order) for way in ways]  # type: ignore[arg-type]
+    if not any(view.is_in_order for view in views) or prod(shape) * itemsize < chain.nbytes:
         chain.see(prod(shape) * itemsize)
     start = 1 if entry.contract_first else 2
     chunks = list(shape[start : start + len(side.contract)])
@@ -337,6 +339,10 @@ def _entered_workspace(entry: Entry, contract: Dims) -> Workspace:
     if not in_order or chunks != [layout.collapsed_shape[k] for k in side.contract]:
         chain.see(prod(entry.matrix_shape(contract)) * itemsize)
     return of_moves(chain.settle())
+
+
+def _turned(entry: Entry) -> Entry:
+    return replace(entry, contract_first=not entry.contract_first)
 
 
 def _workspace(entries: tuple[Entry, Entry], product: Product, dtype: Any) -> Workspace:
