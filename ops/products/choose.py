@@ -63,7 +63,7 @@ def choose(
     # Where it costs the same, the factor that is larger when gathered is the left one.
     def cost(plan: Plan) -> tuple[float, int]:
         sent = total_bytes(sends(plan)[0].found)
-        return received(plan, wanted, sent), -plan.matrices.left.layout.size
+        return received(plan, wanted, sent, (0, 0, 0)), -plan.matrices.left.layout.size
 
     return min(found, key=cost)
 
@@ -100,18 +100,19 @@ def _best(
             for plan in plans(name, replace(matrices, grid=grid), device):
                 if seconds(plan.work, 0) < least:
                     sent = total_bytes(sends(plan)[0].found)
-                    bound = seconds(plan.work, sent + lacking(plan, wanted))
+                    lacks = lacking(plan, wanted)
+                    bound = seconds(plan.work, sent + sum(lacks))
                     if bound < least:
-                        candidates.append((bound, grid not in own, sent, plan))
+                        candidates.append((bound, grid not in own, sent, lacks, plan))
     best, others = None, 0
-    for bound, is_other, sent, plan in sorted(candidates, key=lambda each: each[:2]):
+    for bound, is_other, sent, lacks, plan in sorted(candidates, key=lambda each: each[:2]):
         if bound >= least:
             break
         if is_other and others == _MOST:
             continue
         others += is_other
         room = (least - seconds(plan.work, 0)) * device.size * model.bandwidth
-        if (cost := seconds(plan.work, received(plan, wanted, sent, room))) < least:
+        if (cost := seconds(plan.work, received(plan, wanted, sent, lacks, room))) < least:
             best, least, others = plan, cost, 0
     return best
 
@@ -128,10 +129,10 @@ class _Held:
     copies: int
 
 
-def lacking(plan: Plan, wanted: Layout) -> int:
-    """Bytes that devices receive at least, before and after the kernel.
+def lacking(plan: Plan, wanted: Layout) -> tuple[int, int, int]:
+    """Bytes that all devices receive at least before and after the kernel.
 
-    Of the operands for the kernel, and of its result for the layout that is wanted.
+    Of its result for the layout that is wanted, and of both operands for the kernel.
     """
     m, size = plan.matrices, plan.device.size
     (batch, rows, *k), (_, *other_k, columns) = plan.parts
@@ -144,16 +145,17 @@ def lacking(plan: Plan, wanted: Layout) -> int:
         (m.left, (batch, rows, prod(k)), inside * down * plan.count(plan.left_k)),
         (m.right, (batch, columns, prod(other_k)), inside * across * plan.count(plan.right_k)),
     )
-    total = 0
+    found = []
     for x, sizes, parts in needs:
         held = _held(x.layout, plan.device, (x.batch, x.free, x.contract))
         need = _Held(sizes, prod(sizes), size // parts)
-        total += _lacking(x.layout, held, need, size)
+        found.append(_lacking(x.layout, held, need, size))
+    after = 0
     if m.shape:
         parts = prod(plan.count(axes) for axes in placed.axes)
         need = _held(wanted, plan.device, (m.batch, m.rows, m.columns))
-        total += _lacking(wanted, _Held(made, prod(made), size // parts), need, size)  # type: ignore[arg-type]
-    return total
+        after = _lacking(wanted, _Held(made, prod(made), size // parts), need, size)  # type: ignore[arg-type]
+    return after, found[0], found[1]
 
 
 def _lacking(layout: Layout, held: _Held, need: _Held, size: int) -> int:
@@ -193,18 +195,20 @@ def _divisors(n: int) -> list[int]:
     return [k for k in range(1, n + 1) if n % k == 0]
 
 
-def received(plan: Plan, wanted: Layout, sent: int, least: float = inf) -> float:
+def received(
+    plan: Plan, wanted: Layout, sent: int, lacks: tuple[int, int, int], least: float = inf
+) -> float:
     """Bytes that all devices receive: `sent` in the kernel, for the result, and for both operands.
 
-    Not counted to the end where they are `least` already.
+    lacks: what each of these three is at least. Not counted to the end where all are `least`.
     """
-    total = sent
-    if plan.matrices.shape and total < least:
-        total += moved_bytes(plan.result(), wanted, plan.device)
-    for x, entry in ((plan.matrices.left, plan.left), (plan.matrices.right, plan.right)):
+    m, total = plan.matrices, sent + sum(lacks)
+    if m.shape and total < least:
+        total += moved_bytes(plan.result(), wanted, plan.device) - lacks[0]
+    for x, entry, lack in ((m.left, plan.left, lacks[1]), (m.right, plan.right, lacks[2])):
         if total < least:
             layout, after = entry()
-            total += moved_bytes(x.layout, layout, plan.device, None, after)
+            total += moved_bytes(x.layout, layout, plan.device, None, after) - lack
     return total
 
 
