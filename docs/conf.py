@@ -13,6 +13,7 @@ extensions = ["sphinx.ext.autodoc", "myst_parser", "extension"]
 nitpicky = True
 nitpick_ignore = [  # only ever printed, or made by the library
     ("py:class", "gridlayout.sharding.exchange.Exchange"),
+    ("py:class", "gridlayout.sharding.pieces.Pieces"),
     ("py:class", "gridlayout.ops.decisions.program.Program"),
 ]
 # Other projects' names link nowhere: the site is built without a network.
