@@ -25,7 +25,8 @@ from gridlayout.ops.decisions.views import transposed
 from gridlayout.ops.products import schedules
 from gridlayout.ops.products.algorithms import ALGORITHMS, Matrices, Operand, Plan
 from gridlayout.ops.products.choose import choose
-from gridlayout.ops.products.gathered import Dims, Product, Row, Side, gathered_cost, multiplied
+from gridlayout.ops.products.entry import Dims, Side
+from gridlayout.ops.products.gathered import Product, Row, gathered_cost, multiplied
 from gridlayout.sharding.device_grid import DeviceGrid
 
 Pair = tuple[Dims, Dims]

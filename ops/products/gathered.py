@@ -1,51 +1,32 @@
 """A product on the devices: gather, multiply, back into tiles, inside `shard_map`.
 
-Each device gathers the contracted dims of its rows of the left operand and of its columns of the
-right one, brings them from tiles to logical order (which drops their padding, so nothing needs a
-mask), multiplies, and keeps the result in tiles.
+Each device has its rows of the left operand and its columns of the right one as matrices
+(`entry.py`), multiplies them, and keeps the result in tiles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from math import prod
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.affine.map import AffineMap, dim, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.specs import Local, Replicated, Sharded
+from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import moved_bytes
-from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
+from gridlayout.ops.moves.workspace import Workspace
+from gridlayout.ops.products.entry import Dims, Entry, Gather, Side, entered, extents
 from gridlayout.sharding.collectives import Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
-
-Dims = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Side:
-    """One operand's collapsed dims by what the product does with them, each in result order.
-
-    `empty` collapsed dims hold no logical dim: only their position 0 counts.
-    """
-
-    layout: GridLayout
-    batch: Dims
-    free: Dims
-    contract: Dims
-    empty: Dims
 
 
 @dataclass(frozen=True)
@@ -77,95 +58,11 @@ class Product:
         return 0 if self.natural is None else len(self.natural.grid) - len(self.rows)
 
 
-@dataclass(frozen=True)
-class Gather:
-    """One dim of contracted positions that a device gathers over mesh axes.
-
-    shape: of its part as it is then, which the dim is dim `at` of.
-    """
-
-    axes: tuple[str, ...]
-    n: int
-    shape: Dims
-    at: int
-    itemsize: int
-
-    def collectives(self, made: Collectives) -> None:
-        """What the devices send."""
-        made.all_gather(self.axes, prod(self.shape) * self.itemsize)
-
-    def run(self, view: LazyView) -> LazyView:
-        """All devices' parts along the dim, in one dim."""
-        at, n, axes = self.at, self.n, self.axes
-        rows, here, inner = view.shape[:at], view.shape[at], view.shape[at + 1 :]
-        if prod(rows) == 1:
-            part = view.reshape(here, *inner).materialize()
-            found = LazyView.of(lax.all_gather(part, axes, tiled=True))
-        else:
-            found = LazyView.of(lax.all_gather(view.materialize(), axes)).moved(0, at)
-        return found.reshape(*rows, n * here, *inner)
-
-
-@dataclass(frozen=True)
-class Entry:
-    """How one operand enters the kernel: where it lies, and what is gathered there.
-
-    contract_first: whether contracted dims come before the free ones in the matrix. They do where
-    they do in the part; and where XLA gathers them on CPUs, since it copies blocks whole along the
-    first dim, but along a later one it transposes all that is gathered.
-    """
-
-    side: Side
-    spec: Sharded
-    contract_first: bool
-    gathers: tuple[tuple[int, Gather], ...]
-
-    def collectives(self, made: Collectives) -> None:
-        """What the devices send in the kernel."""
-        for _, gather in self.gathers:
-            gather.collectives(made)
-
-    @property
-    def layout(self) -> GridLayout:
-        """The layout in which it enters."""
-        assert isinstance(self.spec.layout, GridLayout)
-        return self.spec.layout
-
-    @property
-    def shape(self) -> Dims:
-        """The part as a matrix of chunks, without the padding of contracted tiles."""
-        return _extents(self.side, self.spec.placement, self.contract_first)
-
-    def matrix_shape(self, contract: Dims) -> Dims:
-        """(batch, free, contracted), or with the last two exchanged; one batch is no batch dim."""
-        batch, *inner = self.shape
-        k = prod(self.spec.layout.shape[d] for d in contract)
-        matrix = (k, inner[-1]) if self.contract_first else (inner[0], k)
-        return matrix if batch == 1 else (batch, *matrix)
-
-    @property
-    def kept(self) -> dict[int, Dims]:
-        """The local shape of each collapsed dim that the product keeps."""
-        side, shape = self.side, self.spec.local_shape
-        dims = self.layout.axis_dims
-        return {k: tuple(shape[d] for d in dims(k)) for k in side.batch + side.free}
-
-    @property
-    def order(self) -> list[int]:
-        """The part's dims as the matrix has them: empty, batch, then contracted and free ones."""
-        side, dims = self.side, self.layout.axis_dims
-        empty, batch, contract, free = (
-            [d for k in ks for d in dims(k)]
-            for ks in (side.empty, side.batch, side.contract, side.free)
-        )
-        return [*empty, *batch, *(contract + free if self.contract_first else free + contract)]
-
-
 def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, wanted: Layout) -> Value:
     """The product in the layout that is wanted, or the scalar that it is."""
     entries, natural = _entries(b.device, product), product.natural
     matrices = [
-        _entered(b, value, entry, dims)
+        entered(b, value, entry, dims)
         for value, entry, dims in zip((x, y), entries, product.contract, strict=True)
     ]
     left_kept, right_kept = (entry.kept for entry in entries)
@@ -183,23 +80,6 @@ def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, wanted:
     return out if natural is None else b.relayout(out, wanted)
 
 
-def _entered(b: Builder, value: Value, entry: Entry, contract: Dims) -> Value:
-    """An operand as a matrix on each device; another product that takes the same one shares it."""
-    part = b.relayout(value, entry.spec.layout, entry.spec.placement)
-    made = b.collectives()
-    entry.collectives(made)
-    (out,) = b.run(
-        lambda part: [_matrix(part, entry, contract)],
-        [part],
-        [Local(entry.matrix_shape(contract), value.dtype)],
-        made,
-        is_lazy=True,
-        workspace=cache(partial(_entered_workspace, entry, contract)),
-        does=(entry, contract),
-    )
-    return out
-
-
 @lru_cache(maxsize=4096)
 def gathered_cost(
     device: DeviceGrid, product: Product, layouts: tuple[Layout, Layout], wanted: Layout | None
@@ -215,7 +95,7 @@ def gathered_cost(
         entry.collectives(made)
     if product.natural is not None and wanted is not None:
         total += moved_bytes(product.natural, wanted, device)
-    left, right = (_extents(entry.side, entry.spec.placement, False) for entry in entries)
+    left, right = (extents(entry.side, entry.spec.placement, False) for entry in entries)
     batch, free, columns = left[0], left[1], right[1]
     k = prod(product.left.layout.shape[d] for d in product.contract[0])
     return batch * free * columns * k, total + total_bytes(made.found)
@@ -263,19 +143,6 @@ def _entry(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]
     return Entry(side, Sharded(layout.with_oob(None), placement), first, found)
 
 
-def _extents(side: Side, placement: Placement, contract_first: bool) -> Dims:
-    """A part as a matrix: (batch, contracted ..., free) or (batch, free, contracted ...)."""
-    layout = side.layout
-
-    def local(k: int) -> int:
-        inside = prod(layout.physical_shape[d] for d in layout.axis_dims(k)[1:])
-        return placement.per_device[k] * inside
-
-    batch, free = prod(map(local, side.batch)), prod(map(local, side.free))
-    chunks = [placement.per_device[k] * layout.shard_shape[k] for k in side.contract]
-    return (batch, *chunks, free) if contract_first else (batch, free, *chunks)
-
-
 def _gathers(
     device: DeviceGrid,
     side: Side,
@@ -283,66 +150,12 @@ def _gathers(
     gathered: dict[int, tuple[str, ...]],
     contract_first: bool,
 ) -> Iterator[tuple[int, Gather]]:
-    shape = list(_extents(side, placement, contract_first))
+    shape = list(extents(side, placement, contract_first))
     for k, axes in gathered.items():
         at = (1 if contract_first else 2) + side.contract.index(k)
         n = device.count(axes)
         yield k, Gather(axes, n, tuple(shape), at, side.layout.dtype.itemsize)
         shape[at] *= n
-
-
-def _matrix(a: LazyView, entry: Entry, contract: Dims) -> LazyView:
-    """One device's part of an operand as a matrix, its contracted dims gathered whole.
-
-    Batch and free dims stay as they lie in cores and tiles. Contracted dims leave the padding of
-    their tiles behind before they are gathered, and come to logical order after.
-    """
-    side, layout = entry.side, entry.side.layout
-    kept, first = entry.kept, entry.contract_first
-    batch, free = (prod(prod(kept[k]) for k in ks) for ks in (side.batch, side.free))
-    local = [n for k in side.contract for n in _local(a, layout, k)]
-    for d in (d for k in side.empty for d in layout.axis_dims(k)):
-        a = a.first(1, d)  # one position, that of every device
-    view = a.transpose(entry.order)
-    view = view.reshape(*((batch, *local, free) if first else (batch, free, *local)))
-    start = 1 if first else 2
-    for i, k in enumerate(side.contract):
-        view = view.first(layout.shard_shape[k], start + 2 * i + 1)
-    inner = view.shape[start : start + len(local)]
-    chunks = [cores * positions for cores, positions in zip(inner[::2], inner[1::2], strict=True)]
-    view = view.reshape(*((batch, *chunks, free) if first else (batch, free, *chunks)))
-    for _, gather in entry.gathers:
-        view = gather.run(view)
-    for i, k in enumerate(side.contract):
-        view = view.first(layout.collapsed_shape[k], start + i)
-    view = _in_logical_order(view, side, contract, start)
-    return LazyView.of(view.reshape(*entry.matrix_shape(contract)).materialize())
-
-
-def _entered_workspace(entry: Entry, contract: Dims) -> Workspace:
-    """What `_matrix` holds."""
-    side, layout, shape = entry.side, entry.layout, entry.shape
-    chain, itemsize = Chain(entry.spec.device_bytes), layout.dtype.itemsize
-    part = jax.ShapeDtypeStruct(entry.spec.local_shape, layout.dtype)
-    # A product takes one matrix either way round.
-    ways = [entry] if entry.gathers or shape[0] > 1 else [entry, _turned(entry)]
-    views = [LazyView.of(part).transpose(way.order) for way in ways]  # type: ignore[arg-type]
-    if not any(view.is_in_order for view in views) or prod(shape) * itemsize < chain.nbytes:
-        chain.see(prod(shape) * itemsize)
-    start = 1 if entry.contract_first else 2
-    chunks = list(shape[start : start + len(side.contract)])
-    for _, gather in entry.gathers:
-        chain.gather(gather.n, prod(gather.shape[: gather.at]))
-        chunks[gather.at - start] *= gather.n
-    rows = tuple(layout.linear.results[k] for k in side.contract)
-    in_order = not rows or rows == tuple(dim(d) for d in contract)
-    if not in_order or chunks != [layout.collapsed_shape[k] for k in side.contract]:
-        chain.see(prod(entry.matrix_shape(contract)) * itemsize)
-    return of_moves(chain.settle())
-
-
-def _turned(entry: Entry) -> Entry:
-    return replace(entry, contract_first=not entry.contract_first)
 
 
 def _workspace(entries: tuple[Entry, Entry], product: Product, dtype: Any) -> Workspace:
@@ -354,37 +167,6 @@ def _workspace(entries: tuple[Entry, Entry], product: Product, dtype: Any) -> Wo
     if product.natural is not None:
         is_seen = not _in_tiles(out, left, right, product).is_in_order  # type: ignore[arg-type]
     return Workspace((), (prod(shape) * out.dtype.itemsize,), is_seen)
-
-
-def _local(a: LazyView, layout: GridLayout, k: int) -> tuple[int, int]:
-    """Cores of a collapsed dim on this device, and positions in each core."""
-    core, *inside = (a.shape[d] for d in layout.axis_dims(k))
-    return core, prod(inside)
-
-
-def _in_logical_order(view: LazyView, side: Side, contract: Dims, start: int) -> LazyView:
-    """Collapsed contracted dims, at `start`, as the logical ones in the order of `contract`."""
-    layout = side.layout
-    rows = tuple(layout.linear.results[k] for k in side.contract)
-    if rows == tuple(dim(d) for d in contract) or not rows:
-        return view
-    part, kept = _restricted(layout, side.contract)
-    lead, inner = view.shape[:start], view.shape[start + len(rows) :]
-    view = view.reshape(prod(lead), *view.shape[start : start + len(rows)], prod(inner))
-    view = view.moved(1 + len(rows), 1).reshape(prod(lead), prod(inner), *part.physical_shape)
-    view = packing.moved_back(view, jnp.zeros((), layout.dtype), part)
-    order = (0, *(2 + kept.index(d) for d in contract), 1)
-    return view.transpose(order).reshape(*lead, -1, *inner)
-
-
-@lru_cache(maxsize=4096)
-def _restricted(layout: GridLayout, ks: Dims) -> tuple[GridLayout, Dims]:
-    """A layout of the logical dims of some collapsed dims alone, on one core, and those dims."""
-    kept = tuple(sorted(d for k in ks for d in layout.groups[k]))
-    lines = AffineMap(layout.ndim, tuple(layout.linear.results[k] for k in ks))
-    shape = tuple(layout.shape[d] for d in kept)
-    linear = lines.compose(embedding(layout.ndim, kept))
-    return GridLayout(shape, layout.dtype, (1,) * len(ks), linear=linear), kept
 
 
 def _times(a: jax.Array, b: jax.Array, contract_first: tuple[bool, bool], op: Op) -> jax.Array:
