@@ -159,7 +159,11 @@ def run(
         for aval, own in zip(op.outs, made, strict=True)
     ]
     mapped = (-1,) * len(entered) + (None,) * len(others)
-    each = fn if native else jax.vmap(fn, in_axes=mapped, out_axes=-1)
+
+    def over_rest(*arrays: Any) -> Any:
+        return jax.vmap(fn, in_axes=mapped, out_axes=-1)(*arrays)
+
+    each = fn if native else over_rest
     kernel = _on_whole_dims(each, len(rest.grid), [len(own) for _, own in operands], map(len, made))
     run = b.fused if op.name in _CUTS else b.run
     outs = run(kernel, [*entered, *others], left, is_lazy=True)
