@@ -56,9 +56,11 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     dtype(bfloat16)
     """
     try:
+        if isinstance(dtype, str) and "(" in dtype:
+            raise TypeError("NumPy reads what is in parentheses as code")
         # NumPy reads None as float64; here it is surely a slip.
         found = np.dtype("" if dtype is None else dtype)
-    except TypeError as error:
+    except (TypeError, SyntaxError, ValueError) as error:
         raise LayoutError(
             f"dtype {dtype!r} is not known; use one of {', '.join(MLIR_NAMES)}"
         ) from error

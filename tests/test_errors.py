@@ -116,6 +116,8 @@ ARGUMENTS = [
     ({"memory_space": None}, ["memory_space None", "system, mmio, dram, l1"]),
     ({"memory_space": ["l1"]}, ["memory_space ['l1']", "system, mmio, dram, l1"]),
     ({"dtype": "float31"}, ["dtype 'float31' is not known", "bfloat16"]),
+    ({"dtype": "(=,f4"}, ["dtype '(=,f4' is not known", "bfloat16"]),
+    ({"dtype": "(2)f4"}, ["dtype '(2)f4' is not known", "bfloat16"]),
     ({"dtype": "str"}, ["dtype 'str' is not supported", "bfloat16"]),
     ({"dtype": object}, ["dtype 'object' is not supported", "bfloat16"]),
     ({"dtype": "f4,f4"}, ["is not supported", "bfloat16"]),

@@ -9,6 +9,8 @@ from jax import lax
 import gridlayout as gl
 
 SHAPE = (256, 384)
+# What XLA sets aside is another number in other versions.
+newest = pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="an older XLA")
 
 
 def layer_norm(x):
@@ -67,6 +69,7 @@ def measured(name, tile=None):
     return on_grid.report(*args).peak_bytes, held - found.alias_size_in_bytes
 
 
+@newest
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_peak_is_within_a_tenth_of_the_compiled_program(name):
     ours, xla = measured(name)
@@ -74,6 +77,7 @@ def test_the_peak_is_within_a_tenth_of_the_compiled_program(name):
     assert ours == pytest.approx(xla, rel=0.11 if name == "swiglu" else 0.1)
 
 
+@newest
 @pytest.mark.parametrize("name", ["product", "gram", "mlp", "residual", "reshape", "relayout"])
 def test_the_peak_counts_tiles(name):
     ours, xla = measured(name, tile=(32, 32))

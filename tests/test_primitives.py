@@ -651,8 +651,9 @@ SELECTS = [
     (lambda x: (x >= 0).all(1), 0, 0),
     (lambda x: (x > 0).all(1), 0, 1),
     (lambda x: jnp.sin(x) * jnp.exp(x) - x, None, 0),
-    (lambda x: x.T @ x, None, 2),  # K is split here: behind its end must be 0
-    (lambda x: x @ x.T, None, 0),
+    # K is split in these: behind its end must be 0.
+    (lambda x: x.T @ x, None, 2),
+    (lambda x: x @ x.T, None, 2),
     (lambda x: jnp.cumsum(x, 0), None, 0),
 ]
 
@@ -664,8 +665,11 @@ def test_programs_select_only_where_they_must(fn, oob, count):
     made = jax.make_jaxpr(lambda: gl.on_grid(fn)(x))()
     # Those of numbers belong to indices.
     selects = [eqn for eqn in equations(made.jaxpr) if eqn.primitive.name == "select_n"]
-    assert sum(eqn.outvars[0].aval.ndim > 0 for eqn in selects) == count
-    assert gl.on_grid(fn).report(x).masks == count
+    report = gl.on_grid(fn).report(x)
+    assert report.masks == count
+    # Relayouts in pieces have selects of their own: boxes are written in part.
+    if not any(each.kind == "permute" for row in report.rows for each in row.collectives):
+        assert sum(eqn.outvars[0].aval.ndim > 0 for eqn in selects) == count
 
 
 def test_views_and_elementwise_operations_move_nothing():

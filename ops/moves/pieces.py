@@ -20,6 +20,9 @@ from gridlayout.sharding.windows import Window
 
 Shape = tuple[int, ...]
 Ints = NDArray[np.int64]
+# XLA before JAX 0.12 makes one slice of a slice that it cuts out of another, and forgets that the
+# inner one was moved into bounds: dynamic_slice(dynamic_slice(arange(9), [8], [2]), [0], [1]) is 8.
+_FORGETS_BOUNDS = jax.__version_info__ < (0, 12)
 
 
 def run_pieces(pieces: Pieces, x: LazyView, fill: Any) -> LazyView:
@@ -51,6 +54,8 @@ class _Run:
         boxes = [(s.tables, s.size) for s in (*schedule.stays, *schedule.slots)]
         boxes += [] if deal is None else [(deal.tables, deal.size)]
         held = self._spread(x)
+        if _FORGETS_BOUNDS:
+            held = lax.optimization_barrier(held)
         held = self._grown(held, _reach(held.shape, [(t[0], size) for t, size in boxes]))
         extents = self.pieces.target.extents
         shape = _reach(extents, [(t[1], size) for t, size in boxes])
