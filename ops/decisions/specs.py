@@ -73,18 +73,34 @@ class Sharded:
 
 
 @dataclass(frozen=True)
-class Replicated:
-    """An array that every device has; `bits`: its one number's, where that is known."""
+class _Plain:
+    """An array on a device that is in no layout."""
 
     shape: Shape
     dtype: Any
-    weak_type: bool = False
-    bits: bytes | None = None
 
     @property
     def ndim(self) -> int:
         """The rank."""
         return len(self.shape)
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes on one device."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def core_bytes(self) -> int:
+        """None: no core holds it."""
+        return 0
+
+
+@dataclass(frozen=True)
+class Replicated(_Plain):
+    """An array that every device has; `bits`: its one number's, where that is known."""
+
+    weak_type: bool = False
+    bits: bytes | None = None
 
     @property
     def is_key(self) -> bool:
@@ -101,43 +117,14 @@ class Replicated:
         """Every device has it whole."""
         return PartitionSpec()
 
-    @property
-    def device_bytes(self) -> int:
-        """Bytes on one device."""
-        return prod(self.shape) * self.dtype.itemsize
 
-    @property
-    def core_bytes(self) -> int:
-        """None: no core holds it."""
-        return 0
-
-
-@dataclass(frozen=True)
-class Local:
+class Local(_Plain):
     """What each device has of its own on the way to a result, and no layout says."""
-
-    shape: Shape
-    dtype: Any
-
-    @property
-    def ndim(self) -> int:
-        """The rank."""
-        return len(self.shape)
 
     @property
     def partition(self) -> PartitionSpec:
         """None: it does not leave the devices."""
         raise AssertionError("a device's own array does not leave it")
-
-    @property
-    def device_bytes(self) -> int:
-        """Bytes on one device."""
-        return prod(self.shape) * self.dtype.itemsize
-
-    @property
-    def core_bytes(self) -> int:
-        """None: no core holds it."""
-        return 0
 
 
 @dataclass(frozen=True)
