@@ -72,6 +72,7 @@ class _Buffers:
                 now |= self._new(nbytes, set())
             now = self._new(nbytes, now, stays=held.is_written)
         has_own = bool(held.together) or any(chain.made for chain in held.operands)
+        inner = _inside(step)
         for k in step.writes:
             spec = self.program.registers[k]
             if k in made_where_read or (has_own and not held.is_seen):
@@ -81,11 +82,17 @@ class _Buffers:
             else:
                 own = self._new(spec.device_bytes, now, spec.core_bytes, step.is_fused)
                 self.at[k] = frozenset(own)
-                for body in step.bodies:
-                    device, core = peak_bytes(body.program)
-                    given = sum(spec.device_bytes for spec in body.program.operands)
-                    inner = self.found[-1].inner
-                    self.found[-1].inner = max(inner[0], device - given), max(inner[1], core)
+                self.found[-1].inner = inner
+
+
+def _inside(step: Step) -> tuple[int, int]:
+    """What the dearest of a step's bodies holds besides what it is given, and on a core in all."""
+    most = 0, 0
+    for body in step.bodies:
+        device, core = peak_bytes(body.program)
+        given = sum(spec.device_bytes for spec in body.program.operands)
+        most = max(most[0], device - given), max(most[1], core)
+    return most
 
 
 def _made_where_read(program: Program, outs: set[int]) -> set[int]:
