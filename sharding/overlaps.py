@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gridlayout.affine.search import components
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.rounds import most_at_one
-from gridlayout.sharding.windows import Window, components, meet
+from gridlayout.sharding.windows import Window, meet
 
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]
@@ -80,7 +81,9 @@ class _Finder:
         low: dict[int, Ints] = {}
         high: dict[int, Ints] = {}
         count = 1
-        for members in components(self.windows):
+        every = [(side, k) for side, found in enumerate(self.windows) for k in range(len(found))]
+        for _, places in components(frozenset(self.windows[s][k].atoms) for s, k in every):
+            members = [every[place] for place in places]
             found = list(self._shared(members))
             if count * len(found) > self.most:
                 return None

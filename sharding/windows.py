@@ -211,22 +211,6 @@ def _rows(joined: _Joined, names: Shape, axes: tuple[str, ...]) -> Window | None
     return Window(*whole, tuple(origins), boxes)
 
 
-def components(sides: Sequence[Sequence[Window]]) -> list[list[tuple[int, int]]]:
-    """Windows of both sides in groups that share atoms: (side, number)."""
-    groups: list[tuple[set[int], list[tuple[int, int]]]] = []
-    for side, windows in enumerate(sides):
-        for number, window in enumerate(windows):
-            atoms, members = set(window.atoms), [(side, number)]
-            rest = []
-            for other, found in groups:
-                if other & atoms:
-                    atoms, members = atoms | other, found + members
-                else:
-                    rest.append((other, found))
-            groups = [*rest, (atoms, members)]
-    return [members for _, members in groups]
-
-
 def meet(
     a: Mapping[int, tuple[int, int]], b: Mapping[int, tuple[int, int]]
 ) -> dict[int, tuple[int, int]] | None:
