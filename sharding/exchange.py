@@ -19,7 +19,7 @@ from gridlayout import dtypes
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move, Numbered, ReshapeMove, moves_of, numbered
 from gridlayout.layouts.route import Route, find_route
-from gridlayout.layouts.steps import Join, Split, StepBuilder, renamed
+from gridlayout.layouts.steps import Join, Split, StepBuilder
 from gridlayout.sharding.collectives import Axes, Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
@@ -277,18 +277,15 @@ class _Finder:
 
     def _last(self, dims: Sequence[int], shape: Shape) -> tuple[Move, ...]:
         """The digits joined to the route's axes again, and the rest of the route."""
-        walk = StepBuilder(shape)
+        builder = StepBuilder(shape)
         at: dict[int, int] = dict(zip(dims, range(len(dims)), strict=True))
         for piece in self.pieces:
             leaves = self._leaves([piece])
             if leaves != [piece]:
-                at[piece] = walk.join([at.pop(leaf) for leaf in leaves])
+                at[piece] = builder.join([at.pop(leaf) for leaf in leaves])
         for done in self.later:
-            reads = [at.pop(axis) for axis in done.reads]
-            before = set(walk.extent)
-            walk.run([renamed(done.step, reads)])
-            at.update(zip(done.makes, sorted(set(walk.extent) - before), strict=True))
-        return moves_of(shape, walk.steps, [at[axis] for axis in self.route.order])
+            done.repeat(builder, at)
+        return moves_of(shape, builder.steps, [at[axis] for axis in self.route.order])
 
 
 def kept_dims(route: Route, before: Placement, after: Placement) -> dict[int, int]:

@@ -15,7 +15,7 @@ from math import prod
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move, Numbered, numbered
 from gridlayout.layouts.route import find_route
-from gridlayout.layouts.steps import Flip, Join, Pad, Split, StepBuilder, Unit, renamed
+from gridlayout.layouts.steps import Flip, Join, Pad, Split, StepBuilder, Unit
 
 Shape = tuple[int, ...]
 # Of an axis: (logical dim, stride) and an offset.
@@ -139,31 +139,29 @@ class _Flat:
         self, layout: Layout, steps: Sequence[Numbered], forms: Mapping[int, Form]
     ) -> None:
         self.layout, self.forms = layout, forms
-        self.walk = StepBuilder(layout.shape)
+        self.builder = StepBuilder(layout.shape)
         self.at = {d: d for d in range(layout.ndim)}  # an axis of the layout: its axis here
         for done in steps:
-            before = set(self.walk.extent)
-            self.walk.run([renamed(done.step, [self.at.pop(axis) for axis in done.reads])])
-            made = sorted(set(self.walk.extent) - before)
-            self.at.update(zip(done.makes, made, strict=True))
+            done.repeat(self.builder, self.at)
 
     def blocks(self, cut: Sequence[tuple[int | None, int]]) -> Blocks:
-        walk, cores, inner, blocks = self.walk, [], [], []
+        builder, cores, inner, blocks = self.builder, [], [], []
         for k, (axis, size) in enumerate(cut):
             grid = self.layout.physical_shape[k]
             if axis is None or axis == self.layout.order[k]:  # a core has one position
-                core, rest = walk.unit() if axis is None else self.at.pop(axis), walk.unit()
+                core = builder.unit() if axis is None else self.at.pop(axis)
+                rest = builder.unit()
             else:
-                core, rest = walk.split(self.at.pop(axis), (grid, size))
+                core, rest = builder.split(self.at.pop(axis), (grid, size))
             cores.append(core)
             inner.append(rest)
             blocks.append(self._block(axis, k, size))
         for axis, here in self.at.items():  # what no core divides
-            blocks.append(self._block(axis, None, walk.extent[here]))
+            blocks.append(self._block(axis, None, builder.extent[here]))
             inner.append(here)
         layout = self.layout
         flat = Layout(
-            *(layout.shape, layout.dtype, walk.steps, cores + inner), core_rank=layout.core_rank
+            *(layout.shape, layout.dtype, builder.steps, cores + inner), core_rank=layout.core_rank
         )
         return Blocks(layout, flat, tuple(blocks))
 

@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.steps import Flip, Join, Pad, Scatter, Split, Step, StepBuilder, Unit
+from gridlayout.layouts.steps import (
+    Flip,
+    Join,
+    Pad,
+    Scatter,
+    Split,
+    Step,
+    StepBuilder,
+    Unit,
+    renamed,
+)
 
 Shape = tuple[int, ...]
 
@@ -110,6 +120,12 @@ class Numbered:
     reads: Shape
     makes: Shape
     sizes: Shape
+
+    def repeat(self, builder: StepBuilder, at: dict[int, int]) -> None:
+        """The step in a builder of other steps; at: the axis there of each that is live here."""
+        before = set(builder.extent)
+        builder.run([renamed(self.step, [at.pop(axis) for axis in self.reads])])
+        at.update(zip(self.makes, sorted(set(builder.extent) - before), strict=True))
 
 
 def numbered(shape: Shape, steps: Sequence[Step]) -> list[Numbered]:
