@@ -29,7 +29,7 @@ from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES, Chip, Fit
 from gridlayout.layouts.padding import image
-from gridlayout.layouts.reader import dims_text
+from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
 
 if TYPE_CHECKING:
@@ -158,8 +158,7 @@ class GridLayout(Layout):
         return f"GridLayout({', '.join(arguments)})"
 
     def __str__(self) -> str:
-        element = dtypes.MLIR_NAMES[self.dtype.name]
-        tensor = "".join(f"{n}x" for n in self.shape) + element
+        tensor = shaped_text(self.shape, dtypes.MLIR_NAMES[self.dtype.name])
         return (
             f"tensor<{tensor}, #ttcore.metal_layout<{self.linear}, {dtypes.oob_text(self.oob)}, "
             f"<{dims_text(self.grid)}>, {self.memref}>>"

@@ -21,6 +21,15 @@ def dims_text(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape))
 
 
+def shaped_text(shape: tuple[int, ...], element: str) -> str:
+    """Sizes and an element type as MLIR writes them; `Reader.dims_before_element` reads the sizes.
+
+    >>> shaped_text((2, 4), "f32"), shaped_text((), "f32")
+    ('2x4xf32', 'f32')
+    """
+    return "".join(f"{n}x" for n in shape) + element
+
+
 class Reader:
     """The text and a position in it; every failure names its column, counted from 1."""
 

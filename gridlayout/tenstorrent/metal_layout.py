@@ -22,7 +22,7 @@ from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
-from gridlayout.layouts.reader import dims_text
+from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
 from gridlayout.tenstorrent.alignment import align
 from gridlayout.tenstorrent.tiles import TILE_NAMES, as_tile
@@ -127,9 +127,9 @@ class MetalLayout(Layout):
         pairs = ", ".join(f"[{start}, {end}]" for start, end in self.collapsed_intervals)
         dense = f"dense<[{pairs}]>" if pairs else "dense<>"
         oob = f", oob = {dtypes.oob_text(self.oob)}" if self.oob is not None else ""
-        device = "".join(f"{n}x" for n in self.grid + self.shard_shape)
+        device = shaped_text(self.grid + self.shard_shape, self._element())
         return (
-            f"tensor<{device}{self._element()}, #ttcore.metal_layout<"
+            f"tensor<{device}, #ttcore.metal_layout<"
             f"logical_shape = {dims_text(self.shape) or '[]'}, "
             f"dim_alignments = {dims_text(self.dim_alignments) or '[]'}, collapsed_intervals = "
             f"{dense} : tensor<{len(self.collapsed_intervals)}x2xi64>, "

@@ -20,7 +20,7 @@ from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.reader import dims_text
+from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
 from gridlayout.tenstorrent.alignment import align
 from gridlayout.tenstorrent.tiles import TILE_NAMES, as_tile
@@ -125,8 +125,7 @@ class TtnnLayout(Layout):
 
     def __str__(self) -> str:
         """The type that tt-mlir writes; `ttnn_layout_text` reads it."""
-        name = dtypes.MLIR_NAMES[self.dtype.name]
-        tensor = "".join(f"{n}x" for n in self.shape) + name
+        tensor = shaped_text(self.shape, dtypes.MLIR_NAMES[self.dtype.name])
         oob = f", oob = {dtypes.oob_text(self.oob)}" if self.oob is not None else ""
         ranges = f", {self.ranges_text}" if self.core_ranges else ""
         return (
