@@ -160,10 +160,15 @@ class Plan:
         return _as_matrices(x.layout, roles, grid), Placement(grid, axes, slots, per_device)
 
     @cached_property
+    def shards(self) -> tuple[int, ...]:
+        """Batches, rows and columns of one core."""
+        m = self.matrices
+        return tuple(-(-n // g) for n, g in zip(m.extents, m.grid, strict=True))
+
+    @cached_property
     def parts(self) -> tuple[Dims, Dims]:
         """Parts: (batch, rows, panels, K in each) and (batch, panels, K in each, columns)."""
-        m, placed = self.matrices, self.placed
-        shards = [-(-n // g) for n, g in zip(m.extents, m.grid, strict=True)]
+        m, placed, shards = self.matrices, self.placed, self.shards
         batch, rows = (placed.per_device[k] * shards[k] for k in (0, 1))
         columns = placed.slots[2] // self.count(self.columns) * shards[2]
         width = -(-m.k // self.panels)

@@ -139,8 +139,7 @@ def lacking(plan: Plan, wanted: Layout) -> tuple[int, int, int]:
     placed = plan.placed
     inside = plan.count(placed.axes[0])
     down, across = plan.count(placed.axes[1]), plan.count(plan.columns)
-    shards = [-(-n // g) for n, g in zip(m.extents, m.grid, strict=True)]
-    made = tuple(n * shard for n, shard in zip(placed.per_device, shards, strict=True))
+    made = tuple(n * shard for n, shard in zip(placed.per_device, plan.shards, strict=True))
     needs = (
         (m.left, (batch, rows, prod(k)), inside * down * plan.count(plan.left_k)),
         (m.right, (batch, columns, prod(other_k)), inside * across * plan.count(plan.right_k)),
@@ -231,4 +230,4 @@ def _grid_of(layout: Layout, matrices: Matrices) -> tuple[int, int, int]:
 
 
 def _devices(device: DeviceGrid, axes: Axes) -> str:
-    return str(prod(device.fine.shape[axis] for axis in axes))
+    return str(device.count(axes))
