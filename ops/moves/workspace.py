@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Chain:
-    """Workspace made one after another, each of the one before, as XLA makes them.
+    """Buffers made one after another, each of the one before, as XLA makes them.
 
     nbytes: of the last. made: bytes of each, and how many buffers these are. copies: whether the
     first is a copy of the operand, which XLA makes together with what the operand is made of; else
-    the operand is read where it lies.
-    is_seen: whether the last is seen in another order or in part, and not made like that yet.
+    the operand is read where it lies. is_seen: whether the last is seen in another order or in
+    part, and not made like that yet.
     is_apart: whether of several buffers each is made of its own one before.
     """
 

@@ -88,17 +88,15 @@ def _workspace(plan: Plan, entered: tuple[Any, ...]) -> Workspace:
         chains.append(chain.settle())
     (batch, rows, *_), (*_, columns) = plan.parts
     out = batch * rows * columns * sum_dtype(plan.matrices.dtype).itemsize
-    sums = Chain(out)
-    if plan.layers and plan.scattered:
-        n = plan.count(plan.layers)
-        sums.see(out) if batch * rows > 1 else None
-        sums.settle()
-        sums.made.append((out // n, 1))
-    elif plan.layers:
-        sums.made.append((out, 1))
     moved = sends(plan)[1] - out - sum(chain.nbytes for chain in chains)
-    first = (out + max(moved, 0),) if moved > 0 else (out,)
-    return Workspace(tuple(chains), (*first, *(nbytes for nbytes, _ in sums.made)), True)
+    together = [out + max(moved, 0)]
+    if plan.layers and plan.scattered:
+        # XLA scatters along the major dim: the columns are brought there before.
+        together += [out] if batch * rows > 1 else []
+        together.append(out // plan.count(plan.layers))
+    elif plan.layers:
+        together.append(out)
+    return Workspace(tuple(chains), tuple(together), is_seen=True)
 
 
 # A part comes as the cores of each of three dims, then the shards of each.
