@@ -20,7 +20,7 @@ from gridlayout.affine.map import AffineMap
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.padding import Part, parts
 from gridlayout.ops.moves import packing
-from gridlayout.sharding.collectives import index_of
+from gridlayout.sharding.collectives import index_of, slice_at
 from gridlayout.sharding.device_grid import Placement
 
 Dims = tuple[int, ...]
@@ -96,7 +96,7 @@ def _scattered(layout: Layout, placement: Placement) -> jax.Array:
         grow = [(0, placement.slots[k] - n if d == k else 0, 0) for d, n in enumerate(hit.shape)]
         hit = lax.pad(hit, jnp.zeros((), bool), grow)
         count = placement.per_device[k]
-        hit = lax.dynamic_slice_in_dim(hit, index_of(axes) * count, count, axis=k)
+        hit = slice_at(hit, index_of(axes) * count, count, k)
     return hit
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.sharding.collectives import index_of, permute
+from gridlayout.sharding.collectives import index_of, permute, slice_at
 from gridlayout.sharding.pieces import Deal, Pieces, Side, Slot
 from gridlayout.sharding.windows import Window
 
@@ -134,7 +134,7 @@ class _Run:
         start: list[Any] = [np.uint32(0)] * rank
         if any(window.shifts):
             shifts = jnp.asarray(window.shifts, jnp.uint32)
-            start[k] = lax.dynamic_index_in_dim(shifts, index_of(window.axes), 0, False)
+            start[k] = _at(shifts, index_of(window.axes))
         return start
 
     # -- pieces --------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class _Run:
 
     def _row(self, table: Ints) -> jax.Array:
         """This device's row; unsigned, or every use would first ask whether it is negative."""
-        return lax.dynamic_index_in_dim(jnp.asarray(table, jnp.uint32), self.here, 0, False)
+        return _at(jnp.asarray(table, jnp.uint32), self.here)
 
     def _start(self, table: Ints) -> list[Any]:
         """This device's row of a slot's table; numbers where they are the same for all."""
@@ -177,6 +177,10 @@ class _Run:
             return _put(out, piece, list(start), list(count)), None
 
         return lax.scan(step, out, (pieces, put, counts))[0]
+
+
+def _at(table: jax.Array, place: Any) -> jax.Array:
+    return lax.squeeze(slice_at(table, place, 1, 0), [0])
 
 
 def _cut(held: jax.Array, start: Sequence[Any], size: Shape) -> jax.Array:

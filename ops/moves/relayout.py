@@ -27,7 +27,7 @@ from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.pieces import run_pieces
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
-from gridlayout.sharding.collectives import Collective, Collectives, index_of, total_bytes
+from gridlayout.sharding.collectives import Collective, Collectives, index_of, slice_at, total_bytes
 from gridlayout.sharding.cost import CostModel
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, local_bytes
@@ -254,7 +254,7 @@ def _transferred(x: jax.Array, transfer: Transfer) -> jax.Array:
     axes, source, target = transfer.axes, transfer.source, transfer.target
     if source is None:
         assert target is not None
-        return lax.dynamic_slice_in_dim(x, lax.axis_index(axes), 1, axis=target)
+        return slice_at(x, index_of(axes), 1, target)
     if target is None:
         return lax.all_gather(x, axes, axis=source, tiled=True)
     return lax.all_to_all(x, axes, target, source, tiled=True)
@@ -268,7 +268,7 @@ def _own(x: LazyView, k: int, placement: Placement, fill: Any) -> LazyView:
         part = lax.pad(part, fill, grow)
     if placement.axes[k]:
         count = placement.per_device[k]
-        part = lax.dynamic_slice_in_dim(part, index_of(placement.axes[k]) * count, count, axis=k)
+        part = slice_at(part, index_of(placement.axes[k]) * count, count, k)
     return LazyView.of(part)
 
 
