@@ -88,8 +88,10 @@ def _convolved(
     # The kernel's dims that are divided lie as those of the images do.
     along = {inputs: feature} | {d.right: d.left for d in dims if d.by_window}
     kernel = _alike(y.shape, y.dtype, placed, along)
-    y = y if y.is_sharded else b.replicated(y)
-    y = (b.relayout if y.is_sharded else b.laid_out)(y, kernel.layout, kernel.placement)
+    if y.is_sharded:
+        y = b.relayout(y, kernel.layout, kernel.placement)
+    else:
+        y = b.laid_out(b.replicated(y), kernel.layout, kernel.placement)
     # The result's dims likewise; devices along the others add up their parts.
     made = {numbers.out_spec[0]: batch} | {d.out: d.left for d in dims if not d.by_window}
     out = _alike(op.out.shape, dtype, placed, made)
