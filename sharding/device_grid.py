@@ -298,6 +298,7 @@ def _best(
     local = -(-cores // along)
     busy = (-(-cores // local)).prod(axis=1)
     used = along.prod(axis=1)
-    keys = (local.prod(axis=1), -busy, used - busy, split, used, local.sum(axis=1))
-    best = np.lexsort((np.arange(picks.shape[1]), *reversed(keys)))[0]
-    return [row[best] for row in rows]
+    best = np.arange(picks.shape[1])
+    for key in (local.prod(axis=1), -busy, used - busy, split, used, local.sum(axis=1)):
+        best = best[key[best] == key[best].min()]
+    return [row[best[0]] for row in rows]

@@ -247,10 +247,12 @@ def find_pieces(
     [(2, 1), (3, 2)] (3,)
     [(1, 0)] (1,)
     """
-    blocks = find_blocks(old), find_blocks(new)
-    if device.size > MOST_DEVICES or blocks[0] is None or blocks[1] is None:
+    if device.size > MOST_DEVICES:
         return None
-    sides = (blocks[0], blocks[1])
+    a, b = find_blocks(old), find_blocks(new)
+    if a is None or b is None:
+        return None
+    sides = (a, b)
     windows = find_windows(sides, (before, after))
     if windows is None:
         return None

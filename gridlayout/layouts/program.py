@@ -123,9 +123,9 @@ class Numbered:
 
     def repeat(self, builder: StepBuilder, at: dict[int, int]) -> None:
         """The step in a builder of other steps; at: the axis there of each that is live here."""
-        before = set(builder.extent)
+        first = builder.next_axis
         builder.run([renamed(self.step, [at.pop(axis) for axis in self.reads])])
-        at.update(zip(self.makes, sorted(set(builder.extent) - before), strict=True))
+        at.update(zip(self.makes, range(first, builder.next_axis), strict=True))
 
 
 def numbered(shape: Shape, steps: Sequence[Step]) -> list[Numbered]:
@@ -137,18 +137,18 @@ def numbered(shape: Shape, steps: Sequence[Step]) -> list[Numbered]:
     """
     builder, found = StepBuilder(shape), []
     for step in steps:
-        before = set(builder.extent)
-        builder.run([step])
         match step:
             case Join(axes):
                 reads = axes
             case Unit():
                 reads = ()
             case Scatter():
-                reads = tuple(sorted(before))
+                reads = tuple(sorted(builder.extent))
             case _:
                 reads = (step.axis,)
-        makes = tuple(a for a in builder.extent if a not in before)
+        first = builder.next_axis
+        builder.run([step])
+        makes = tuple(range(first, builder.next_axis))
         found.append(Numbered(step, reads, makes, tuple(builder.extent[a] for a in makes)))
     return found
 

@@ -73,13 +73,19 @@ def find_route(a: Layout, b: Layout) -> Route | None:
 
 def _without_units(a: Layout, b: Layout) -> tuple[Layout, Layout]:
     """The same data without the dims of extent 1: two layouts may join these to different dims."""
-    kept = [d for d, n in enumerate(a.shape) if n > 1]
-    x, y = a.as_grid, b.as_grid
-    if len(kept) in (0, a.ndim) or x is None or y is None:
-        return a, b
-    shape, inner = tuple(a.shape[d] for d in kept), embedding(a.ndim, kept)
-    x, y = (each.replace(shape=shape, linear=each.linear.compose(inner)) for each in (x, y))
-    return x, y
+    x, y = _squeezed(a), _squeezed(b)
+    return (a, b) if x is None or y is None else (x, y)
+
+
+@lru_cache(maxsize=4096)
+def _squeezed(layout: Layout) -> Layout | None:
+    """The layout without its dims of extent 1; None where it has none, or no others."""
+    kept = [d for d, n in enumerate(layout.shape) if n > 1]
+    own = layout.as_grid
+    if len(kept) in (0, layout.ndim) or own is None:
+        return None
+    shape = tuple(layout.shape[d] for d in kept)
+    return own.replace(shape=shape, linear=own.linear.compose(embedding(layout.ndim, kept)))
 
 
 class _Side:

@@ -91,6 +91,7 @@ def renamed(step: Step, axes: Sequence[int]) -> Step:
 class StepBuilder:
     """Builds steps one after another, keeping each live axis's extent and logical expression.
 
+    Axes are numbered as they are made; next_axis: the number of the next one.
     Expressions are made when they are first asked for: many builders only count.
     """
 
@@ -98,10 +99,10 @@ class StepBuilder:
         self.steps: list[Step] = []
         self.extent: dict[int, int] = dict(enumerate(shape))
         self._shape = tuple(shape)
-        self._next = len(self._shape)
+        self.next_axis = len(self._shape)
 
     def _add(self, extent: int) -> int:
-        axis, self._next = self._next, self._next + 1
+        axis, self.next_axis = self.next_axis, self.next_axis + 1
         self.extent[axis] = extent
         return axis
 
@@ -196,7 +197,7 @@ def _expressions(shape: Sequence[int], steps: Sequence[Step]) -> dict[int, Affin
     builder = StepBuilder(shape)
     expr: dict[int, AffineExpr] = {i: dim(i) for i in range(len(shape))}
     for step in steps:
-        before = dict(builder.extent)
+        before, first = dict(builder.extent), builder.next_axis
         builder.run([step])
         made: Sequence[AffineExpr]
         match step:
@@ -213,7 +214,7 @@ def _expressions(shape: Sequence[int], steps: Sequence[Step]) -> dict[int, Affin
             case Scatter(map, _):
                 inner = AffineMap(map.num_dims, tuple(expr.pop(a) for a in sorted(before)))
                 made = map.compose(inner).results
-        expr.update(zip((a for a in builder.extent if a not in before), made, strict=True))
+        expr.update(zip(range(first, builder.next_axis), made, strict=True))
     return expr
 
 

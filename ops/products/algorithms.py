@@ -22,7 +22,7 @@ less at a time. Which one is taken is chosen in `choose.py`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import lcm, prod
 from typing import Any
@@ -209,24 +209,25 @@ def _as_matrices(layout: Layout, roles: tuple[Dims, Dims, Dims], grid: Dims) -> 
 def plans(name: str, matrices: Matrices, device: DeviceGrid) -> list[Plan]:
     """Every way to run a product by an algorithm; empty where it has none.
 
-    Either factor may be the left one, and either's free dims the rows that are placed first.
+    Either factor may be the left one, and either's free dims the rows that are placed first, which
+    is another way where they are placed elsewhere then.
     """
-    return [
-        plan
-        for each in (matrices, matrices.swapped())
-        for mirrored in (False, True)
-        for plan in _PLANS[name](name, each, mirrored, device)
-    ]
+    found = []
+    for each in (matrices, matrices.swapped()):
+        found += _PLANS[name](name, each, False, device)
+        if _placed(each, True, device) != _placed(each, False, device):
+            found += _PLANS[name](name, each, True, device)
+    return found
 
 
 def _crossed(name: str, matrices: Matrices, mirrored: bool, device: DeviceGrid) -> list[Plan]:
     """K over the other's axes on both sides: ring, SUMMA, Cannon."""
     _, rows, columns = _placed(matrices, mirrored, device).axes
-    plan = Plan(name, matrices, mirrored, device, columns, rows, (), False, 1)
-    panels = lcm(plan.count(rows), plan.count(columns))
-    if name == "cannon" and plan.count(rows) != plan.count(columns):
+    down, across = device.count(rows), device.count(columns)
+    if name == "cannon" and down != across:
         return []
-    return [replace(plan, panels=panels)]
+    panels = lcm(down, across)
+    return [Plan(name, matrices, mirrored, device, columns, rows, (), False, panels)]
 
 
 def _layered(name: str, matrices: Matrices, mirrored: bool, device: DeviceGrid) -> list[Plan]:
@@ -240,17 +241,16 @@ def _layered(name: str, matrices: Matrices, mirrored: bool, device: DeviceGrid) 
     found += [(free, False, columns)] if free else []
     made = []
     for layers, scattered, kept in found:
-        plan = Plan(name, matrices, mirrored, device, layers, layers, layers, scattered, 1)
-        if plan.count(layers) == 1:
+        panels, down, across = map(device.count, (layers, rows, kept))
+        is_3d = down > 1 and across > 1
+        if panels == 1 or is_3d == (name == "k_split"):
             continue
-        is_3d = plan.count(rows) > 1 and plan.count(kept) > 1
-        if is_3d == (name == "k_split"):
-            continue
-        panels = plan.count(layers)
+        left_k = right_k = layers
         if name == "2.5d":
-            plan = replace(plan, left_k=(*layers, *kept), right_k=(*layers, *rows))
-            panels *= lcm(plan.count(kept), plan.count(rows))
-        made.append(replace(plan, panels=panels))
+            left_k, right_k = (*layers, *kept), (*layers, *rows)
+            panels *= lcm(across, down)
+        ks = (left_k, right_k, layers)
+        made.append(Plan(name, matrices, mirrored, device, *ks, scattered, panels))
     return made
 
 

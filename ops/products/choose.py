@@ -96,8 +96,9 @@ def _best(
     candidates = []
     own = (matrices.grid, _grid_of(wanted, matrices))
     for grid in dict.fromkeys([*own, *_grids(matrices, device)]):
+        there = replace(matrices, grid=grid)
         for name in _TRIED:
-            for plan in plans(name, replace(matrices, grid=grid), device):
+            for plan in plans(name, there, device):
                 if seconds(plan.work, 0) < least:
                     sent = total_bytes(sends(plan)[0].found)
                     lacks = lacking(plan, wanted)
