@@ -174,4 +174,10 @@ def broadcast(x: jax.Array, axes: Axes, n: int, root: int) -> jax.Array:
 
 def all_gather(x: jax.Array, axes: Axes, dim: int) -> jax.Array:
     """All devices' parts, along `dim`."""
-    return lax.all_gather(x, axes, axis=dim, tiled=True) if axes else x
+    if not axes:
+        return x
+    # XLA gathers along the major dim, and copies where that is another one: even behind ones.
+    ones = x.shape[:dim] if set(x.shape[:dim]) == {1} else ()
+    part = x.reshape(x.shape[len(ones) :])
+    whole = lax.all_gather(part, axes, axis=dim - len(ones), tiled=True)
+    return whole.reshape(*ones, *whole.shape)

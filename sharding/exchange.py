@@ -45,15 +45,17 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Exchange:
-    """What one device does: gather whole dims, split, transfer, join, slice whole dims.
+    """What one device does: gather whole dims, split, transfer, join, gather, slice whole dims.
 
-    gathers: dims that are gathered first, to their `grid` extent. slices: dims that are grown to
-    their slots last, of which each device keeps its part. first, last: the moves before and after
-    the transfers, made when they are first asked for: most exchanges are only counted.
+    gathers: dims that are gathered first, to their `grid` extent. final: the gather along the first
+    dim of the result, which brings the rest to where it stays. slices: dims that are grown to their
+    slots last, of which each device keeps its part. first, last: the moves before and after the
+    transfers, made when they are first asked for: most exchanges are only counted.
     """
 
     gathers: Shape
     transfers: tuple[Transfer, ...]
+    final: Transfer | None
     slices: Shape
     _first: Callable[[], tuple[Move, ...]] = field(repr=False, compare=False)
     _last: Callable[[], tuple[Move, ...]] = field(repr=False, compare=False)
@@ -68,8 +70,10 @@ class Exchange:
         """How the digits are joined into the dims of the new layout."""
         return self._last()
 
-    def collectives(self, local: int, before: Placement, device: DeviceGrid) -> list[Collective]:
-        """What a device that holds `local` bytes does with the others."""
+    def collectives(
+        self, local: int, result: int, before: Placement, device: DeviceGrid
+    ) -> list[Collective]:
+        """What a device that holds `local` bytes, and `result` then, does with the others."""
         made = Collectives(device)
         for k in self.gathers:
             made.all_gather(before.axes[k], local)
@@ -82,6 +86,8 @@ class Exchange:
                 local *= transfer.size
             else:
                 made.all_to_all(transfer.axes, local)
+        if self.final is not None:
+            made.all_gather(self.final.axes, result // self.final.size)
         return made.found
 
 
@@ -109,10 +115,10 @@ def find_exchange(
     after = after or device.placement(new.core_shape)
     # Mesh axes that go the same way go together, unless the digits stand apart.
     best = _Finder(route, before, after, device.fine.shape, True).exchange()
-    local = local_bytes(old, before)
-    if least := total_bytes(best.collectives(local, before, device)):
+    local = local_bytes(old, before), local_bytes(new, after)
+    if least := total_bytes(best.collectives(*local, before, device)):
         apart = _Finder(route, before, after, device.fine.shape, False).exchange()
-        if total_bytes(apart.collectives(local, before, device)) < least:
+        if total_bytes(apart.collectives(*local, before, device)) < least:
             return apart
     return best
 
@@ -170,13 +176,47 @@ class _Finder:
             if not stays and not (even and self._claim(digits, axes, target)):
                 slices.append(k)
         dims = [leaf for piece in self.pieces for leaf in self._leaves([piece])]
+        final = {} if slices else self._final(joins, source, target)
+        moving = {axes: digit for axes, digit in source.items() if axes not in final}
         return Exchange(
-            tuple(gathers),
-            tuple(self._transfers(dims, source, target)),
+            # From the last on: what lies before the gathered dim is then still small.
+            tuple(reversed(gathers)),
+            tuple(self._transfers(dims, moving, target)),
+            self._gather(final),
             tuple(slices),
             lambda: self._first(gathers, self._locals(dims, source)),
-            lambda: self._last(dims, self._locals(dims, target)),
+            lambda: self._last(dims, self._locals(dims, {**target, **final})),
         )
+
+    def _final(
+        self,
+        joins: Mapping[int, Sequence[int]],
+        source: Mapping[Axes, int],
+        target: Mapping[Axes, int],
+    ) -> dict[Axes, int]:
+        """The digits that are only gathered and that the first dim of the result begins with."""
+        gathered = {digit: axes for axes, digit in source.items() if axes not in target}
+        found: dict[Axes, int] = {}
+        for digit in self._leaves(self._joined(self.route.order[self._leading()], joins)):
+            if digit in gathered:
+                found[gathered[digit]] = digit
+            elif self.extent.get(digit) != 1:
+                break
+        return found
+
+    def _leading(self) -> int:
+        """The first dim of the result of which a device has more than one position."""
+        sizes = {**self.extent}
+        for done in self.later:
+            sizes.update(zip(done.makes, done.sizes, strict=True))
+        extents = [sizes[axis] for axis in self.route.order]
+        extents[: len(self.after.axes)] = self.after.per_device
+        return next((k for k, n in enumerate(extents) if n > 1), 0)
+
+    def _gather(self, found: Mapping[Axes, int]) -> Transfer | None:
+        axes = tuple(axis for each in found for axis in each)
+        size = prod(self.sizes[axis] for axis in axes)
+        return Transfer(axes, size, self._leading(), None) if found else None
 
     def _joined(self, axis: int, joins: Mapping[int, Sequence[int]]) -> list[int]:
         """The digits that are joined into an axis, the major first."""
@@ -251,7 +291,7 @@ class _Finder:
         found = []
         at = dict(source)  # where each mesh axis is now
         waiting = [axis for axis in target if source.get(axis) != target[axis]]
-        done = [axis for axis in source if axis not in target]
+        done = [axis for axis in reversed(list(source)) if axis not in target]
 
         def move(axis: Axes, to: int | None) -> None:
             now = at.pop(axis, None)

@@ -90,7 +90,7 @@ def _of_move(move):
         return "through the logical array"
     transfers = frozenset((t.source is None, t.target is None) for t in way.transfers)
     steps = frozenset(map(type, (*way.first, *way.last)))
-    return bool(way.gathers), transfers, bool(way.slices), steps
+    return bool(way.gathers), transfers, bool(way.final), bool(way.slices), steps
 
 
 def _of_kernel(x):

@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
 
 import gridlayout as gl
 
@@ -82,6 +84,27 @@ def test_the_peak_is_within_a_tenth_of_the_compiled_program(name):
 def test_the_peak_counts_tiles(name):
     ours, xla = measured(name, tile=(32, 32))
     assert ours == pytest.approx(xla, rel=0.1)
+
+
+@newest
+@pytest.mark.parametrize("tile", [None, (32, 32)])
+@pytest.mark.parametrize("grid", [(2, 4), (4, 2), (8, 1)])
+def test_making_the_logical_array_holds_no_more_than_gspmd_does(grid, tile):
+    device, shape = gl.DeviceGrid(grid), (512, 1024)
+    array = np.ones(shape, np.float32)
+    x = gl.put(array, gl.GridLayout(shape, grid=grid, tile=tile), device)
+    auto = (jax.sharding.AxisType.Auto,) * 2
+    mesh = jax.make_mesh(grid, ("x", "y"), axis_types=auto)
+    split, whole = (NamedSharding(mesh, spec) for spec in (P("x", "y"), P()))
+
+    def held(fn, x, **shardings):
+        found = jax.jit(fn, **shardings).lower(x).compile().memory_analysis()
+        return found.output_size_in_bytes + found.temp_size_in_bytes
+
+    gspmd = held(lambda x: x, jax.device_put(array, split), out_shardings=whole)
+    # A device's own part without its tiles, which is sent then.
+    untiled = array.nbytes // 8 if tile else 0
+    assert array.nbytes <= held(lambda x: x.to_logical(), x) <= gspmd + untiled
 
 
 def test_operands_that_two_products_gather_are_held_and_sent_once():

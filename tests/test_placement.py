@@ -196,6 +196,24 @@ def test_the_parts_of_a_grid_array(x, device):
     np.testing.assert_array_equal(logical, A)
 
 
+@pytest.mark.parametrize("grid", [(3, 2), (2, 4), (4, 2), (7, 1)])
+def test_the_logical_array_is_differentiated_and_mapped_over(grid, device):
+    layout = gl.GridLayout((5, 7), grid=grid, tile=(2, 2), oob=np.nan)
+    weights = np.random.default_rng(0).normal(size=(3, 5, 7)).astype(np.float32)
+    x = gl.put(A, layout, device)
+
+    def weighted(x, w):
+        return (x.to_logical() * w).sum()
+
+    # Exact, whatever the number of devices.
+    np.testing.assert_array_equal(jax.grad(weighted)(x, weights[0]).to_logical(), weights[0])
+    many = jax.vmap(lambda w: gl.put(w, layout, device).to_logical())(weights)
+    np.testing.assert_array_equal(many, weights)
+    value, tangent = jax.jvp(lambda x: x.to_logical(), (x,), (gl.put(weights[0], layout, device),))
+    np.testing.assert_array_equal(value, A)
+    np.testing.assert_array_equal(tangent, weights[0])
+
+
 def test_numpy_reads_the_logical_array(x):
     assert np.asarray(x).dtype == np.float32
     np.testing.assert_array_equal(np.asarray(x), A)

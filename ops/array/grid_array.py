@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import operator
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +31,7 @@ from gridlayout.layouts.program import unpack_host
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.padding import fill_padding
+from gridlayout.ops.moves.relayout import replicate
 from gridlayout.sharding.device_grid import DeviceGrid
 
 if TYPE_CHECKING:
@@ -228,6 +230,34 @@ def _without_idle(storage: jax.Array, shape: tuple[int, ...], device: DeviceGrid
 
 @partial(jax.jit, static_argnums=(1, 2))
 def _to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
+    return (
+        _replicated(layout, device, storage)
+        if storage.size
+        else _by_gather(layout, device, storage)
+    )
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _replicated(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Array:
+    """The logical array, on every device."""
+    batch = storage.ndim - len(layout.physical_shape)
+    move = replicate(layout, device, device.placement(layout.core_shape))
+    return jax.shard_map(
+        _batched(lambda part: move.run(LazyView.of(part)).materialize(), batch),
+        mesh=device.fine,
+        in_specs=device.sharding(layout, batch).spec,
+        out_specs=PartitionSpec(),
+        check_vma=False,
+    )(storage)
+
+
+@_replicated.defjvp
+def _(layout: Layout, device: DeviceGrid, primals: Any, tangents: Any) -> Any:
+    # The same gather by XLA, which JAX differentiates in either mode.
+    return _replicated(layout, device, *primals), _by_gather(layout, device, *tangents)
+
+
+def _by_gather(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Array:
     def moved(storage: jax.Array, fill: jax.Array) -> jax.Array:
         # Gathered first: XLA would split the unpacking of shards into masked sums, and -0.0 + 0.0
         # is 0.0.
@@ -243,14 +273,20 @@ def _to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.A
 def _padded(storage: jax.Array, layout: Layout, device: DeviceGrid, fill: Any) -> jax.Array:
     placement = device.placement(layout.core_shape)
     batch = storage.ndim - len(layout.physical_shape)
-    fn: Any = lambda part, fill: fill_padding(part, layout, placement, fill)  # noqa: E731
-    for _ in range(batch):
-        fn = jax.vmap(fn, (0, None))
     spec = device.sharding(layout, batch).spec
     return jax.shard_map(
-        fn,
+        lambda x, fill: _batched(lambda part: fill_padding(part, layout, placement, fill), batch)(
+            x
+        ),
         mesh=device.fine,
         in_specs=(spec, PartitionSpec()),
         out_specs=spec,
         check_vma=False,
     )(storage, fill)
+
+
+def _batched(fn: Callable[[jax.Array], jax.Array], batch: int) -> Callable[[jax.Array], jax.Array]:
+    """`fn` of an array with so many more dims in front."""
+    for _ in range(batch):
+        fn = jax.vmap(fn)
+    return fn

@@ -118,6 +118,7 @@ def _program_lines(exchange: Exchange | None, collectives: Sequence[Collective])
         *map(str, exchange.first),
         *map(str, exchange.transfers),
         *map(str, exchange.last),
+        *([str(exchange.final)] if exchange.final else []),
         *(f"slice of dim {k}" for k in exchange.slices),
     ]
 

@@ -27,7 +27,14 @@ from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.pieces import run_pieces
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
-from gridlayout.sharding.collectives import Collective, Collectives, index_of, slice_at, total_bytes
+from gridlayout.sharding.collectives import (
+    Collective,
+    Collectives,
+    all_gather,
+    index_of,
+    slice_at,
+    total_bytes,
+)
 from gridlayout.sharding.cost import CostModel
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, local_bytes
@@ -54,7 +61,7 @@ class LocalMove:
     def is_view(self) -> bool:
         """Whether the part stays as it is in memory, and is only seen in another shape."""
         way = self.exchange
-        if way is None or way.gathers or way.transfers or way.slices:
+        if way is None or way.gathers or way.transfers or way.final or way.slices:
             return False
         return all(isinstance(move, ReshapeMove) for move in (*way.first, *way.last))
 
@@ -162,11 +169,12 @@ def _whole(
     exchange = find_exchange(old, new.with_oob(None), device, after, before)
     nbytes = local_bytes(old, before)
     if exchange is not None:
-        collectives = exchange.collectives(nbytes, before, device)
+        result = local_bytes(new, after)
+        collectives = exchange.collectives(nbytes, result, before, device)
         run = partial(_exchanged, exchange, before, after)
         return _move(
             *(collectives, run, new),
-            partial(_exchanged_workspace, exchange, old, before, after),
+            partial(_exchanged_workspace, exchange, old, new, before, after),
             exchange,
         )
     new.check_invertible()
@@ -239,12 +247,14 @@ def _exchanged(
     exchange: Exchange, before: Placement, after: Placement, x: LazyView, fill: Any
 ) -> LazyView:
     for k in exchange.gathers:
-        part = lax.all_gather(x.materialize(), before.axes[k], axis=k, tiled=True)
+        part = all_gather(x.materialize(), before.axes[k], k)
         x = LazyView.of(part).first(before.grid[k], k)  # without the idle slots
     x = packing.run_moves(x, exchange.first, fill)
     for transfer in exchange.transfers:
         x = LazyView.of(_transferred(x.materialize(), transfer))
     x = packing.run_moves(x, exchange.last, fill)
+    if exchange.final is not None:
+        x = LazyView.of(_transferred(x.materialize(), exchange.final))
     for k in exchange.slices:
         x = _own(x, k, after, fill)
     return x
@@ -256,7 +266,7 @@ def _transferred(x: jax.Array, transfer: Transfer) -> jax.Array:
         assert target is not None
         return slice_at(x, index_of(axes), 1, target)
     if target is None:
-        return lax.all_gather(x, axes, axis=source, tiled=True)
+        return all_gather(x, axes, source)
     return lax.all_to_all(x, axes, target, source, tiled=True)
 
 
@@ -274,10 +284,10 @@ def _own(x: LazyView, k: int, placement: Placement, fill: Any) -> LazyView:
 
 def _gathering(before: Placement, device: DeviceGrid, nbytes: int) -> list[Collective]:
     made = Collectives(device)
-    for axes, grid, count in zip(before.axes, before.grid, before.per_device, strict=True):
-        made.all_gather(axes, nbytes)
-        if axes:
-            nbytes = nbytes // count * grid
+    for k in reversed(range(len(before.axes))):
+        made.all_gather(before.axes[k], nbytes)
+        if before.axes[k]:
+            nbytes = nbytes // before.per_device[k] * before.grid[k]
     return made.found
 
 
@@ -288,9 +298,9 @@ def _through_logical(
 
 
 def _logical(old: Layout, before: Placement, x: LazyView, zero: Any) -> LazyView:
-    for k, axes in enumerate(before.axes):
+    for k, axes in reversed(list(enumerate(before.axes))):
         if axes:
-            x = LazyView.of(lax.all_gather(x.materialize(), axes, axis=k, tiled=True))
+            x = LazyView.of(all_gather(x.materialize(), axes, k))
         x = x.first(before.grid[k], k)
     return packing.moved_back(x, zero, old)
 
@@ -306,7 +316,7 @@ def _packed(new: Layout, after: Placement, x: LazyView, fill: Any) -> LazyView:
 
 
 def _exchanged_workspace(
-    exchange: Exchange, old: Layout, before: Placement, after: Placement
+    exchange: Exchange, old: Layout, new: Layout, before: Placement, after: Placement
 ) -> Workspace:
     """What `_exchanged` holds."""
     shape = [*before.per_device, *old.local_shape]
@@ -331,6 +341,9 @@ def _exchanged_workspace(
             shape[target] //= n
     if exchange.slices or any(not isinstance(move, ReshapeMove) for move in exchange.last):
         chain.see()
+    if (final := exchange.final) is not None:
+        chain.nbytes = local_bytes(new, after) // final.size
+        chain.gather(final.size, 1)
     return of_moves(chain)
 
 
@@ -338,7 +351,7 @@ def _gathered_workspace(old: Layout, before: Placement) -> Workspace:
     """What `_logical` holds."""
     shape = [*before.per_device, *old.local_shape]
     chain = Chain(local_bytes(old, before))
-    for k, axes in enumerate(before.axes):
+    for k, axes in reversed(list(enumerate(before.axes))):
         if axes:
             _gather(chain, shape, k, before)
     return of_moves(chain.see())
