@@ -14,7 +14,7 @@ nitpicky = True
 nitpick_ignore = [  # only ever printed, or made by the library
     ("py:class", "gridlayout.sharding.exchange.Exchange"),
     ("py:class", "gridlayout.sharding.pieces.Pieces"),
-    ("py:class", "gridlayout.ops.decisions.program.Program"),
+    ("py:class", "gridlayout.ops.programs.program.Program"),
 ]
 # Other projects' names link nowhere: the site is built without a network.
 nitpick_ignore_regex = [("py:.*", r"(?!gridlayout).*")]

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from gridlayout.ops.array.placing import from_physical, put
     from gridlayout.ops.array.relayout import relayout
     from gridlayout.ops.array.relayout_plan import RelayoutPlan, relayout_plan
-    from gridlayout.ops.decisions.report import Report
     from gridlayout.ops.interpret.on_grid import OnGrid, on_grid, with_layout
     from gridlayout.ops.moves.packing import pack, unpack
     from gridlayout.ops.products.algorithms import ALGORITHMS
+    from gridlayout.ops.programs.report import Report
     from gridlayout.ops.rules.table import def_rule
     from gridlayout.ops.user import nn, numpy
     from gridlayout.ops.user.ring_attention import ring_attention
@@ -77,7 +77,7 @@ _LAZY = {
     "ring_attention": "ops.user.ring_attention",
     "def_rule": "ops.rules.table",
     "Cost": "sharding.cost",
-    "Report": "ops.decisions.report",
+    "Report": "ops.programs.report",
     "numpy": "ops.user.numpy",
     "nn": "ops.user.nn",
 }

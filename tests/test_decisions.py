@@ -17,12 +17,12 @@ import gridlayout as gl
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.program import Program
-from gridlayout.ops.decisions.report import Report
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide, offers
 from gridlayout.ops.interpret.derivatives import pair_of, planned, with_constants_as_operands
+from gridlayout.ops.programs.program import Program
+from gridlayout.ops.programs.report import Report
 
 N = len(jax.devices())
 SIZES = [(1,), (2, 4), (8,), (2, 2, 2), (4,), (4, 4), (64,), (8, 8)]

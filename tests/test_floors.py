@@ -112,7 +112,7 @@ ROOMS = {
         *("emulate", "collectives", "cost", "device_grid", "exchange"),
         *("rounds", "windows", "overlaps", "pieces"),
     ),
-    "ops": ("moves", "array", "decisions", "products", "rules", "interpret", "user"),
+    "ops": ("moves", "array", "decisions", "programs", "products", "rules", "interpret", "user"),
 }
 
 

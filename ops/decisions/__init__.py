@@ -1,1 +1,1 @@
-"""What an op moves and computes, written down before anything runs; and running it."""
+"""What an op moves and computes, written down before anything runs."""

@@ -2,7 +2,7 @@
 
 A rule works on `Value`s, which have a spec and no data, and says what is to be done: bring this
 value to that layout, run this kernel on these. Nothing runs and nothing is traced. The steps it
-leaves are a straight-line program on one array a value, which `program.py` runs.
+leaves are a straight-line program on one array a value, which a `Program` runs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gridlayout.sharding.collectives import Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, Placement
 
 if TYPE_CHECKING:
-    from gridlayout.ops.decisions.program import Program
+    from gridlayout.ops.programs.program import Program
 
 Shape = tuple[int, ...]
 Array = Any

@@ -19,10 +19,10 @@ from jax.extend import core
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
-from gridlayout.ops.decisions.program import Program
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.planner import Planner
+from gridlayout.ops.programs.program import Program
 
 Pair = tuple[Spec, Any]  # a value at run time: its spec, and the storage or the whole array
 

@@ -28,7 +28,6 @@ from gridlayout.ops.array.placing import described
 from gridlayout.ops.array.relayout import relayout
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.policy import Policy, same_grid_and_tile
-from gridlayout.ops.decisions.report import Report
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.interpret.derivatives import (
     differentiable,
@@ -38,6 +37,7 @@ from gridlayout.ops.interpret.derivatives import (
 )
 from gridlayout.ops.moves.packing import automatic
 from gridlayout.ops.products.algorithms import ALGORITHMS
+from gridlayout.ops.programs.report import Report
 from gridlayout.ops.rules.table import rules_version
 from gridlayout.sharding.device_grid import DeviceGrid
 

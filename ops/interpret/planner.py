@@ -14,11 +14,11 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.program import Program
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, is_laid_out, known_number
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide
 from gridlayout.ops.products.dot_general import dot_general
+from gridlayout.ops.programs.program import Program
 from gridlayout.ops.rules.table import RULES
 
 _CALLS = {

@@ -16,9 +16,9 @@ from jax import lax
 
 from gridlayout.ops.decisions.builder import Body, Builder
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.program import Program
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.programs.program import Program
 from gridlayout.ops.rules.along import from_front, in_front, rest_layout, stacked, unstack
 
 

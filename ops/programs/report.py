@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import FALLBACK, Decision, Step
-from gridlayout.ops.decisions.memory import peak_bytes
-from gridlayout.ops.decisions.program import Program
 from gridlayout.ops.decisions.specs import layout_of
+from gridlayout.ops.programs.memory import peak_bytes
+from gridlayout.ops.programs.program import Program
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.cost import Cost
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from gridlayout.ops.decisions.builder import Step
-from gridlayout.ops.decisions.program import Program
 from gridlayout.ops.moves.workspace import Chain
+from gridlayout.ops.programs.program import Program
 
 
 @dataclass

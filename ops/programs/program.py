@@ -18,9 +18,9 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
 from gridlayout.ops.decisions.builder import Decision, Renumbering, Step
-from gridlayout.ops.decisions.running import array_at, run_steps, with_calls
 from gridlayout.ops.decisions.specs import Held, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.programs.running import array_at, run_steps, with_calls
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
 

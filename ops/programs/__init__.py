@@ -1,0 +1,1 @@
+"""Decisions in a row: one program, how it runs, what it holds, its report."""
