@@ -9,6 +9,7 @@ primitives run in place (`along.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -35,7 +36,7 @@ from gridlayout.ops.rules.windows import (
     local_blocks,
     of_results,
 )
-from gridlayout.sharding.collectives import all_gather, index_of
+from gridlayout.sharding.collectives import Axes, all_gather, index_of
 
 # -- moving elements -----------------------------------------------------------------------------
 
@@ -58,48 +59,36 @@ def _blockwise(
     on cores.
     """
     first = next(x for x in operands if x.layout is not None)
-    line, k = _line(first.layout, first.shape)
-    entered = [b.on_cores(x, resized(line, x.shape).with_dtype(x.dtype)) for x in operands]
-    outs = [b.sharded(resized(line, aval.shape).with_dtype(aval.dtype)) for aval in op.outs]
-    placed, rank = b.placement(line), len(line.grid)
-    axes, cores = placed.axes[k], placed.per_device[k]
-    n = b.device.count(axes)
-    lengths = [cores * out.layout.shard_shape[k] for out in outs]  # type: ignore[attr-defined]
-    # Cores that are not the first ones along other grid dims hold nothing, whatever is there.
-    inside = tuple(slice(None) if d in (k, rank + k) else 0 for d in range(2 * rank))
-
-    def halo(i: int, reach: Reach) -> Halo:
-        block = cores * entered[i].layout.shard_shape[k]  # type: ignore[union-attr]
-        return Halo.of(axes, n, block, operands[i].shape[0], reach)
-
+    line = _Line.of(b, first.layout, first.shape)
+    entered = [b.on_cores(x, line.layout_of(x)) for x in operands]
+    outs = [b.sharded(line.layout_of(aval)) for aval in op.outs]
+    lengths = [line.block(out.layout) for out in outs]
     wanted = [
-        [(i, halo(i, reach)) for i, reach in reads(length)]
+        [(i, line.halo(entered[i], reach)) for i, reach in reads(length)]
         for (reads, _), length in zip(results, lengths, strict=True)
     ]
     # Operands of which more than the neighbours' blocks is needed are gathered, once.
-    whole = {i for each in wanted for i, halo in each if halo.is_far}
+    whole = sorted({i for each in wanted for i, halo in each if halo.is_far})
     made = b.collectives()
-    for i in sorted(whole):
-        made.all_gather(axes, halo(i, Reach(0, 0, 1, 1)).block * operands[i].dtype.itemsize)
-    for each in wanted:
-        for i, one in each:
-            if i not in whole:
-                one.collectives(made, operands[i].dtype.itemsize)
+    for i in whole:
+        made.all_gather(line.axes, line.block(entered[i].layout) * operands[i].dtype.itemsize)
+    for i, halo in (pair for each in wanted for pair in each if pair[0] not in whole):
+        halo.collectives(made, operands[i].dtype.itemsize)
 
     def kernel(*parts: jax.Array) -> list[jax.Array]:
         outside = parts[len(entered)] if fill is not None else 0
-        own = [part[inside].reshape(-1) for part in parts[: len(entered)]]
-        gathered = {i: all_gather(own[i], axes, 0) for i in sorted(whole)}
+        own = [line.elements(part) for part in parts[: len(entered)]]
+        gathered = {i: all_gather(own[i], line.axes, 0) for i in whole}
+
+        def read(i: int, halo: Halo) -> jax.Array:
+            if i in whole:
+                return halo.of_whole(gathered[i], 0, outside)
+            return halo.run(own[i], 0, outside)
+
         found = []
         for (_, makes), each, out, length in zip(results, wanted, outs, lengths, strict=True):
-            read = [
-                one.of_whole(gathered[i], 0, outside) if i in whole else one.run(own[i], 0, outside)
-                for i, one in each
-            ]
-            block = makes(index_of(axes) * length + jnp.arange(length), *read)
-            local = out.local_shape
-            block = block.reshape([m if d in (k, rank + k) else 1 for d, m in enumerate(local)])
-            found.append(jnp.broadcast_to(block, local))
+            at = index_of(line.axes) * length + jnp.arange(length)
+            found.append(line.part(makes(at, *(read(*pair) for pair in each)), out.local_shape))
         return found
 
     others = [] if fill is None else [b.replicated(fill)]
@@ -110,17 +99,56 @@ def _blockwise(
     ]
 
 
-def _line(layout: Layout | None, shape: tuple[int, ...]) -> tuple[GridLayout, int]:
-    """An untiled layout of a vector, each core along one grid dim a block, and that grid dim.
+@dataclass(frozen=True)
+class _Line:
+    """Where a vector lies in untiled blocks, one after another along one grid dim.
 
-    The layout itself, but for its tiles, if it divides the vector so.
+    k: that dim. axes: the mesh axes along it, of `n` devices with so many `cores` each.
     """
-    own = None if layout is None else layout.grouped
-    if own is not None:
-        held = [k for k, group in enumerate(own.groups) if group]
-        if len(held) == 1 and own.linear.results[held[0]] == dim(0):
-            return own.replace(tile=None, face=None, tile_format=None, oob=None), held[0]
-    return blocks(layout, shape, {0: shape[0]}, "float32"), 0
+
+    layout: GridLayout
+    k: int
+    axes: Axes
+    n: int
+    cores: int
+
+    @classmethod
+    def of(cls, b: Builder, layout: Layout | None, shape: tuple[int, ...]) -> _Line:
+        """The layout itself, but for its tiles, if it divides the vector so."""
+        own, k = None if layout is None else layout.grouped, 0
+        line = blocks(layout, shape, {0: shape[0]}, "float32")
+        if own is not None:
+            held = [k for k, group in enumerate(own.groups) if group]
+            if len(held) == 1 and own.linear.results[held[0]] == dim(0):
+                line, k = own.replace(tile=None, face=None, tile_format=None, oob=None), held[0]
+        placed = b.placement(line)
+        return cls(line, k, placed.axes[k], b.device.count(placed.axes[k]), placed.per_device[k])
+
+    def layout_of(self, x: Any) -> GridLayout:
+        """The same of another vector."""
+        return resized(self.layout, x.shape).with_dtype(x.dtype)
+
+    def block(self, layout: Any) -> int:
+        """Positions of one device."""
+        return self.cores * int(layout.shard_shape[self.k])
+
+    def halo(self, x: Value, reach: Reach) -> Halo:
+        """What a device needs of a vector."""
+        return Halo.of(self.axes, self.n, self.block(x.layout), x.shape[0], reach)
+
+    def _is_inside(self, d: int) -> bool:
+        return d % len(self.layout.grid) == self.k
+
+    def elements(self, part: jax.Array) -> jax.Array:
+        """A device's block as a vector."""
+        # Cores that are not the first ones along other grid dims hold nothing, whatever is there.
+        first = tuple(slice(None) if self._is_inside(d) else 0 for d in range(part.ndim))
+        return part[first].reshape(-1)
+
+    def part(self, block: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+        """A block as a device's part of its storage."""
+        sizes = [n if self._is_inside(d) else 1 for d, n in enumerate(shape)]
+        return jnp.broadcast_to(block.reshape(sizes), shape)
 
 
 def _window(start: int, stride: int = 1, base: int = 1) -> Reads:
