@@ -246,13 +246,11 @@ def _placement(device: DeviceGrid, grid: Shape) -> Placement:
     for name, whole, size in zip(names, device._whole, sizes, strict=True):
         if size > 1:
             alike.setdefault((whole, size), []).append(name)
-    counts = [len(group) for group in alike.values()]
-    while prod(comb(n + len(wide), n) for n in counts) > 1 << 16:
-        wide.remove(
-            min(wide, key=lambda k: (grid[k], -k))
-        )  # the dims with the most cores are enough
-    ways = [_compositions(n, len(wide) + 1) for n in counts]
-    chosen = _best(grid, wide, list(alike), ways)
+    groups = tuple((*key, len(group)) for key, group in alike.items())
+    while prod(comb(n + len(wide), n) for *_, n in groups) > 1 << 16:
+        # The dims with the most cores are enough.
+        wide.remove(min(wide, key=lambda k: (grid[k], -k)))
+    chosen = _best(tuple(grid[k] for k in wide), groups)
     axes: list[tuple[str, ...]] = [()] * len(grid)
     for group, row in zip(alike.values(), chosen, strict=True):
         rest = list(group)
@@ -276,29 +274,49 @@ def _compositions(n: int, parts: int) -> NDArray[np.int64]:
     return np.concatenate(rows)
 
 
-def _best(
-    grid: Shape, wide: list[int], alike: list[tuple[str, int]], ways: list[NDArray[np.int64]]
-) -> list[NDArray[np.int64]]:
-    """The best row of each factor group: how many factors each wide dim gets, and nobody.
+# Equal prime factors of a mesh axis: the axis, the factor, how many there are.
+_Group = tuple[str, int, int]
 
-    ways: of each group of equal factors, the rows there are.
+
+@dataclass(frozen=True)
+class _Deals:
+    """Every way to deal groups of factors to grid dims, one a row.
+
+    dealt: of each group, how many factors each dim gets, and nobody. along: the devices along each
+    dim. used: along all of them. split: mesh axes that several dims share.
     """
+
+    dealt: tuple[NDArray[np.int64], ...]
+    along: NDArray[np.int64]
+    used: NDArray[np.int64]
+    split: NDArray[np.int64]
+
+
+@lru_cache(maxsize=8)
+def _deals(dims: int, groups: tuple[_Group, ...]) -> _Deals:
     # Rows come with most for the first dims first, and so do ties: the order of the grid dims.
+    ways = [_compositions(n, dims + 1) for *_, n in groups]
     picks = np.indices(tuple(map(len, ways))).reshape(len(ways), prod(map(len, ways)))
-    rows = [way[pick] for way, pick in zip(ways, picks, strict=True)]
-    along = np.ones((picks.shape[1], len(wide)), np.int64)
+    dealt = tuple(way[pick] for way, pick in zip(ways, picks, strict=True))
+    along = np.ones((picks.shape[1], dims), np.int64)
     split = np.zeros(picks.shape[1], np.int64)
-    dims: dict[str, Any] = {}
-    for (whole, size), row in zip(alike, rows, strict=True):
+    shares: dict[str, Any] = {}
+    for (whole, size, _), row in zip(groups, dealt, strict=True):
         along *= np.power(size, row[:, :-1])
-        dims[whole] = dims.get(whole, 0) + (row > 0)
-    for used in dims.values():
-        split += (used > 0).sum(axis=1) > 1
-    cores = np.array([grid[k] for k in wide], np.int64)
-    local = -(-cores // along)
-    busy = (-(-cores // local)).prod(axis=1)
-    used = along.prod(axis=1)
-    best = np.arange(picks.shape[1])
-    for key in (local.prod(axis=1), -busy, used - busy, split, used, local.sum(axis=1)):
-        best = best[key[best] == key[best].min()]
-    return [row[best[0]] for row in rows]
+        shares[whole] = shares.get(whole, 0) + (row > 0)
+    for share in shares.values():
+        split += (share > 0).sum(axis=1) > 1
+    return _Deals(dealt, along, along.prod(axis=1), split)
+
+
+def _best(cores: Shape, groups: tuple[_Group, ...]) -> list[NDArray[np.int64]]:
+    """Of each group of factors, how many each dim with so many cores gets, and nobody."""
+    deals, wanted = _deals(len(cores), groups), np.array(cores, np.int64)
+    local = -(-wanted // deals.along)
+    most = local.prod(axis=1)
+    rows = np.flatnonzero(most == most.min())
+    local, used = local[rows], deals.used[rows]
+    busy = (-(-wanted // local)).prod(axis=1)
+    keys = (-busy, used - busy, deals.split[rows], used, local.sum(axis=1))
+    best = rows[np.lexsort(keys[::-1])[0]]
+    return [row[best] for row in deals.dealt]

@@ -73,7 +73,7 @@ def choose(
 _TRIED = ("ring", "k_split", "2.5d", "3d")
 # Plans on grids that neither operands nor result have: how many in a row, no better than the
 # best so far, are costed to the end.
-_MOST = 8
+_MOST = 5
 
 
 def _best(
