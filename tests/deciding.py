@@ -36,6 +36,15 @@ class Traced:
         specs = [Sharded(x, device.placement(x.core_shape)) for x in layouts]
         return planned(Env(device, template=layouts[0]), self.jaxpr, [*self.consts, *specs])
 
+    def kinds(self, layouts, device, what):
+        """The kinds of steps that are done then; `what` is said where the decision is unsound."""
+        program = self.program(layouts, device)
+        try:
+            assert_sound(program, self, device)
+        except AssertionError as error:
+            raise AssertionError(f"{what}, {layouts=}: {error}") from error
+        return set(map(kind_of, program.steps))
+
 
 def gathered(spec, device):
     """Bytes received where every device is sent all of an array's storage."""

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from deciding import Traced
 from hlo import collectives, operations
 from jax import lax
 from laid_out import (
@@ -35,6 +36,7 @@ from gridlayout.ops.decisions.facts import EXACT
 from gridlayout.ops.decisions.policy import same_grid_and_tile
 
 DEVICE = gl.DeviceGrid((2, 4))
+TURNS = 4
 TESTS_RUN = itertools.count(1)
 
 
@@ -255,14 +257,9 @@ CALLS = {
 TABLE = {**ELEMENTWISE, **NUMBERS, **REDUCTIONS, **SHAPES, **PRODUCTS, **CALLS}
 # Those that are flat almost everywhere, or that reverse-mode can't go through.
 NO_GRAD = {*NUMBERS, "while", "no argument is used", "narrow", "integers", "top_k", "pytrees"}
-# Their derivative is that of the same reduction over other axes, and costs a second each.
-NO_GRAD |= {f"sum, extremes over {axis}" for axis in (1, 2, (0, 1), (1, 2))}
 SECOND = {
     *("row times column", "softmax", "product of the last", "strided and reversed", "matmul"),
     *("all contracted", "remat", "custom_vjp", "cumsum"),
-}
-INSIDE = SECOND | {
-    *("where", "one row", "layer norm", "batched", "attention", "custom_jvp", "scan", "gather"),
 }
 MAPPED = {
     *("where", "sum, extremes over (0, 2)", "layer norm", "flatten", "newaxis", "matmul"),
@@ -337,20 +334,43 @@ def gradients(fn, shapes):
     return jax.grad(total(fn), tuple(range(len(shapes))))
 
 
-@pytest.mark.parametrize(("seed", "fn", "shapes"), cases({*TABLE} - NO_GRAD))
-def test_gradients_around_are_jaxs(seed, fn, shapes):
-    plain, grid = operands(shapes, seed, turn=2)
-    found = quick(jax.grad(gl.on_grid(total(fn)), tuple(range(len(shapes)))))(*grid)
-    for f, x in zip(found, grid, strict=True):
-        assert f.layout.same_physical(x.layout)
-    assert_same(found, gradients(fn, shapes)(*plain), rtol=1e-3, atol=2e-4)
+KINDS = {
+    "elementwise": ELEMENTWISE,
+    "reductions": REDUCTIONS,
+    "shapes": SHAPES,
+    "products": PRODUCTS,
+    "calls": CALLS,
+}
 
 
-@pytest.mark.parametrize(("seed", "fn", "shapes"), cases(INSIDE))
-def test_gradients_inside_are_jaxs(seed, fn, shapes):
-    plain, grid = operands(shapes, seed, turn=3)
-    found = quick(gl.on_grid(gradients(fn, shapes)))(*grid)
-    assert_same(found, gradients(fn, shapes)(*plain), rtol=1e-3, atol=2e-4)
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_jaxs(kind):
+    # Decided in several layouts each; of decisions of one kind one is compiled.
+    seen = set()
+    for seed, (name, (fn, shapes)) in enumerate(TABLE.items()):
+        if name not in KINDS[kind] or name in NO_GRAD:
+            continue
+        traced = Traced(gradients(fn, shapes), examples(shapes))
+        for turn, chosen in enumerate(choices(shapes, TURNS, seed)):
+            kinds = traced.kinds(chosen, DEVICE, name)
+            if kinds - seen:
+                seen |= kinds
+                assert_gradients_are_jaxs(fn, shapes, chosen, around=(seed + turn) % 3 > 0)
+
+
+def assert_gradients_are_jaxs(fn, shapes, layouts, around):
+    """The gradient of a function on the grid, or on the grid the gradient of a function."""
+    plain = examples(shapes)
+    grid = [poisoned(a, layout, DEVICE) for a, layout in zip(plain, layouts, strict=True)]
+    every = tuple(range(len(shapes)))
+    wanted = quick(gradients(fn, shapes))(*plain)
+    if around:
+        found = quick(jax.grad(gl.on_grid(total(fn)), every))(*grid)
+        for f, x in zip(found, grid, strict=True):
+            assert f.layout.same_physical(x.layout)
+    else:
+        found = quick(gl.on_grid(gradients(fn, shapes)))(*grid)
+    assert_same(found, wanted, rtol=1e-3, atol=2e-4)
 
 
 @pytest.mark.parametrize(("seed", "fn", "shapes"), cases(SECOND))
