@@ -195,7 +195,12 @@ class _Finder:
         target: Mapping[Axes, int],
     ) -> dict[Axes, int]:
         """The digits that are only gathered and that the first dim of the result begins with."""
-        gathered = {digit: axes for axes, digit in source.items() if axes not in target}
+        wanted = target.values()
+        gathered = {
+            digit: axes
+            for axes, digit in source.items()
+            if axes not in target and digit not in wanted
+        }
         found: dict[Axes, int] = {}
         for digit in self._leaves(self._joined(self.route.order[self._leading()], joins)):
             if digit in gathered:

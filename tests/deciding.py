@@ -36,14 +36,32 @@ class Traced:
         specs = [Sharded(x, device.placement(x.core_shape)) for x in layouts]
         return planned(Env(device, template=layouts[0]), self.jaxpr, [*self.consts, *specs])
 
-    def kinds(self, layouts, device, what):
-        """The kinds of steps that are done then; `what` is said where the decision is unsound."""
+    def kinds(self, layouts, device, what, moves=False):
+        """The kinds of steps that are done then; `what` is said where the decision is unsound.
+
+        moves: with those that bring data from layout to layout.
+        """
         program = self.program(layouts, device)
         try:
             assert_sound(program, self, device)
         except AssertionError as error:
             raise AssertionError(f"{what}, {layouts=}: {error}") from error
-        return set(map(kind_of, program.steps))
+        return {kind_of(step) for step in program.steps if moves or not is_move(step)}
+
+
+class Compiled:
+    """What has been compiled so far: the functions by name, and the kinds of steps."""
+
+    def __init__(self):
+        self.names, self.kinds = set(), set()
+
+    def is_new(self, name, kinds):
+        """Whether to compile a function in layouts where it is of these kinds; notes that it is."""
+        found = name not in self.names or bool(kinds - self.kinds)
+        if found:
+            self.names.add(name)
+            self.kinds |= kinds
+        return found
 
 
 def gathered(spec, device):

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from deciding import Compiled, Traced
 from hlo import collectives
 from jax import lax
 from laid_out import assert_same, poisoned, quick
@@ -94,41 +95,35 @@ def every(shape):
     yield {"grid": (2, 1) + (2,) * (rank - 2), "collapse": []}
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_every_convolution_on_every_layout(name):
-    fn, shapes = CASES[name]
-    arrays = [example(shape, k) for k, shape in enumerate(shapes)]
-    wanted = fn(*arrays)
-    on_grid = gl.on_grid(fn)
-    for k, given in enumerate(every(shapes[0])):
-        kernel = LAYOUTS[(k + 1) % 3]
-        laid = [
-            poisoned(a, gl.GridLayout(a.shape, **layout), DEVICE)
-            for a, layout in zip(arrays, (given, kernel), strict=True)
+def decided(fn, arrays, compiled, name):
+    """Layouts of the operands to compile a function in, of all that it is decided in."""
+    traced = Traced(fn, arrays)
+    for k, image in enumerate(every(arrays[0].shape)):
+        given = [image, *[LAYOUTS[(k + 1) % 3]] * (len(arrays) - 1)]
+        layouts = [
+            gl.GridLayout(a.shape, **arguments) for a, arguments in zip(arrays, given, strict=True)
         ]
-        assert_same(on_grid(*laid), wanted, rtol=1e-4, atol=1e-4)
-        rows = on_grid.report(*laid).rows
-        assert {row.how for row in rows if row.primitive.startswith("conv_g")} == {"rule"}
+        program = traced.program(layouts, DEVICE)
+        assert all(made.how != "fallback" for made in program.made), (name, layouts)
+        if compiled.is_new(name, traced.kinds(layouts, DEVICE, name)):
+            yield [poisoned(a, x, DEVICE) for a, x in zip(arrays, layouts, strict=True)]
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_gradients_of_images_and_kernels(name):
-    fn, shapes = CASES[name]
-    arrays = [example(shape, k) for k, shape in enumerate(shapes)]
+def test_every_convolution_and_its_gradients_on_every_layout():
+    compiled = Compiled()
+    for name, (fn, shapes) in CASES.items():
+        arrays = [example(shape, k) for k, shape in enumerate(shapes)]
+        for laid in decided(fn, arrays, compiled, name):
+            assert_same(quick(gl.on_grid(fn))(*laid), fn(*arrays), rtol=1e-4, atol=1e-4)
 
-    def loss(x, w):
-        return jnp.sum(jnp.sin(fn(x, w)))
+        def loss(x, w, fn=fn):
+            return jnp.sum(jnp.sin(fn(x, w)))
 
-    wanted = jax.grad(loss, (0, 1))(*map(jnp.asarray, arrays))
-    for layout in list(every(shapes[0]))[1::3]:
-        laid = [
-            poisoned(arrays[0], gl.GridLayout(shapes[0], **layout), DEVICE),
-            poisoned(arrays[1], gl.GridLayout(shapes[1], grid=(2, 2)), DEVICE),
-        ]
-        grad = quick(jax.grad(gl.on_grid(loss), (0, 1)))
-        assert_same(grad(*laid), wanted, rtol=1e-3, atol=1e-3)
-    report = gl.on_grid(jax.grad(loss, (0, 1))).report(*laid)
-    assert {row.primitive for row in report.fallbacks} == set()
+        gradient = jax.grad(loss, (0, 1))
+        wanted = gradient(*map(jnp.asarray, arrays))
+        for laid in decided(gradient, arrays, compiled, f"gradients of {name}"):
+            found = quick(jax.grad(gl.on_grid(loss), (0, 1)))(*laid)
+            assert_same(found, wanted, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32", "complex64"])
@@ -224,20 +219,21 @@ def greater(a, b):
     return tuple(jnp.where(first, x, y) for x, y in zip(a, b, strict=True))
 
 
-@pytest.mark.parametrize("name", POOLS)
-def test_pooling_and_its_gradient(name):
-    fn, shape = POOLS[name], (3, 2, 11, 13)
-    x = example(shape)
-    loss = lambda x: jnp.sum(jnp.sin(fn(x)))  # noqa: E731
-    flat = name in ("min", "own function", "where the largest are")  # as JAX has it
-    gradient = None if flat else jax.grad(loss)(jnp.asarray(x))
-    for k, layout in enumerate(every(shape)):
-        laid = poisoned(x, gl.GridLayout(shape, **layout), DEVICE)
-        on_grid = gl.on_grid(fn)
-        assert_same(on_grid(laid), fn(x))
-        assert not on_grid.report(laid).fallbacks
-        if gradient is not None and k % 3 == 1:
-            assert_same(quick(jax.grad(gl.on_grid(loss)))(laid), gradient)
+def test_pooling_and_its_gradient():
+    x, compiled = example((3, 2, 11, 13)), Compiled()
+    for name, fn in POOLS.items():
+        for laid in decided(fn, [x], compiled, name):
+            assert_same(quick(gl.on_grid(fn))(*laid), fn(x))
+        if name in ("min", "own function", "where the largest are"):  # JAX has no gradient
+            continue
+
+        def loss(x, fn=fn):
+            return jnp.sum(jnp.sin(fn(x)))
+
+        gradient = jax.grad(loss)
+        for laid in decided(gradient, [x], compiled, f"gradient of {name}"):
+            found = quick(jax.grad(gl.on_grid(loss)))(*laid)
+            assert_same(found, gradient(jnp.asarray(x)))
 
 
 def test_integers_have_extremes():

@@ -528,7 +528,7 @@ def test_primitives_are_jaxs_on_every_layout(kind):
     for turn, (device, places) in enumerate(draws(kind)):
         chosen = []
         for k, (name, _) in enumerate(every):
-            kinds = traced[k].kinds(places, device, f"{name}, {k=}, {turn=}")
+            kinds = traced[k].kinds(places, device, f"{name}, {k=}, {turn=}", moves=True)
             if kinds - seen or (k not in compiled and k % STRIDE == turn % STRIDE):
                 chosen.append(k)
                 compiled.add(k)

@@ -7,10 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hlo import collectives
+from jax.sharding import NamedSharding
 from laid_out import indices, layouts, packed, poisoned
 
 import gridlayout as gl
 from gridlayout.layouts.steps import StepBuilder
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.relayout import find_move
+from gridlayout.sharding.device_grid import Placement
 
 DEVICES = len(jax.devices())
 
@@ -169,6 +173,41 @@ def test_derivatives_and_batches_go_through():
     np.testing.assert_array_equal(
         np.asarray(many(jnp.arange(3.0))), np.stack([x * k for k in range(3)])
     )
+
+
+@pytest.mark.skipif(DEVICES < 8, reason="three mesh axes")
+@pytest.mark.parametrize("tile", [None, (2, 3)])
+def test_between_any_two_placements(tile):
+    # The same digit may be divided by other mesh axes before than after, or by none.
+    device, shape, grid = gl.DeviceGrid((2, 2, 2)), (8, 12), (4, 2)
+    layout = gl.GridLayout(shape, "int32", grid=grid, tile=tile)
+    x = np.arange(1, 97, dtype=np.int32).reshape(shape)
+    choices = [(), ("x",), ("y",), ("z",)]
+    places = [
+        Placement(
+            grid, axes, grid, tuple(n // 2 if a else n for n, a in zip(grid, axes, strict=True))
+        )
+        for axes in itertools.product(choices, choices)
+        if axes[0] != axes[1] or not axes[0]
+    ]
+    wanted = packed(x, layout, 0)
+    for before in places[::3]:
+        laid = jax.device_put(wanted, NamedSharding(device.fine, before.spec))
+        moves = [find_move(layout, layout, device, before, after) for after in places]
+
+        found = jax.jit(
+            jax.shard_map(
+                lambda part, moves=moves: [
+                    part if m is None else m.run(LazyView.of(part)).materialize() for m in moves
+                ],
+                mesh=device.fine,
+                in_specs=before.spec,
+                out_specs=[after.spec for after in places],
+                check_vma=False,
+            )
+        )(laid)
+        for after, each in zip(places, found, strict=True):
+            np.testing.assert_array_equal(each, wanted, err_msg=f"{before.axes} -> {after.axes}")
 
 
 def test_a_plan_refuses_what_a_relayout_refuses():
