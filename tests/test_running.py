@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gridlayout as gl
-from gridlayout.ops.decisions import running
+from gridlayout.ops.programs import running
 
 LAYERS = 6
 
