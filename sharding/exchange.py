@@ -176,25 +176,33 @@ class _Finder:
             if not stays and not (even and self._claim(digits, axes, target)):
                 slices.append(k)
         dims = [leaf for piece in self.pieces for leaf in self._leaves([piece])]
-        final = {} if slices else self._final(joins, source, target)
-        moving = {axes: digit for axes, digit in source.items() if axes not in final}
+        final = None if slices else self._final(dims, joins, source, target)
+        late = {} if final is None else final[1]
+        moving = {axes: digit for axes, digit in source.items() if axes not in late}
         return Exchange(
             # From the last on: what lies before the gathered dim is then still small.
             tuple(reversed(gathers)),
             tuple(self._transfers(dims, moving, target)),
-            self._gather(final),
+            None if final is None else final[0],
             tuple(slices),
             lambda: self._first(gathers, self._locals(dims, source)),
-            lambda: self._last(dims, self._locals(dims, {**target, **final})),
+            lambda: self._last(dims, self._locals(dims, {**target, **late})),
         )
 
     def _final(
         self,
+        dims: Sequence[int],
         joins: Mapping[int, Sequence[int]],
         source: Mapping[Axes, int],
         target: Mapping[Axes, int],
-    ) -> dict[Axes, int]:
-        """The digits that are only gathered and that the first dim of the result begins with."""
+    ) -> tuple[Transfer, dict[Axes, int]] | None:
+        """The gather of the digits that the first dim of the result begins with, and these.
+
+        Of those that are only gathered. None where there are none, or where padding, which the
+        result has and the digits have not, would be sent too.
+        """
+        extents = self._extents()
+        first = next((k for k, n in enumerate(extents) if n > 1), 0)
         wanted = target.values()
         gathered = {
             digit: axes
@@ -202,26 +210,26 @@ class _Finder:
             if axes not in target and digit not in wanted
         }
         found: dict[Axes, int] = {}
-        for digit in self._leaves(self._joined(self.route.order[self._leading()], joins)):
+        for digit in self._leaves(self._joined(self.route.order[first], joins)):
             if digit in gathered:
                 found[gathered[digit]] = digit
             elif self.extent.get(digit) != 1:
                 break
-        return found
+        axes = tuple(axis for each in found for axis in each)
+        size = prod(self.sizes[axis] for axis in axes)
+        sent = prod(self._locals(dims, {**target, **found}))
+        if not found or prod(extents) > size * sent:
+            return None
+        return Transfer(axes, size, first, None), found
 
-    def _leading(self) -> int:
-        """The first dim of the result of which a device has more than one position."""
+    def _extents(self) -> list[int]:
+        """The extents of a device's part of the result."""
         sizes = {**self.extent}
         for done in self.later:
             sizes.update(zip(done.makes, done.sizes, strict=True))
         extents = [sizes[axis] for axis in self.route.order]
         extents[: len(self.after.axes)] = self.after.per_device
-        return next((k for k, n in enumerate(extents) if n > 1), 0)
-
-    def _gather(self, found: Mapping[Axes, int]) -> Transfer | None:
-        axes = tuple(axis for each in found for axis in each)
-        size = prod(self.sizes[axis] for axis in axes)
-        return Transfer(axes, size, self._leading(), None) if found else None
+        return extents
 
     def _joined(self, axis: int, joins: Mapping[int, Sequence[int]]) -> list[int]:
         """The digits that are joined into an axis, the major first."""
