@@ -69,18 +69,16 @@ INTERVALS = {
 }
 
 
-# For `jax.jit`: what takes XLA most of its time, and is not what is tested.
-QUICK_TO_COMPILE = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
+# XLA's defaults, where the whole suite is compiled without them (tests/conftest.py).
+OPTIMIZED = {
+    "xla_backend_optimization_level": 3,
+    "xla_llvm_disable_expensive_passes": False,
 }
-if jax.__version_info__ < (0, 11):  # gone in later XLA
-    QUICK_TO_COMPILE["xla_cpu_use_fusion_emitters"] = False
 
 
-def quick(fn):
-    """A function of arrays on the grid, compiled in less time; of padding it is told nothing."""
-    return jax.jit(fn, compiler_options=QUICK_TO_COMPILE)
+def optimized(fn):
+    """A function compiled as users' are: optimizations of machine code may lose bits."""
+    return jax.jit(fn, compiler_options=OPTIMIZED)
 
 
 @cache

@@ -9,7 +9,7 @@ import pytest
 from deciding import Compiled, Traced
 from hlo import collectives
 from jax import lax
-from laid_out import assert_same, choices, poisoned, quick
+from laid_out import assert_same, choices, poisoned
 
 import gridlayout as gl
 
@@ -170,7 +170,7 @@ def test_they_are_jaxs_on_every_layout(name):
     for layouts in choices(shapes, 20, list(CASES).index(name)):
         if compiled.is_new(name, traced.kinds(layouts, DEVICE, name)):
             laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
-            assert_same(quick(gl.on_grid(fn))(*laid), wanted, rtol=2e-5)
+            assert_same(jax.jit(gl.on_grid(fn))(*laid), wanted, rtol=2e-5)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -209,7 +209,7 @@ def test_their_gradients_are_jaxs(name):
     wanted = jax.grad(loss)(*map(jnp.asarray, arrays))
     (layouts,) = choices(shapes, 1, list(CASES).index(name))
     laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
-    assert_same(quick(jax.grad(gl.on_grid(loss)))(*laid), wanted, rtol=1e-4, atol=1e-5)
+    assert_same(jax.jit(jax.grad(gl.on_grid(loss)))(*laid), wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", [name for name, (_, shapes) in CASES.items() if shapes == [A]])
@@ -273,7 +273,7 @@ def test_along_the_only_dim(name):
     fn = VECTORS[name]
     for (layout,) in choices([(9,)], 3, list(VECTORS).index(name)):
         x = poisoned(example((9,)), layout, DEVICE)
-        assert_same(quick(gl.on_grid(fn))(x), fn(jnp.asarray(example((9,)))), rtol=2e-5)
+        assert_same(jax.jit(gl.on_grid(fn))(x), fn(jnp.asarray(example((9,)))), rtol=2e-5)
         assert gl.on_grid(fn).report(x).fallbacks == ()
 
         def loss(x, fn=fn):
@@ -281,7 +281,7 @@ def test_along_the_only_dim(name):
 
         if "cum" not in name and "top_k" not in name:
             wanted = jax.grad(loss)(jnp.asarray(example((9,))))
-            assert_same(quick(jax.grad(gl.on_grid(loss)))(x), wanted, rtol=1e-5)
+            assert_same(jax.jit(jax.grad(gl.on_grid(loss)))(x), wanted, rtol=1e-5)
             assert gl.on_grid(jax.grad(loss)).report(x).fallbacks == ()
 
 
@@ -303,7 +303,7 @@ def test_vectors_are_cut_and_joined_on_grids_of_any_size(n):
     ):
         for layout in layouts:
             laid = poisoned(x, layout, DEVICE)
-            assert_same(quick(gl.on_grid(fn))(laid), fn(jnp.asarray(x)), rtol=0)
+            assert_same(jax.jit(gl.on_grid(fn))(laid), fn(jnp.asarray(x)), rtol=0)
             assert gl.on_grid(fn).report(laid).fallbacks == ()
 
 

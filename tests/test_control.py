@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
-from laid_out import assert_same, choices, poisoned, quick
+from laid_out import assert_same, choices, poisoned
 
 import gridlayout as gl
 from gridlayout.ops.decisions.builder import FALLBACK
@@ -93,7 +93,7 @@ def test_loops_and_branches_are_jaxs(name):
     wanted = fn(*map(jnp.asarray, arrays))
     for layouts in choices([shape for shape in shapes if len(shape) <= 3], 3, len(name)):
         laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
-        found = quick(gl.on_grid(fn))(*laid)
+        found = jax.jit(gl.on_grid(fn))(*laid)
         assert_same(found, wanted, rtol=2e-5, atol=2e-5)
 
 
@@ -118,7 +118,7 @@ def test_their_gradients_are_jaxs(name):
     wanted = jax.grad(loss, argnums=every)(*map(jnp.asarray, arrays))
     for layouts in choices(shapes, 2, len(name)):
         laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
-        found = quick(jax.grad(gl.on_grid(loss), argnums=every))(*laid)
+        found = jax.jit(jax.grad(gl.on_grid(loss), argnums=every))(*laid)
         for f, w in zip(found, wanted, strict=True):
             np.testing.assert_allclose(np.asarray(f), w, rtol=1e-4, atol=1e-4)
 

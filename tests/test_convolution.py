@@ -9,7 +9,7 @@ import pytest
 from deciding import Compiled, Traced
 from hlo import collectives
 from jax import lax
-from laid_out import assert_same, poisoned, quick
+from laid_out import assert_same, poisoned
 
 import gridlayout as gl
 
@@ -114,7 +114,7 @@ def test_every_convolution_and_its_gradients_on_every_layout():
     for name, (fn, shapes) in CASES.items():
         arrays = [example(shape, k) for k, shape in enumerate(shapes)]
         for laid in decided(fn, arrays, compiled, name):
-            assert_same(quick(gl.on_grid(fn))(*laid), fn(*arrays), rtol=1e-4, atol=1e-4)
+            assert_same(jax.jit(gl.on_grid(fn))(*laid), fn(*arrays), rtol=1e-4, atol=1e-4)
 
         def loss(x, w, fn=fn):
             return jnp.sum(jnp.sin(fn(x, w)))
@@ -122,7 +122,7 @@ def test_every_convolution_and_its_gradients_on_every_layout():
         gradient = jax.grad(loss, (0, 1))
         wanted = gradient(*map(jnp.asarray, arrays))
         for laid in decided(gradient, arrays, compiled, f"gradients of {name}"):
-            found = quick(jax.grad(gl.on_grid(loss), (0, 1)))(*laid)
+            found = jax.jit(jax.grad(gl.on_grid(loss), (0, 1)))(*laid)
             assert_same(found, wanted, rtol=1e-3, atol=1e-3)
 
 
@@ -131,7 +131,7 @@ def test_other_types(dtype):
     fn, shapes = CASES["same"]
     arrays = [jnp.asarray(example(shape, k) * 3, dtype) for k, shape in enumerate(shapes)]
     laid = [poisoned(a, gl.GridLayout(a.shape, dtype, grid=(2, 4)), DEVICE) for a in arrays]
-    found, wanted = quick(gl.on_grid(fn))(*laid), fn(*arrays)
+    found, wanted = jax.jit(gl.on_grid(fn))(*laid), fn(*arrays)
     assert found.dtype == wanted.dtype
     assert_same(found, wanted, rtol=0.02, atol=0.1)
 
@@ -145,7 +145,7 @@ def test_a_preferred_type_is_kept():
         preferred_element_type=jnp.float32,
     )
     laid = [poisoned(a, gl.GridLayout(a.shape, a.dtype, grid=(2, 4)), DEVICE) for a in arrays]
-    assert_same(quick(gl.on_grid(fn))(*laid), fn(*arrays), rtol=1e-3, atol=1e-3)
+    assert_same(jax.jit(gl.on_grid(fn))(*laid), fn(*arrays), rtol=1e-3, atol=1e-3)
 
 
 def test_a_divided_image_sends_its_edges_only():
@@ -223,7 +223,7 @@ def test_pooling_and_its_gradient():
     x, compiled = example((3, 2, 11, 13)), Compiled()
     for name, fn in POOLS.items():
         for laid in decided(fn, [x], compiled, name):
-            assert_same(quick(gl.on_grid(fn))(*laid), fn(x))
+            assert_same(jax.jit(gl.on_grid(fn))(*laid), fn(x))
         if name in ("min", "own function", "where the largest are"):  # JAX has no gradient
             continue
 
@@ -232,7 +232,7 @@ def test_pooling_and_its_gradient():
 
         gradient = jax.grad(loss)
         for laid in decided(gradient, [x], compiled, f"gradient of {name}"):
-            found = quick(jax.grad(gl.on_grid(loss)))(*laid)
+            found = jax.jit(jax.grad(gl.on_grid(loss)))(*laid)
             assert_same(found, gradient(jnp.asarray(x)))
 
 

@@ -11,7 +11,6 @@ from hlo import compiled_collectives
 from jax import lax
 from jax.extend import core
 from jax.sharding import AbstractMesh
-from laid_out import quick
 
 import gridlayout as gl
 from gridlayout.ops.decisions.builder import Builder
@@ -58,7 +57,7 @@ KINDS = {
 
 def theirs(fn, args, devices):
     """The same, read off what XLA compiles; of permutes the group is not to be seen there."""
-    text = quick(lambda *a: fn(*a)).lower(*args).compile().as_text()
+    text = jax.jit(lambda *a: fn(*a)).lower(*args).compile().as_text()
     found = Counter()
     for kind, size, nbytes in compiled_collectives(text, devices):
         found[KINDS[kind], size] += nbytes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hlo import collectives
 from jax import lax
-from laid_out import assert_same, equations, poisoned, quick
+from laid_out import assert_same, equations, poisoned
 
 import gridlayout as gl
 
@@ -51,7 +51,7 @@ def test_their_programs_communicate_nothing():
         q, r = jnp.linalg.qr(s)
         return jnp.linalg.cholesky(s), jnp.linalg.solve(s, b), q @ r
 
-    on_grid = quick(gl.on_grid(fn))
+    on_grid = jax.jit(gl.on_grid(fn))
     text = on_grid.lower(*laid()).compile().as_text()
     assert not list(collectives(text, COUNT))
     assert_same(on_grid(*laid()), fn(POSITIVE, SIDES), rtol=1e-4, atol=1e-5)
@@ -76,7 +76,7 @@ def test_gradients_are_jaxs():
 
     wanted = jax.jit(jax.grad(loss, (0, 1)))(POSITIVE, SIDES)
     layout = gl.GridLayout((BATCH, 4, 4), grid=(4, 1, 2), tile=(2, 2), collapse=[])
-    grad = quick(jax.grad(gl.on_grid(loss), (0, 1)))
+    grad = jax.jit(jax.grad(gl.on_grid(loss), (0, 1)))
     assert_same(grad(*laid(layout)), wanted, rtol=1e-3, atol=1e-4)
 
 

@@ -16,7 +16,7 @@ import optax
 import pytest
 from flax import nnx
 from jax import lax
-from laid_out import assert_same, poisoned, quick
+from laid_out import assert_same, poisoned
 
 import gridlayout as gl
 
@@ -178,10 +178,10 @@ def test_training_is_jaxs(model):
     x, labels, params = case.x, case.targets(), case.params
     on_grid = jax.tree.map(case.laid, params)
     init = case.optimizer.init
-    state, grid_state = init(params), quick(gl.on_grid(init))(on_grid)
+    state, grid_state = init(params), jax.jit(gl.on_grid(init))(on_grid)
     grid_x, grid_labels = case.laid(x), None if labels is None else case.laid(labels)
 
-    wanted, found = quick(case.apply)(params, x), quick(gl.on_grid(case.apply))(on_grid, grid_x)
+    wanted, found = jax.jit(case.apply)(params, x), jax.jit(gl.on_grid(case.apply))(on_grid, grid_x)
     assert_same(found, wanted, rtol=1e-4, atol=1e-5)
 
     traced = []
@@ -192,7 +192,7 @@ def test_training_is_jaxs(model):
 
     report = gl.on_grid(case.step).report(on_grid, grid_state, grid_x, grid_labels)
     assert not report.fallbacks
-    plain_step, grid_step = quick(case.step), quick(gl.on_grid(step))
+    plain_step, grid_step = jax.jit(case.step), jax.jit(gl.on_grid(step))
     losses = []
     before = jax.tree.structure(on_grid)
     for _ in range(STEPS):
@@ -226,7 +226,7 @@ def test_an_nnx_step_with_its_own_optimizer_is_jaxs():
     on_grid = jax.tree.map(lambda a: case.laid(a) if a.ndim else a, state)
     wanted = jax.jit(step)(state, x, labels)
     assert_same(
-        quick(gl.on_grid(step))(on_grid, case.laid(x), case.laid(labels)),
+        jax.jit(gl.on_grid(step))(on_grid, case.laid(x), case.laid(labels)),
         wanted,
         rtol=1e-3,
         atol=1e-4,

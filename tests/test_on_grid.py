@@ -27,7 +27,6 @@ from laid_out import (
     layouts,
     leaves,
     poisoned,
-    quick,
     wide,
 )
 
@@ -361,13 +360,13 @@ def assert_gradients_are_jaxs(fn, shapes, layouts, around):
     plain = examples(shapes)
     grid = [poisoned(a, layout, DEVICE) for a, layout in zip(plain, layouts, strict=True)]
     every = tuple(range(len(shapes)))
-    wanted = quick(gradients(fn, shapes))(*plain)
+    wanted = jax.jit(gradients(fn, shapes))(*plain)
     if around:
-        found = quick(jax.grad(gl.on_grid(total(fn)), every))(*grid)
+        found = jax.jit(jax.grad(gl.on_grid(total(fn)), every))(*grid)
         for f, x in zip(found, grid, strict=True):
             assert f.layout.same_physical(x.layout)
     else:
-        found = quick(gl.on_grid(gradients(fn, shapes)))(*grid)
+        found = jax.jit(gl.on_grid(gradients(fn, shapes)))(*grid)
     assert_same(found, wanted, rtol=1e-3, atol=2e-4)
 
 
@@ -380,7 +379,7 @@ def test_second_derivatives_are_jaxs(seed, fn, shapes):
     if seed % 2 == 0:
         first = jax.grad(gl.on_grid(total(fn)), every)
         found = jax.grad(lambda *args: gl.on_grid(total(lambda *g: g))(*first(*args)), every)
-    assert_same(quick(found)(*grid), quick(twice)(*plain), rtol=2e-3, atol=2e-3)
+    assert_same(jax.jit(found)(*grid), jax.jit(twice)(*plain), rtol=2e-3, atol=2e-3)
 
 
 def test_forward_mode_goes_inside():
@@ -1365,7 +1364,7 @@ def test_rules_reach(name):
     turn = list(REACHED).index(name)
     for layout in (gl.GridLayout(shape, grid=(2, 4)[: len(shape)]), some[turn % len(some)]):
         x = poisoned(example(shape), layout, DEVICE)
-        found = quick(lambda x: gl.on_grid(fn)(x))(x)
+        found = jax.jit(lambda x: gl.on_grid(fn)(x))(x)
         wanted = fn(jnp.asarray(example(shape)))
         assert jax.tree.structure(found, is_leaf=is_grid) == jax.tree.structure(wanted)
         for f, w in zip(leaves(found), jax.tree.leaves(wanted), strict=True):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hlo import compiled_collectives
 from jax.sharding import AbstractMesh
-from laid_out import assert_claim_holds, layouts, packed, poisoned, quick, read
+from laid_out import assert_claim_holds, layouts, packed, poisoned, read
 
 import gridlayout as gl
 from gridlayout.layouts.blocks import find_blocks
@@ -117,7 +117,7 @@ def check(a, b, device):
     """Every element arrives from poisoned padding, by what the plan says; gives the plan."""
     x = np.arange(1, 1 + a.size).reshape(a.shape).astype(a.dtype)
     laid = poisoned(x, a, device)
-    compiled = quick(lambda x: gl.relayout(x, b)).lower(laid).compile()
+    compiled = jax.jit(lambda x: gl.relayout(x, b)).lower(laid).compile()
     out = compiled(laid)
     np.testing.assert_array_equal(read(out), x, err_msg=f"{a} {b}")
     assert_claim_holds(out)
@@ -192,7 +192,7 @@ def test_pieces_of_small_tensors_of_every_layout():
         table = list(layouts(shape).values())
         for a, b in zip(table, table[4:] + table[:4], strict=True):
             x = np.arange(a.size, dtype=np.float32).reshape(shape)
-            out = quick(lambda x, b=b: gl.relayout(x, b))(poisoned(x, a, device))
+            out = jax.jit(lambda x, b=b: gl.relayout(x, b))(poisoned(x, a, device))
             np.testing.assert_array_equal(read(out), x, err_msg=f"{a} {b}")
             ways[gl.relayout_plan(a, b, device).how] += 1
     assert ways["pieces"] > 8

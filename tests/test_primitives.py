@@ -15,7 +15,7 @@ import pytest
 from deciding import Traced
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from laid_out import assert_same, equations, layouts, poisoned, quick
+from laid_out import assert_same, equations, layouts, poisoned
 
 import gridlayout as gl
 from gridlayout.ops.interpret.planner import _CALLS
@@ -523,7 +523,7 @@ def test_primitives_are_jaxs_on_every_layout(kind):
     arrays, _ = TABLE[kind]
     every = ways(kind)
     traced = [Traced(fn, arrays) for _, fn in every]
-    wanted = quick(lambda *args: [fn(*args) for _, fn in every])(*arrays)
+    wanted = jax.jit(lambda *args: [fn(*args) for _, fn in every])(*arrays)
     seen, compiled = set(), set()
     for turn, (device, places) in enumerate(draws(kind)):
         chosen = []
@@ -546,7 +546,7 @@ def test_primitives_are_jaxs_on_every_layout(kind):
 
 def on_grid(every, chosen, arrays, places, device):
     """The results of some ways by number, with each poison in the padding."""
-    run = quick(gl.on_grid(lambda *args: {k: every[k][1](*args) for k in chosen}))
+    run = jax.jit(gl.on_grid(lambda *args: {k: every[k][1](*args) for k in chosen}))
     for which in range(2):
         yield run(
             *(
