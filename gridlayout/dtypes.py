@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import ml_dtypes  # comes with every JAX: it gives NumPy the types bfloat16, int4, float8_...
@@ -71,6 +72,7 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     return found.newbyteorder("=") if found.byteorder == ">" else found
 
 
+@cache
 def bits(dtype: np.dtype[Any]) -> int:
     """Bits one element takes in a core's memory: 4 for int4, 8 for bool.
 
