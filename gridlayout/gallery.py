@@ -46,7 +46,7 @@ def entries() -> Iterator[Entry]:
 
 
 def _tiled() -> Iterator[Entry]:
-    figure = partial(Entry, "XLA: tiled layout (seed 002)")
+    figure = partial(Entry, "XLA: tiled layout")
     first = parse("f32[3,5]{1,0:T(2,2)}")
     yield figure(
         "Tiled layout, figure 1",
@@ -84,7 +84,7 @@ def _scattered() -> Iterator[Entry]:
         )
 
 
-_SOPHON = "Sophon: tensors in local memory (seed 000)"
+_SOPHON = "Sophon: tensors in local memory"
 
 
 def _strided() -> Iterator[Entry]:
@@ -161,7 +161,7 @@ def _formats() -> Iterator[Entry]:
     for name, width in widths.items():
         section = {"NCHW": "NCHW and NHWC", "NHWC": "NCHW and NHWC", "CHWN4": "CHWN4"}
         yield Entry(
-            "MegEngine: formats (seed 001)",
+            "MegEngine: formats",
             section.get(name, "NCHWX"),
             f"format_{name}",
             f"{name} of a (2, 64, 3, 3) tensor, whose elements are numbered in order of NCHW; "
@@ -173,7 +173,7 @@ def _formats() -> Iterator[Entry]:
 
 
 def _mli() -> Iterator[Entry]:
-    figure = partial(Entry, "embARC MLI: data layouts (seed 003)")
+    figure = partial(Entry, "embARC MLI: data layouts")
     section = "Changing the Data Layout of Three-Dimensional Tensors"
     yield figure(
         section,
@@ -196,7 +196,7 @@ def _mli() -> Iterator[Entry]:
 
 
 def _document_model() -> Iterator[Entry]:
-    figure = partial(Entry, "Tenstorrent: tensor layout (seed 004)")
+    figure = partial(Entry, "Tenstorrent: tensor layout")
     layout = GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
     yield figure(
         "Grid Shape",

@@ -1,4 +1,4 @@
-"""MegEngine: data formats of feature maps, and strided views (seed 001, "format").
+"""MegEngine: data formats of feature maps, and strided views ("format").
 
     NCHW4:  (n, c, h, w) -> (n, c floordiv 4, h, w, c mod 4)
     CHWN4:  (n, c, h, w) -> (c floordiv 4, h, w, n, c mod 4)
@@ -75,7 +75,7 @@ def strided(
     size: int | None = None,
     oob: Any = None,
 ) -> StridedLayout:
-    """A tensor by strides in elements, of any sign (seed 001, "Strides"): see `StridedLayout`.
+    """A tensor by strides in elements, of any sign (MegEngine, "Strides"): see `StridedLayout`.
 
     >>> strided((3, 3), (1, 3), "int32").locate((1, 2)).offset
     7
@@ -141,7 +141,7 @@ def padded_channels(channels: int, dtype: DTypeLike, *, conv: bool = True) -> in
 
 
 class FormatLayout(Layout):
-    """A tensor of logical shape (N, C, H, W) in a data format (seed 001, "format").
+    """A tensor of logical shape (N, C, H, W) in a data format (MegEngine, "format").
 
     name: one of `megengine.FORMATS`. NCHW44 and NCHW88 are the feature maps of these formats.
     `NCHW4_WEIGHT` and `NCHW88_CONV_DENSE_WEIGHT` lay out weights (out channels, in channels, H, W);

@@ -1,4 +1,4 @@
-"""embARC MLI: tensors of up to 4 dims with memory strides, and moves between them (seed 003).
+"""embARC MLI: tensors of up to 4 dims with memory strides, and moves between them.
 
     index --sum(mem_stride * index)--> element, counted from the tensor's first one
 
@@ -40,7 +40,7 @@ MAX_RANK = 4
 
 
 class TensorLayout(Layout):
-    """A tensor whose dims, from the outermost, are the letters of `layout` (seed 003).
+    """A tensor whose dims, from the outermost, are the letters of `layout`.
 
     layout: "HWC", "CHW", "HWCN", "HW1N", or any other order of distinct letters of H, W, C, N and
     1: "C" of a bias, "CN" of fully connected weights. mem_stride: in elements, None for no gaps.

@@ -1,4 +1,4 @@
-"""`StridedLayout`: a view of a buffer by strides of any sign, zero among them (seed 001).
+"""`StridedLayout`: a view of a buffer by strides of any sign, zero among them.
 
     index --sum(stride * index)--> place of the element, counted from that of element (0, 0, ...)
 
@@ -99,7 +99,7 @@ class StridedLayout(Layout):
 
     @property
     def strides_bytes(self) -> Shape:
-        """The strides in bytes, as the document counts them (seed 001, "Strides").
+        """The strides in bytes, as the document counts them (MegEngine, "Strides").
 
         >>> StridedLayout((2, 5), (5, 1), "int32").strides_bytes
         (20, 4)

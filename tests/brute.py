@@ -1,4 +1,4 @@
-"""The document (seed 004) read with loops: every logical index, plain ints, `divmod`.
+"""The document (tt-mlir) read with loops: every logical index, plain ints, `divmod`.
 
 This file judges the library, so it shares nothing with it: no affine maps, no steps, no NumPy
 arithmetic. A collapse is either the intervals themselves or a table of terms; `text` writes the

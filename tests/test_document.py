@@ -1,4 +1,4 @@
-"""Every example of the document (seed 004), and every size that its authors' tests state.
+"""Every example of the document (tt-mlir), and every size that its authors' tests state.
 
 `golden/document_model.json` holds the latter, with their files.
 """

@@ -69,7 +69,7 @@ ARGUMENTS = [
     ({"tile": (32, 32), "face": (0, 16)}, ["face (0, 16)", ">= 1"]),
     ({"tile": (32, 32), "face": (True, 16)}, ["face (True, 16)", "whole numbers"]),
     ({"face": (16, 16)}, ["face (16, 16)", "tile's rank", "tile is None"]),
-    # Collapse intervals, seed 004 "Dimension Collapsing".
+    # Collapse intervals, tt-mlir "Dimension Collapsing".
     ({"collapse": [(0, 3)]}, ["interval (0, 3)", "rank 2", "0 <= start <= end <= rank"]),
     ({"collapse": [(-3, -1)]}, ["interval (-3, -1)", "rank 2", "negative ends count from"]),
     ({"collapse": [(1, 0)]}, ["interval (1, 0)", "rank 2", "start <= end"]),

@@ -139,13 +139,13 @@ def test_padding(case):
 
 # shape, grid, tile, linear, at most as many boxes. The bound is what one can draw by hand.
 FEW = [
-    # seed 004 "Padding": a row and a column, one of them cut at the corner; and the last tile rows.
+    # tt-mlir "Padding": a row and a column, one of them cut at the corner; and the last tile rows.
     ((53, 63), (3, 2), None, None, 3),
     ((53, 63), (3, 2), (32, 32), None, 4),
     # The gap between the batches: rows 8 to 31 of 40. In tiles there is a tail as well.
     ((2, 8, 32), (1, 2), None, "(d0, d1, d2) -> (d0 * 32 + d1, d2)", 1),
     ((2, 8, 32), (1, 2), (32, 32), "(d0, d1, d2) -> (d0 * 32 + d1, d2)", 2),
-    # seed 004 "Multi-Core": nothing is padding.
+    # tt-mlir "Multi-Core": nothing is padding.
     ((2, 3, 64, 128), (2, 4), (32, 32), None, 0),
     # Large, and as few as if it were small.
     ((1000, 1000), (7, 9), (32, 32), None, 10),
@@ -355,11 +355,11 @@ def test_axis_dims_spell_the_collapsed_index(case):
 
 # shape, collapse or linear, grid rank, groups: each collapsed dim's logical dims, major first.
 GROUPS = [
-    ((2, 3, 4), {}, 2, ((0, 1), (2,))),  # seed 004: (d0 <> d1, d2)
+    ((2, 3, 4), {}, 2, ((0, 1), (2,))),  # tt-mlir: (d0 <> d1, d2)
     ((2, 3, 4, 5), {"collapse": [(1, -1)]}, 3, ((0,), (1, 2), (3,))),  # (d0, d1 <> d2, d3)
     ((3, 4), {"linear": "(d0, d1) -> (d0 + d1 * 5, 0)"}, 2, ((1, 0), ())),
     ((3, 4), {"linear": "(d0, d1) -> (d0 * -4 - d1 + 11, 0)"}, 2, ((0, 1), ())),
-    # A dim in two results, seed 004 "Multi-Core", and strides that overlap: no groups.
+    # A dim in two results, tt-mlir "Multi-Core", and strides that overlap: no groups.
     ((8, 96, 32), {"linear": "(d0, d1, d2) -> (d0 * 96 + d1, d1, d2)"}, 3, ()),
     ((3, 4), {"linear": "(d0, d1) -> (d0 * 2 + d1, 0)"}, 2, ()),
 ]

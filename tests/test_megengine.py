@@ -1,4 +1,4 @@
-"""MegEngine's formats and strided views against seed 001: its figures, formulas, recorded cases.
+"""MegEngine's formats and strided views against the document: figures, formulas, recorded cases.
 
 The judges are `place`, the document's formula of each format, and `strided_place`, its sum of
 strides; they share no code with the library. `golden/megengine.json` holds what MegEngine computes.
@@ -99,7 +99,7 @@ def place(name, shape, index, groups=1):
 
 
 def strided_place(strides, index):
-    """seed 001, "Strides": the sum of stride times index, from element 0."""
+    """MegEngine, "Strides": the sum of stride times index, from element 0."""
     return sum(s * i for s, i in zip(strides, index, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""MLI tensors and moves against seed 003: its layouts, formulas, recorded cases.
+"""MLI tensors and moves against the document: its layouts, formulas, recorded cases.
 
 The judges are sums of strides and `Reading`, the data movement kernel's description read as loops
 over a zero-padded NumPy array; they share no code with the library. `golden/mli.json` holds what

@@ -1,4 +1,4 @@
-"""Sophon's local and system memory against seed 000: its figures, its formulas, recorded cases.
+"""Sophon's local and system memory against the document: its figures, its formulas, recorded cases.
 
 The judge is `Reading`, the document's arithmetic element by element; it shares no code with the
 library. `golden/sophon.json` holds what the kernel library and its compiler compute.
@@ -54,7 +54,7 @@ def test_every_recorded_case_is_a_test_or_no_layout_of_the_document():
 
 @dataclass(frozen=True)
 class Reading:
-    """seed 000, read with loops: where the element (n, c, h, w) of a tensor is."""
+    """The document read with loops: where the element (n, c, h, w) of a tensor is."""
 
     npus: int
     npu_bytes: int

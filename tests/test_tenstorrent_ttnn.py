@@ -1,4 +1,4 @@
-"""Today's ttnn_layout: tt-mlir's numbers, a brute-force reading, and the seed's TTNN section."""
+"""Today's ttnn_layout: tt-mlir's numbers, a brute-force reading, and the TTNN section."""
 
 import numpy as np
 import pytest
@@ -115,7 +115,7 @@ def test_against_brute_force(case):
         wanted = place(index, shape, grid, tile)
         assert (*where.core, *where.local) == wanted
         assert layout.logical_index(wanted) == index
-        # The seed's `stride` gives the row and the column of the plane.
+        # The document's `stride` gives the row and the column of the plane.
         flat = sum(i * s for i, s in zip(index, layout.stride, strict=True))
         assert divmod(flat, layout.plane[1]) == layout.linear(*index)
         seen.add(wanted)
@@ -142,7 +142,7 @@ def test_runs(name):
     assert_goes_round(EXAMPLES[name])
 
 
-# -- the seed's TTNN section -------------------------------------------------------------------
+# -- the document's TTNN section -------------------------------------------------------------------
 
 
 def test_terms():

@@ -19,7 +19,7 @@ quick = settings(
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
 
-# seed 004 "Tilized", and each part of the text that can be there: gaps, an offset, a padding value,
+# tt-mlir "Tilized", and each part of the text that can be there: gaps, an offset, a padding value,
 # faces, a block format, complex elements, no dims at all.
 VALID = [
     "tensor<3x64x128xf32, #ttcore.metal_layout<(d0, d1, d2) -> (d0 * 64 + d1, d2), undef, <3x2>, "
@@ -56,7 +56,7 @@ def test_canonical_text_is_printed_as_it_was_read(text):
     assert str(gl.parse(text)) == text
 
 
-# dtype, a value, and how it is written. Names are the document's (seed 004, `oob_val`).
+# dtype, a value, and how it is written. Names are the document's (tt-mlir, `oob_val`).
 OOB = [
     *(("float32", None, "undef"), ("float32", 0, "zero"), ("float32", 1.0, "one")),
     *(("float32", math.inf, "inf"), ("float32", -math.inf, "neginf")),

@@ -1,4 +1,4 @@
-"""XLA's tiled layouts (seed 002): against the document, and against XLA itself."""
+"""XLA's tiled layouts: against the document, and against XLA itself."""
 
 import itertools
 import json

@@ -1,1 +1,1 @@
-"""The document model: `GridLayout`, its collapse intervals (Tenstorrent, seed 004)."""
+"""The document model: `GridLayout`, its collapse intervals (Tenstorrent, tt-mlir)."""

@@ -1,4 +1,4 @@
-"""Collapse: joining logical dims into the fewer dims that a grid divides (seed 004).
+"""Collapse: joining logical dims into the fewer dims that a grid divides (tt-mlir).
 
 From collapse intervals to the affine map `linear`, from the map to the collapsed shape, and from
 the map to the steps that carry it out.
@@ -70,7 +70,7 @@ def as_printed(linear: AffineMap) -> AffineMap:
 
 
 def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
-    """The linear map of collapse intervals (seed 004, "Dimension Collapsing").
+    """The linear map of collapse intervals (tt-mlir, "Dimension Collapsing").
 
     With fewer collapsed dims than grid dims the document keeps the last logical dims as they are
     and joins on top of them, (d0 * 96 + d1, d1, d2); a tensor of smaller rank than the grid gets
@@ -115,7 +115,7 @@ def default_map(shape: Shape, grid_rank: int) -> AffineMap | None:
 
 
 def collapsed_shape(linear: AffineMap, shape: Shape, grid: Shape) -> Shape:
-    """One more than the largest value of each result (seed 004, "Multi-Core")."""
+    """One more than the largest value of each result (tt-mlir, "Multi-Core")."""
     if linear.num_dims != len(shape):
         raise LayoutError(
             f"linear {linear} takes {linear.num_dims} dims, "

@@ -1,4 +1,4 @@
-"""`GridLayout`: the document model (seed 004). Collapse, divide by the grid, divide by the tile.
+"""`GridLayout`: the document model (tt-mlir). Collapse, divide by the grid, divide by the tile.
 
     logical index --linear--> collapsed index --floordiv, mod--> (core, index in the shard)
                   --floordiv, mod--> (core, tile, index in the tile) [--> (face, index in the face)]
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class GridLayout(Layout):
-    """A logical tensor collapsed onto a virtual grid of cores (seed 004).
+    """A logical tensor collapsed onto a virtual grid of cores (tt-mlir, "Tensor Layout").
 
     shape, dtype: the logical tensor. grid: cores along each collapsed dim, any rank and size.
     tile: the innermost block of the last `len(tile)` collapsed dims, or None for scalars.

@@ -1,4 +1,4 @@
-"""The document's text (seed 004): reading it; `str` of a `GridLayout` prints it.
+"""The document's text (tt-mlir): reading it; `str` of a `GridLayout` prints it.
 
 `tensor<53x63xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <3x2>, memref<18x32xf32,
 #ttcore.memory_space<l1>>>>`. Padding values beyond the document's words are printed as numbers, and

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from gridlayout.arguments import one_of
 
-# seed 004, "Memory Spaces": host memory (not device visible / device visible), DRAM local to the
+# tt-mlir, "Memory Spaces": host memory (not device visible / device visible), DRAM local to the
 # device, SRAM on each core. The first two and DRAM are shared by all cores; L1 is per core.
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
 

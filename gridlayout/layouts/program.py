@@ -2,7 +2,7 @@
 
 `pack` runs the moves forward, `unpack` backward; NumPy runs them here, JAX in
 `gridlayout.ops.moves.packing`. Steps that are ready at the same time become one move, so that an
-even tiling is one reshape and one transpose (seed 002, "Tiling as pad-reshape-transpose").
+even tiling is one reshape and one transpose (XLA, "Tiling as pad-reshape-transpose").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sophon (okk, BM168x): chips, and tensors in the local memory of their NPUs (seed 000)."""
+"""Sophon (okk, BM168x): chips, and tensors in the local memory of their NPUs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Sophon chips: NPUs, the local memory of each, its banks, and what a linear address means.
 
-A local address counts through the NPUs: `A = npu * npu_bytes + offset` (seed 000, "Address of
+A local address counts through the NPUs: `A = npu * npu_bytes + offset` (Sophon, "Address of
 Tensor in Local Memory"). Everything here is in bytes.
 """
 
@@ -47,7 +47,7 @@ class Chip:
 
     `LayoutError` unless alignment and banks divide npu_bytes.
 
-    >>> Chip(npus=4, npu_bytes=1024, alignment=128).split(1472)  # seed 000, address B
+    >>> Chip(npus=4, npu_bytes=1024, alignment=128).split(1472)  # the document's address B
     (1, 448)
     """
 
@@ -140,7 +140,7 @@ class Chip:
 
 
 # Local memory of the chips as their backends and firmware state it; BM1684's alignment is the
-# "128-byte aligned layout" of seed 000.
+# "128-byte aligned layout" of the document.
 BM1684 = Chip(npus=64, npu_bytes=512 * 1024, alignment=128, banks=8, name="BM1684")
 BM1684X = Chip(npus=64, npu_bytes=256 * 1024, alignment=64, banks=16, name="BM1684X")
 BM1688 = Chip(npus=32, npu_bytes=128 * 1024, alignment=16, banks=16, name="BM1688")

@@ -44,7 +44,8 @@ def overlap(first: LocalLayout, second: LocalLayout) -> Overlap | None:
     """The first byte that two tensors of one chip share, or None where they share none.
 
     Dummy elements of a storage mode count, for a write writes them; the empty blocks between
-    features don't, though seed 000 ("Scatter Features to Different NPUs") warns against using them.
+    features don't, though the document ("Scatter Features to Different NPUs") warns against using
+    them.
 
     `LayoutError`: different chips, other layouts, or a tensor that does not fit in local memory.
 

@@ -1,4 +1,4 @@
-"""Strides of Sophon tensors: named layouts, storage modes, strides without meaning (seed 000).
+"""Strides of Sophon tensors: named layouts, storage modes, strides without meaning.
 
 A tensor is read as its *view* (groups, channels, height, columns): groups of `lanes` elements of
 the first dim in a storage mode, else the first dim itself. Strides are in elements of the view,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gridlayout.sophon.tensors import LocalLayout, SystemLayout
 
 LAYOUTS = ("aligned", "compact", "line_aligned")
-# seed 000, "Storage Modes": lanes, and the element types that a mode is for.
+# Sophon, "Storage Modes": lanes, and the element types that a mode is for.
 STORAGE: dict[str, tuple[int, tuple[str, ...]]] = {
     "4N": (4, ("int8", "uint8")),
     "2N": (2, ("int16", "uint16")),
@@ -79,7 +79,7 @@ def storage_name(lanes: int, dtype: np.dtype[Any]) -> str | None:
 
 
 def channels_per_npu(start_npu: int, channels: int, npus: int) -> int:
-    """ceil((start NPU + channels) / NPUs) (seed 000, "Scatter Features to Different NPUs").
+    """ceil((start NPU + channels) / NPUs) (Sophon, "Scatter Features to Different NPUs").
 
     >>> channels_per_npu(3, 6, 4)
     3
@@ -97,7 +97,7 @@ def unit(alignment: int, bits: int) -> int:
 
 
 def named_strides(name: Any, view: Shape, slots: int, alignment: int, bits: int) -> Shape:
-    """The strides of an `aligned`, `compact` or `line_aligned` layout (seed 000, "Layouts").
+    """The strides of an `aligned`, `compact` or `line_aligned` layout (Sophon, "Layouts").
 
     Line-aligned, which rounds up every row instead of every feature, is the kernel library's.
 
@@ -131,7 +131,7 @@ def agreed(name: Any, strides: Any, view: Shape, start_npu: int, chip: Chip, bit
 def check_start(start: int, name: str | None, chip: Chip, bits: int) -> None:
     """`LayoutError` where no tensor of that layout, or of those elements, starts at this address.
 
-    Aligned layouts: divisible by the chip's alignment; compact: by 4 (seed 000, "Layouts"). User
+    Aligned layouts: divisible by the chip's alignment; compact: by 4 (Sophon, "Layouts"). User
     strides: by the element, or by 4 where that is wider.
     """
     if name is None:

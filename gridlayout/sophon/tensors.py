@@ -1,4 +1,4 @@
-"""Tensors in the local memory of NPUs, and in system memory (seed 000).
+"""Tensors in the local memory of NPUs, and in system memory.
 
     local:   (n, c, h, w) -> (NPU, n * Ns + slot * Cs + h * Hs + w * Ws)
              where slot, NPU = divmod(start NPU + c, NPUs)
@@ -39,7 +39,7 @@ def local(
     lanes: int | None = None,
     oob: Any = None,
 ) -> LocalLayout:
-    """A tensor (N, C, H, W) in local memory, its channels scattered over the NPUs (seed 000).
+    """A tensor (N, C, H, W) in local memory, its channels scattered over the NPUs.
 
     layout: "aligned" (the default), "compact" or "line_aligned"; or strides: those of N, C, H and
     W, in elements, C from a channel to the next one of the same NPU; 0 broadcasts. start: the
@@ -79,7 +79,7 @@ def matrix(
     strides: Sequence[int] | None = None,
     oob: Any = None,
 ) -> LocalLayout:
-    """A matrix in local memory: `width` columns a channel, aligned (seed 000, "Matrix Layout").
+    """A matrix in local memory: `width` columns a channel, aligned (Sophon, "Matrix Layout").
 
     The logical shape is (rows, cols); row r, column m is (r, m // width, 0, m % width) of a tensor
     (rows, ceil(cols / width), 1, width), whose last channel may be partly padding. strides: of that
@@ -115,7 +115,7 @@ def system(
     lanes: int | None = None,
     oob: Any = None,
 ) -> SystemLayout:
-    """A tensor (N, C, H, W) in system memory (seed 000, "Strides in System Memory").
+    """A tensor (N, C, H, W) in system memory (Sophon, "Strides in System Memory").
 
     strides: those of N, C, H and W, in elements, or None for the continuous layout; 0 broadcasts.
     storage, lanes, oob: as in `local`; 4N data that a chip reads is stored so here too.
@@ -212,7 +212,7 @@ class LocalLayout(Layout):
         """ceil((start NPU + C) / NPUs): rows of channels that the allocation has room for.
 
         The start's offset is that of every NPU, so a channel that wraps to an NPU before the start
-        lies in its second row (seed 000, "Scatter Features to Different NPUs").
+        lies in its second row (Sophon, "Scatter Features to Different NPUs").
         """
         return rules.channels_per_npu(self.start_npu, self.view_shape[1], self.chip.npus)
 
@@ -249,7 +249,7 @@ class LocalLayout(Layout):
 
     @property
     def strides_without_meaning(self) -> tuple[str, ...]:
-        """The dims whose stride moves no element (seed 000, "Strides in Local Memory").
+        """The dims whose stride moves no element (Sophon, "Strides in Local Memory").
 
         >>> local((2, 3, 1, 10), "float32", strides=(120, 0, 0, 2)).strides_without_meaning
         ('C', 'H')

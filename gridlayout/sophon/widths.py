@@ -1,4 +1,4 @@
-"""The width of a Sophon matrix's channels: the best one, and why (seed 000, "Matrix Layout")."""
+"""The width of a Sophon matrix's channels: the best one, and why (Sophon, "Matrix Layout")."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Width:
 def best_width(rows: int, cols: int, dtype: DTypeLike, chip: Chip = BM1684) -> Width:
     """The W with which a matrix that starts at NPU 0 takes the fewest bytes of each NPU.
 
-    Of several: a channel an NPU at most, as seed 000 suggests, then the most NPUs, then the least
-    W. rows, cols: elements, >= 1. `LayoutError` for anything else.
+    Of several: a channel an NPU at most, as the document suggests, then the most NPUs, then the
+    least W. rows, cols: elements, >= 1. `LayoutError` for anything else.
 
     >>> from gridlayout import sophon
     >>> best_width(2, 40, "float32", sophon.Chip(npus=4, npu_bytes=1024, alignment=128))

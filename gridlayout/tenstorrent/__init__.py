@@ -1,6 +1,6 @@
 """Tenstorrent: the chips whose memory a layout can be checked against.
 
-The document model (seed 004) is `gl.GridLayout`; the models of today's code are here: `metal`
+The document model (tt-mlir) is `gl.GridLayout`; the models of today's code are here: `metal`
 (tt-mlir's metal_layout), `ttnn` (its ttnn_layout) and `tensor_layout` (tt-metal's TensorLayout).
 `compare` lays them side by side. `bfp` is the codec of tiles in block formats, `device_map` says
 which physical core a virtual one is.

@@ -1,6 +1,6 @@
 """`compare`: one tensor under the layout models of Tenstorrent's documents and code, side by side.
 
-They differ in what comes first: the grid (the document, seed 004), exact division after alignment
+They differ in what comes first: the grid (tt-mlir's document), exact division after alignment
 (`metal_layout`), or the tile (`ttnn_layout`; and tt-metal, whose shards are whole tiles too, so
 that cores may be left over).
 """

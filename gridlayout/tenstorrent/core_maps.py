@@ -3,7 +3,7 @@
 A mesh divides the virtual grid first: `mesh[k]` devices along grid dim k, numbered row-major. What
 is left for one device is numbered row-major too, and laid out row by row on a rectangle of its
 cores: the local grid itself where it has two dims that fit the chip, else the squarest rectangle
-of the same number of cores (tt-mlir's virtual grids; seed 004, "Multi-Device").
+of the same number of cores (tt-mlir's virtual grids, "Multi-Device").
 
     (d0, d1, ...) -> (device, y, x)
 """

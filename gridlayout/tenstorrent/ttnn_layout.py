@@ -56,7 +56,7 @@ class TtnnLayout(Layout):
     >>> layout.memory_layout, layout.stride
     ('block_sharded', (64, 1))
 
-    The seed's terms (seed 004, "TTNN Tensor Layout") are `stride`, `shard_shape`,
+    The document's terms (tt-mlir, "TTNN Tensor Layout") are `stride`, `shard_shape`,
     `physical_shard_shape`, `tile_shape` and `grid_shape`.
     """
 
@@ -196,9 +196,9 @@ class TtnnLayout(Layout):
     def grid_shape(self) -> Shape:
         """The cores that hold a part of the plane: divup(plane, shard_shape), at most the grid.
 
-        The seed's formula divides both dims by `shard_shape[0]`, and its `stride[0] // stride[-2]`
-        counts the rows of one index of d0: here rows are divided by the shard's rows, columns by
-        its columns, and the rows are those of the whole plane.
+        The document's formula divides both dims by `shard_shape[0]`, and its
+        `stride[0] // stride[-2]` counts the rows of one index of d0: here rows are divided by the
+        shard's rows, columns by its columns, and the rows are those of the whole plane.
         """
         return tuple(
             -(-n // s) if s else 0 for n, s in zip(self.plane, self.shard_shape, strict=True)
@@ -244,7 +244,7 @@ def interleaved_shard_shape(
 def from_document(layout: GridLayout) -> TtnnLayout:
     """The `ttnn_layout` that puts every element where the document model does.
 
-    Raises `LayoutError` where TTNN has none (seed 004, "Mapping from the compiler"): it collapses
+    Raises `LayoutError` where TTNN has none (tt-mlir, "Mapping from the compiler"): it collapses
     all dims but the last, pads to tiles first, and has planes of cores only.
 
     >>> from_document(GridLayout((3, 64, 32), grid=(2, 1), tile=(32, 32)))
@@ -280,7 +280,7 @@ class MeshLowering:
 def lower_to_mesh(layout: GridLayout) -> MeshLowering:
     """A layout whose first grid dim divides d0 alone, as a TTNN mesh tensor.
 
-    The mesh slices d0; each device's tensor has d0 fully collapsed (seed 004, "Mapping from the
+    The mesh slices d0; each device's tensor has d0 fully collapsed (tt-mlir, "Mapping from the
     compiler"). A device holds what it held before; among its cores the rows move, as TTNN divides
     the collapsed rows. Raises `LayoutError` for other layouts, and where devices would hold
     unequal parts.

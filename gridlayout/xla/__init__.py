@@ -1,4 +1,4 @@
-"""XLA: tiled layouts, `f32[3,5]{1,0:T(2,2)}` (seed 002)."""
+"""XLA: tiled layouts, `f32[3,5]{1,0:T(2,2)}`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XLA: tiled layouts, `f32[3,5]{1,0:T(2,2)}` (seed 002).
+"""XLA: tiled layouts, `f32[3,5]{1,0:T(2,2)}`.
 
 The dims of an array in physical order, the major first, are `minor_to_major` backward. A tile
 names the minor ones of them: each is padded to a multiple of its tile, split in (number of tiles,
@@ -50,7 +50,7 @@ Tiles = tuple[Shape, ...]
 
 
 class XlaLayout(Layout):
-    """An array as XLA lays it out (seed 002).
+    """An array as XLA lays it out.
 
     minor_to_major: the dims, the minor first; by default the last dim is. tiles: one after another,
     each over the minor physical dims; `COMBINE` (-1) for `*`. The other fields of a layout's text:
