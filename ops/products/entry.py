@@ -22,7 +22,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
-from gridlayout.sharding.collectives import Collectives
+from gridlayout.sharding.collectives import Collectives, all_gather
 from gridlayout.sharding.device_grid import Placement
 
 Dims = tuple[int, ...]
@@ -64,10 +64,8 @@ class Gather:
         at, n, axes = self.at, self.n, self.axes
         rows, here, inner = view.shape[:at], view.shape[at], view.shape[at + 1 :]
         if prod(rows) == 1:
-            part = view.reshape(here, *inner).materialize()
-            found = LazyView.of(lax.all_gather(part, axes, tiled=True))
-        else:
-            found = LazyView.of(lax.all_gather(view.materialize(), axes)).moved(0, at)
+            return LazyView.of(all_gather(view.materialize(), axes, at))
+        found = LazyView.of(lax.all_gather(view.materialize(), axes)).moved(0, at)
         return found.reshape(*rows, n * here, *inner)
 
 
