@@ -274,10 +274,12 @@ def _padded(storage: jax.Array, layout: Layout, device: DeviceGrid, fill: Any) -
     placement = device.placement(layout.core_shape)
     batch = storage.ndim - len(layout.physical_shape)
     spec = device.sharding(layout, batch).spec
+
+    def padded(x: jax.Array, fill: jax.Array) -> jax.Array:
+        return _batched(lambda part: fill_padding(part, layout, placement, fill), batch)(x)
+
     return jax.shard_map(
-        lambda x, fill: _batched(lambda part: fill_padding(part, layout, placement, fill), batch)(
-            x
-        ),
+        padded,
         mesh=device.fine,
         in_specs=(spec, PartitionSpec()),
         out_specs=spec,

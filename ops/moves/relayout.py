@@ -284,11 +284,15 @@ def _own(x: LazyView, k: int, placement: Placement, fill: Any) -> LazyView:
 
 def _gathering(before: Placement, device: DeviceGrid, nbytes: int) -> list[Collective]:
     made = Collectives(device)
-    for k in reversed(range(len(before.axes))):
+    for k in _gathered(before):
         made.all_gather(before.axes[k], nbytes)
-        if before.axes[k]:
-            nbytes = nbytes // before.per_device[k] * before.grid[k]
+        nbytes = nbytes // before.per_device[k] * before.grid[k]
     return made.found
+
+
+def _gathered(before: Placement) -> list[int]:
+    """The grid dims to gather, from the last on: what lies before one is then still small."""
+    return [k for k in reversed(range(len(before.axes))) if before.axes[k]]
 
 
 def _through_logical(
@@ -298,10 +302,8 @@ def _through_logical(
 
 
 def _logical(old: Layout, before: Placement, x: LazyView, zero: Any) -> LazyView:
-    for k, axes in reversed(list(enumerate(before.axes))):
-        if axes:
-            x = LazyView.of(all_gather(x.materialize(), axes, k))
-        x = x.first(before.grid[k], k)
+    for k in _gathered(before):
+        x = LazyView.of(all_gather(x.materialize(), before.axes[k], k)).first(before.grid[k], k)
     return packing.moved_back(x, zero, old)
 
 
@@ -351,9 +353,8 @@ def _gathered_workspace(old: Layout, before: Placement) -> Workspace:
     """What `_logical` holds."""
     shape = [*before.per_device, *old.local_shape]
     chain = Chain(local_bytes(old, before))
-    for k, axes in reversed(list(enumerate(before.axes))):
-        if axes:
-            _gather(chain, shape, k, before)
+    for k in _gathered(before):
+        _gather(chain, shape, k, before)
     return of_moves(chain.see())
 
 
