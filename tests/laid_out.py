@@ -74,6 +74,8 @@ OPTIMIZED = {
     "xla_backend_optimization_level": 3,
     "xla_llvm_disable_expensive_passes": False,
 }
+if jax.__version_info__ < (0, 11):  # gone in later XLA
+    OPTIMIZED["xla_cpu_use_fusion_emitters"] = True
 
 
 def optimized(fn):
