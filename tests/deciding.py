@@ -36,17 +36,18 @@ class Traced:
         specs = [Sharded(x, device.placement(x.core_shape)) for x in layouts]
         return planned(Env(device, template=layouts[0]), self.jaxpr, [*self.consts, *specs])
 
-    def kinds(self, layouts, device, what, moves=False):
-        """The kinds of steps that are done then; `what` is said where the decision is unsound.
-
-        moves: with those that bring data from layout to layout.
-        """
+    def sound_program(self, layouts, device, what):
+        """The same, which is sound; `what` is said where it is not."""
         program = self.program(layouts, device)
         try:
             assert_sound(program, self, device)
         except AssertionError as error:
             raise AssertionError(f"{what}, {layouts=}: {error}") from error
-        return {kind_of(step) for step in program.steps if moves or not is_move(step)}
+        return program
+
+    def kinds(self, layouts, device, what):
+        """The kinds of steps that are done then, but for moves."""
+        return kinds_of(self.sound_program(layouts, device, what))
 
 
 class Compiled:
@@ -104,6 +105,11 @@ def kind_of(step):
     sent = tuple(each.kind for each in step.collectives)
     code = _of_move(step.does) if is_move(step) else _of_kernel(step.run)
     return code, sent, step.masks, inner
+
+
+def kinds_of(program, moves=False):
+    """The kinds of a program's steps; moves: with those that bring data from layout to layout."""
+    return {kind_of(step) for step in program.steps if moves or not is_move(step)}
 
 
 def is_move(step):

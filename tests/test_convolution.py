@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from deciding import Compiled, Traced
+from deciding import Compiled, Traced, kinds_of
 from hlo import collectives
 from jax import lax
 from laid_out import assert_same, poisoned
@@ -15,6 +15,7 @@ import gridlayout as gl
 
 DEVICES = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, DEVICES // 2) if DEVICES % 2 == 0 else (DEVICES,))
+CONVOLVED = "conv_general_dilated"
 NHWC, NCHW = ("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW")
 
 
@@ -95,17 +96,23 @@ def every(shape):
     yield {"grid": (2, 1) + (2,) * (rank - 2), "collapse": []}
 
 
-def decided(fn, arrays, compiled, name):
-    """Layouts of the operands to compile a function in, of all that it is decided in."""
+def decided(fn, arrays, compiled, name, primitive=None):
+    """The operands in the layouts to compile a function in, of all that it is decided in.
+
+    primitive: one that runs by its rule; none falls back.
+    """
     traced = Traced(fn, arrays)
     for k, image in enumerate(every(arrays[0].shape)):
         given = [image, *[LAYOUTS[(k + 1) % 3]] * (len(arrays) - 1)]
         layouts = [
             gl.GridLayout(a.shape, **arguments) for a, arguments in zip(arrays, given, strict=True)
         ]
-        program = traced.program(layouts, DEVICE)
+        program = traced.sound_program(layouts, DEVICE, name)
         assert all(made.how != "fallback" for made in program.made), (name, layouts)
-        if compiled.is_new(name, traced.kinds(layouts, DEVICE, name)):
+        if primitive is not None:
+            hows = {made.how for made in program.made if made.op.name == primitive}
+            assert hows == {"rule"}, (name, layouts)
+        if compiled.is_new(name, kinds_of(program)):
             yield [poisoned(a, x, DEVICE) for a, x in zip(arrays, layouts, strict=True)]
 
 
@@ -113,7 +120,7 @@ def test_every_convolution_and_its_gradients_on_every_layout():
     compiled = Compiled()
     for name, (fn, shapes) in CASES.items():
         arrays = [example(shape, k) for k, shape in enumerate(shapes)]
-        for laid in decided(fn, arrays, compiled, name):
+        for laid in decided(fn, arrays, compiled, name, CONVOLVED):
             assert_same(jax.jit(gl.on_grid(fn))(*laid), fn(*arrays), rtol=1e-4, atol=1e-4)
 
         def loss(x, w, fn=fn):
@@ -121,7 +128,7 @@ def test_every_convolution_and_its_gradients_on_every_layout():
 
         gradient = jax.grad(loss, (0, 1))
         wanted = gradient(*map(jnp.asarray, arrays))
-        for laid in decided(gradient, arrays, compiled, f"gradients of {name}"):
+        for laid in decided(gradient, arrays, compiled, f"gradients of {name}", CONVOLVED):
             found = jax.jit(jax.grad(gl.on_grid(loss), (0, 1)))(*laid)
             assert_same(found, wanted, rtol=1e-3, atol=1e-3)
 

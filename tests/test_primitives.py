@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from deciding import Traced
+from deciding import Traced, kinds_of
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from laid_out import assert_same, equations, layouts, poisoned
@@ -528,7 +528,8 @@ def test_primitives_are_jaxs_on_every_layout(kind):
     for turn, (device, places) in enumerate(draws(kind)):
         chosen = []
         for k, (name, _) in enumerate(every):
-            kinds = traced[k].kinds(places, device, f"{name}, {k=}, {turn=}", moves=True)
+            program = traced[k].sound_program(places, device, f"{name}, {k=}, {turn=}")
+            kinds = kinds_of(program, moves=True)
             if kinds - seen or (k not in compiled and k % STRIDE == turn % STRIDE):
                 chosen.append(k)
                 compiled.add(k)
