@@ -1,4 +1,4 @@
-"""Primitives along some dims, against JAX's on plain arrays; what lies whole does not move."""
+"""Primitives along some dims, against JAX's on plain arrays; what is unsharded does not move."""
 
 import re
 

@@ -1,6 +1,6 @@
-"""Primitives that work along some dims: these lie whole on each core, the others where they were.
+"""Primitives that work along some dims: these are unsharded, the others stay where they were.
 
-An array of which dims `axes` lie whole is, on each device, a plain array of those dims in front of
+An array with unsharded dims `axes` is, on each device, a plain array of those dims in front of
 the storage of a smaller layout, of the other dims: a primitive then runs along the front ones, and
 over the rest like over a batch. Where no dim is left over, the primitive falls back, but for those
 in `vectors.py`.
@@ -34,7 +34,7 @@ Shape = tuple[int, ...]
 
 @lru_cache(maxsize=4096)
 def stacked(rest: GridLayout, axes: Shape, extents: Shape) -> GridLayout:
-    """The layout in which dims `axes` lie whole on each core, and the others as `rest` says.
+    """The layout in which dims `axes` are unsharded, and the others lie as `rest` says.
 
     >>> stacked(GridLayout((4, 6), grid=(2, 3)), (0,), (5,)).physical_shape
     (1, 2, 3, 5, 2, 2)
@@ -111,7 +111,7 @@ def _spread_out(
 
 
 def unstack(b: Builder, value: Value, axes: Shape, rest: GridLayout) -> Value:
-    """The value in the layout where dims `axes` lie whole on each core, and the rest as `rest`."""
+    """The value in the layout where dims `axes` are unsharded, and the rest lies as `rest`."""
     extents = tuple(value.shape[a] for a in axes)
     return b.on_cores(value, stacked(rest.with_dtype(value.dtype), axes, extents))
 
@@ -139,10 +139,10 @@ def run(
     out_axes: Sequence[Shape] | None = None,
     native: bool = False,
 ) -> list[Value] | None:
-    """`fn` of the operands' dims that lie whole, and of other values that every device has.
+    """`fn` of the operands' unsharded dims, and of other values that every device has.
 
     native: `fn` itself takes one more dim, the last one, for the rest; else it is mapped over it.
-    operands: each with its dims that lie whole; in the rest they are alike. out_axes: the dims of
+    operands: each with its unsharded dims; in the rest they are alike. out_axes: the dims of
     each result that `fn` makes, by default those of the first operand. Results lie as the first
     operand, or where the policy puts their shape. None without a rest.
     """

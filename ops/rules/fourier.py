@@ -1,4 +1,4 @@
-"""Fourier transforms: each along dims that lie whole on each core meanwhile."""
+"""Fourier transforms: each along dims that are unsharded meanwhile."""
 
 from __future__ import annotations
 

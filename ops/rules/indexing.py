@@ -1,4 +1,4 @@
-"""Gather and scatter: slices at indices. Dims that are indexed lie whole on each core, others stay.
+"""Gather and scatter: slices at indices. Dims that are indexed are unsharded, others stay.
 
 Indices that every slice of the operand shares are on every device; those that differ along batch
 dims lie as the operand does.
@@ -135,7 +135,7 @@ def _places(
 def _with_indices(
     b: Builder, value: Value, axes: Shape, indices: Value, batch: Shape, places: Shape
 ) -> tuple[list[tuple[Value, Shape]], list[Value]]:
-    """The indices as an operand and its dims that lie whole, or as an array every device has.
+    """The indices as an operand and its unsharded dims, or as an array every device has.
 
     Where they differ along batch dims they lie as the operand does along all dims but `axes`.
     """

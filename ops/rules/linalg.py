@@ -1,4 +1,4 @@
-"""Linear algebra over batches: each matrix lies whole on a core, the batch where it was.
+"""Linear algebra over batches: the matrices are unsharded, the batch where it was.
 
 One matrix alone has no dim that could stay spread: it falls back.
 """

@@ -1,7 +1,7 @@
 """Reductions over windows: each device reduces its block, with a halo from its neighbours.
 
-The gradient of a maximum goes back to where it came from; there the windowed dims lie whole on each
-core.
+The gradient of a maximum goes back to where it came from; there the windowed dims are
+unsharded.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class _Extent:
 
 
 def bitwise(b: Builder, op: Op, value: Value) -> Any:
-    """A reduction of dims that lie whole on each core, as of single bits it must be."""
+    """A reduction of unsharded dims, as of single bits it must be."""
     axes = tuple(sorted(op.params["axes"]))
     fn = op.bound(axes=tuple(range(len(axes))))
     return run(b, op, [(value, axes)], fn, out_axes=[()])
