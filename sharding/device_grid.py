@@ -9,41 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from math import comb, prod
+from functools import cached_property
+from math import prod
 from typing import Any
 
 import jax
-import numpy as np
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
-from numpy.typing import NDArray
 
-from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
+from gridlayout.affine.map import AffineExpr, AffineMap, dim
 from gridlayout.arguments import as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.sharding.core_map import StatedMap, stated_map
+from gridlayout.sharding.placement import MeshAxes, Placement, default_placement
+from gridlayout.tenstorrent.core_maps import CoreMap
 
 Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Placement:
-    """A virtual grid on a mesh: the mesh axes of each grid dim, and its slots (cores, rounded up).
-
-    A device holds `per_device` cores of each grid dim, consecutive ones. The axes are those of
-    `DeviceGrid.fine`.
-    """
-
-    grid: Shape
-    axes: tuple[tuple[str, ...], ...]
-    slots: Shape
-    per_device: Shape
-
-    @property
-    def spec(self) -> PartitionSpec:
-        """The partition spec of the grid dims; the dims inside a core are not split."""
-        return PartitionSpec(*(axes or None for axes in self.axes))
 
 
 class DeviceGrid:
@@ -63,9 +44,29 @@ class DeviceGrid:
     ((1,), '(d0, d1) -> (0, d0, d1)')
     >>> DeviceGrid(jax.sharding.AbstractMesh((256, 128), ("x", "y"))).placement((512, 64)).axes[1]
     ('y1', 'y2', 'y3', 'y4', 'y5', 'y6')
+
+    core_map: where grids lie, instead of the rule of `placement`: a map from a virtual core to its
+    device's coordinates in the mesh, then the core inside the device (tt-mlir, "Multi-Core": "an
+    additional affine map that defines how this virtual grid shape maps to a physical one"). A
+    `gl.AffineMap` or its text; the text of a `ttcore.device`, or a `gl.tenstorrent.CoreMap`, whose
+    device number counts the mesh row-major. It holds for every grid of its rank that it maps into
+    the mesh, no two cores to one place; other grids are placed by the rule. Data lies and
+    computation runs on the devices that it names. Where the mesh's axes do not count them in the
+    map's order (a snake, a staircase), `fine` takes them in that order, for all grids.
+    `LayoutError`, once such a grid is placed: a device whose cores are no box of consecutive ones
+    (a cyclic map); devices in an order that no axes count.
+
+    >>> folded = DeviceGrid((1,), core_map="(d0, d1) -> (0, d1 floordiv 8, d1 mod 8)")
+    >>> str(folded.core_map((1, 64))), str(folded.core_map((3,)))
+    ('(d0, d1) -> (0, d1 floordiv 8, d1 mod 8)', '(d0) -> (0, d0)')
     """
 
-    def __init__(self, mesh: Mesh | AbstractMesh | Sequence[int]) -> None:
+    def __init__(
+        self,
+        mesh: Mesh | AbstractMesh | Sequence[int],
+        *,
+        core_map: AffineMap | CoreMap | str | None = None,
+    ) -> None:
         if not isinstance(mesh, (Mesh, AbstractMesh)):
             mesh = _first_devices(mesh)
         names = tuple(map(str, mesh.axis_names))
@@ -75,28 +76,27 @@ class DeviceGrid:
         self.is_abstract: bool = isinstance(mesh, AbstractMesh)
         self._devices: Any = mesh.devices if isinstance(mesh, Mesh) else None
         self.mesh: Any = self._mesh(sizes, names)
-        # Every axis in its prime factors, the major first: how finely placement can choose. All
-        # shardings are on this one mesh, since JAX takes one mesh a program.
-        factors = [
-            (f"{name}{i}" if len(primes) > 1 else name, name, prime)
-            for name, size in zip(names, sizes, strict=True)
-            for primes in [_primes(size)]
-            for i, prime in enumerate(primes)
-        ]
-        self._whole: tuple[str, ...] = tuple(whole for _, whole, _ in factors)
-        self._factors: dict[str, tuple[str, ...]] = {}
-        for name, whole, _ in factors:
-            self._factors[whole] = (*self._factors.get(whole, ()), name)
+        self._axes: MeshAxes = MeshAxes.of(names, sizes)
+        self._stated: StatedMap | None = None
+        self.order: tuple[int, ...] = tuple(range(prod(sizes)))
+        if core_map is not None:
+            self._stated = stated_map(core_map, sizes, self._axes)
+            self.order = self._stated.order or self.order
         self._counts: dict[tuple[str, ...], int] = {}
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._placements: dict[Shape, Placement] = {}
-        self.fine: Any = self._mesh(tuple(f[2] for f in factors), tuple(f[0] for f in factors))
+        # All shardings are on this one mesh, since JAX takes one mesh a program.
+        self.fine: Any = self._mesh(self._axes.sizes, self._axes.names, self.order)
 
-    def _mesh(self, sizes: Shape, names: tuple[str, ...]) -> Mesh | AbstractMesh:
+    def _mesh(
+        self, sizes: Shape, names: tuple[str, ...], order: Sequence[int] | None = None
+    ) -> Mesh | AbstractMesh:
         auto = (AxisType.Auto,) * len(names)
         if self.is_abstract:
             return AbstractMesh(sizes, names, axis_types=auto)
-        return Mesh(self._devices.reshape(sizes), names, axis_types=auto)
+        devices = self._devices.ravel()
+        devices = devices if order is None else devices[list(order)]
+        return Mesh(devices.reshape(sizes), names, axis_types=auto)
 
     @cached_property
     def shape(self) -> Shape:
@@ -125,31 +125,32 @@ class DeviceGrid:
     def count(self, axes: tuple[str, ...]) -> int:
         """Devices along axes of `fine`."""
         if axes not in self._counts:
-            self._counts[axes] = prod(self.fine.shape[axis] for axis in axes)
+            self._counts[axes] = self._axes.count(axes)
         return self._counts[axes]
 
     def names(self, axes: tuple[str, ...]) -> tuple[str, ...]:
         """Axes of `fine` as axes of `mesh`, where all factors of one are among them."""
         if axes not in self._names:
             found: list[str] = []
-            for whole, factors in self._factors.items():
+            for whole, factors in self._axes.factors.items():
                 mine = tuple(axis for axis in factors if axis in axes)
-                for name, group in (
-                    [(whole, mine)] if mine == factors else [(a, (a,)) for a in mine]
-                ):
-                    found += [name] if self.count(group) > 1 else []
+                groups = [(whole, mine)] if mine == factors else [(a, (a,)) for a in mine]
+                found += [name for name, group in groups if self.count(group) > 1]
             self._names[axes] = tuple(found)
         return self._names[axes]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, DeviceGrid) and self.mesh == other.mesh
+        return isinstance(other, DeviceGrid) and (
+            (self.mesh, self._stated) == (other.mesh, other._stated)
+        )
 
     def __hash__(self) -> int:
-        return hash(self.mesh)
+        return hash((self.mesh, self._stated))
 
     def __repr__(self) -> str:
         axes = ", ".join(f"{n}={s}" for n, s in zip(self.mesh.axis_names, self.shape, strict=True))
-        return f"DeviceGrid({axes}, {self.platform})"
+        stated = "" if self._stated is None else f", core_map={str(self._stated.map)!r}"
+        return f"DeviceGrid({axes}, {self.platform}{stated})"
 
     def active(self) -> AbstractContextManager[Any]:
         """The context in which programs on this grid run, whatever mesh the user has set."""
@@ -159,38 +160,47 @@ class DeviceGrid:
     def placement(self, grid: Sequence[int]) -> Placement:
         """Which mesh axes divide which dim of a virtual grid.
 
-        The fewest cores on a device first, then the most devices with work, then whole mesh axes,
-        then blocks of cores as square as can be, then mesh axes in the order of the grid dims. An
-        axis that would leave its devices idle or change nothing divides no dim: the devices along
-        it hold copies.
+        As the device grid's `core_map` says where it was given one and that maps the grid. Else the
+        fewest cores on a device first, then the most devices with work; of a grid of more than two
+        dims, the first go to as many devices as they can, so that each has whole planes of rows and
+        columns; then whole mesh axes, then blocks of cores as square as can be, then mesh axes in
+        the order of the grid dims. An axis that would leave its devices idle or change nothing
+        divides no dim: the devices along it hold copies.
         """
         if type(grid) is tuple and set(map(type, grid)) <= {int} and grid in self._placements:
             return self._placements[grid]
         shape = as_shape(grid, "grid")
-        return self._placements.setdefault(shape, _placement(self, shape))
+        found = self._stated_placement(shape) or default_placement(self._axes, shape)
+        return self._placements.setdefault(shape, found)
+
+    def _stated_placement(self, grid: Shape) -> Placement | None:
+        return None if self._stated is None else self._stated.placement(grid)
 
     def core_map(self, grid: Sequence[int]) -> AffineMap:
         """Virtual core -> (coordinates in the mesh ..., core inside the device ...).
 
-        The mesh coordinates come first, one a mesh axis, then one number a grid dim. Where devices
-        hold copies, the map names the first.
+        The mesh coordinates come first, one a mesh axis, then one number a grid dim; or whatever
+        the map says that the device grid was given. Where devices hold copies, the map names the
+        first.
         """
         placement = self.placement(grid)
-        factor: dict[str, AffineExpr] = {}
+        if self._stated is not None and self._stated.placement(placement.grid) is not None:
+            return self._stated.map
+        digits: dict[str, AffineExpr] = {}
         inside = []
         for k, axes in enumerate(placement.axes):
             index = dim(k) // placement.per_device[k]
             for axis in reversed(axes):
-                size = self.fine.shape[axis]
-                factor[axis] = index % size if axis != axes[0] else index
+                size = self._axes.size_of[axis]
+                digits[axis] = index % size if axis != axes[0] else index
                 index = index // size
             inside.append(dim(k) % placement.per_device[k])
-        coordinates = {str(name): constant(0) for name in self.mesh.axis_names}
-        for name, whole in zip(self.fine.axis_names, self._whole, strict=True):
-            digit = factor.get(name, constant(0))
-            coordinates[whole] = coordinates[whole] * self.fine.shape[name] + digit
-        results = (*coordinates.values(), *inside)
-        return AffineMap(len(placement.grid), results).simplify(placement.grid)
+        rank = len(placement.grid)
+        if self._stated is None:
+            coordinates = self._axes.coordinates(digits)
+        else:
+            coordinates = self._stated.coordinates(rank, digits)
+        return AffineMap(rank, (*coordinates, *inside)).simplify(placement.grid)
 
     def sharding(self, layout: Layout, batch: int = 0) -> NamedSharding:
         """The sharding of a layout's storage; `batch` leading dims are whole on every device."""
@@ -224,99 +234,3 @@ def _first_devices(shape: Any) -> Mesh:
     )
     auto = (AxisType.Auto,) * len(sizes)
     return jax.make_mesh(sizes, names, axis_types=auto, devices=devices[: prod(sizes)])
-
-
-def _primes(size: int) -> list[int]:
-    primes, factor = [], 2
-    while size > 1:
-        while size % factor == 0:
-            primes.append(factor)
-            size //= factor
-        factor += 1
-    return primes or [1]
-
-
-@lru_cache(maxsize=4096)
-def _placement(device: DeviceGrid, grid: Shape) -> Placement:
-    # Only grid dims with more than one core can use an axis, and only axes with several devices.
-    wide = [k for k, g in enumerate(grid) if g > 1]
-    names, sizes = device.fine.axis_names, tuple(device.fine.shape.values())
-    # Equal factors of one mesh axis are alike: what counts is how many of them each dim gets.
-    alike: dict[tuple[str, int], list[str]] = {}
-    for name, whole, size in zip(names, device._whole, sizes, strict=True):
-        if size > 1:
-            alike.setdefault((whole, size), []).append(name)
-    groups = tuple((*key, len(group)) for key, group in alike.items())
-    while prod(comb(n + len(wide), n) for *_, n in groups) > 1 << 16:
-        # The dims with the most cores are enough.
-        wide.remove(min(wide, key=lambda k: (grid[k], -k)))
-    chosen = _best(tuple(grid[k] for k in wide), groups)
-    axes: list[tuple[str, ...]] = [()] * len(grid)
-    for group, row in zip(alike.values(), chosen, strict=True):
-        rest = list(group)
-        for k, count in zip(wide, row, strict=False):
-            axes[k] += tuple(rest[:count])
-            rest = rest[count:]
-    order = {name: i for i, name in enumerate(names)}
-    placed = tuple(tuple(sorted(found, key=order.__getitem__)) for found in axes)
-    along = [device.count(found) for found in placed]
-    per_device = tuple(-(-g // a) for g, a in zip(grid, along, strict=True))
-    slots = tuple(p * a for p, a in zip(per_device, along, strict=True))
-    return Placement(grid, placed, slots, per_device)
-
-
-@lru_cache(maxsize=256)
-def _compositions(n: int, parts: int) -> NDArray[np.int64]:
-    """Every way to deal `n` equal factors to `parts`, the first ones most first."""
-    if parts == 1:
-        return np.array([[n]], np.int64)
-    rows = [np.insert(_compositions(n - k, parts - 1), 0, k, axis=1) for k in range(n, -1, -1)]
-    return np.concatenate(rows)
-
-
-# Equal prime factors of a mesh axis: the axis, the factor, how many there are.
-_Group = tuple[str, int, int]
-
-
-@dataclass(frozen=True)
-class _Deals:
-    """Every way to deal groups of factors to grid dims, one a row.
-
-    dealt: of each group, how many factors each dim gets, and nobody. along: the devices along each
-    dim. used: along all of them. split: mesh axes that several dims share.
-    """
-
-    dealt: tuple[NDArray[np.int64], ...]
-    along: NDArray[np.int64]
-    used: NDArray[np.int64]
-    split: NDArray[np.int64]
-
-
-@lru_cache(maxsize=8)
-def _deals(dims: int, groups: tuple[_Group, ...]) -> _Deals:
-    # Rows come with most for the first dims first, and so do ties: the order of the grid dims.
-    ways = [_compositions(n, dims + 1) for *_, n in groups]
-    picks = np.indices(tuple(map(len, ways))).reshape(len(ways), prod(map(len, ways)))
-    dealt = tuple(way[pick] for way, pick in zip(ways, picks, strict=True))
-    along = np.ones((picks.shape[1], dims), np.int64)
-    split = np.zeros(picks.shape[1], np.int64)
-    shares: dict[str, Any] = {}
-    for (whole, size, _), row in zip(groups, dealt, strict=True):
-        along *= np.power(size, row[:, :-1])
-        shares[whole] = shares.get(whole, 0) + (row > 0)
-    for share in shares.values():
-        split += (share > 0).sum(axis=1) > 1
-    return _Deals(dealt, along, along.prod(axis=1), split)
-
-
-def _best(cores: Shape, groups: tuple[_Group, ...]) -> list[NDArray[np.int64]]:
-    """Of each group of factors, how many each dim with so many cores gets, and nobody."""
-    deals, wanted = _deals(len(cores), groups), np.array(cores, np.int64)
-    local = -(-wanted // deals.along)
-    most = local.prod(axis=1)
-    rows = np.flatnonzero(most == most.min())
-    local, used = local[rows], deals.used[rows]
-    busy = (-(-wanted // local)).prod(axis=1)
-    keys = (-busy, used - busy, deals.split[rows], used, local.sum(axis=1))
-    best = rows[np.lexsort(keys[::-1])[0]]
-    return [row[best] for row in deals.dealt]

@@ -21,7 +21,8 @@ from gridlayout.layouts.program import Move, Numbered, ReshapeMove, moves_of, nu
 from gridlayout.layouts.route import Route, find_route
 from gridlayout.layouts.steps import Join, Split, StepBuilder
 from gridlayout.sharding.collectives import Axes, Collective, Collectives, total_bytes
-from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
 

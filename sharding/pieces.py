@@ -20,8 +20,9 @@ from gridlayout import dtypes
 from gridlayout.layouts.blocks import Blocks, find_blocks
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.collectives import Axes, Collective, Collectives
-from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.overlaps import Overlaps, find_overlaps
+from gridlayout.sharding.placement import Placement
 from gridlayout.sharding.rounds import Messages
 from gridlayout.sharding.windows import Window, find_windows
 

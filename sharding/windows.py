@@ -14,7 +14,7 @@ from math import prod
 from typing import Any
 
 from gridlayout.layouts.blocks import Block, Blocks
-from gridlayout.sharding.device_grid import Placement
+from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
 # Of each atom: from, to.

@@ -18,7 +18,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded, layout_of
 from gridlayout.ops.interpret.derivatives import pair_of, planned, with_constants_as_operands
 from gridlayout.ops.moves.relayout import LocalMove
-from gridlayout.sharding.device_grid import Placement
+from gridlayout.sharding.placement import Placement
 
 
 class Traced:

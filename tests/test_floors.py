@@ -109,7 +109,7 @@ ROOMS = {
         *("constructor", "text", "dump", "explorer", "gallery", "demo"),
     ),
     "sharding": (
-        *("emulate", "collectives", "cost", "device_grid", "exchange"),
+        *("emulate", "collectives", "cost", "placement", "core_map", "device_grid", "exchange"),
         *("rounds", "windows", "overlaps", "pieces"),
     ),
     "ops": ("moves", "array", "decisions", "programs", "products", "rules", "interpret", "user"),

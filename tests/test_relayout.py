@@ -15,7 +15,7 @@ import gridlayout as gl
 from gridlayout.layouts.steps import StepBuilder
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
-from gridlayout.sharding.device_grid import Placement
+from gridlayout.sharding.placement import Placement
 
 DEVICES = len(jax.devices())
 

@@ -18,7 +18,9 @@ from typing import Any
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
 from gridlayout.arguments import MAX_ELEMENTS, Shape, positive
+from gridlayout.document.text import read_map
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.reader import Reader
 
 # Rectangles are found by trial division up to the square root of this.
 _MAX_CORES = 1 << 32
@@ -40,6 +42,50 @@ class CoreMap:
     rectangle: Shape
     forward: AffineMap
     inverse: AffineMap
+
+    @staticmethod
+    def parse(text: str) -> CoreMap:
+        """The map of the worker grid of a `ttcore.device`, as tt-mlir prints it.
+
+        The grid is the worker grid; the devices are those of the mesh shape. `LayoutError` names
+        the column.
+
+        >>> text = (
+        ...     "#ttcore.device<workerGrid = #ttcore.grid<8x8, virt_to_physical_map = "
+        ...     "(d0, d1) -> (0, d1, d0), physical_to_virt_map = (d0, d1, d2) -> (d2, d1)>, "
+        ...     "meshShape = 1x1, chipIds = [0]>"
+        ... )
+        >>> CoreMap.parse(text).forward(0, 5)
+        (0, 5, 0)
+        """
+        if not isinstance(text, str) or (at := text.find("workerGrid")) < 0:
+            raise LayoutError(
+                "no workerGrid: expected #ttcore.device<workerGrid = #ttcore.grid<..."
+            )
+        reader = Reader(text)
+        reader.at = at
+        for word in ("workerGrid", "=", "#ttcore.grid", "<"):
+            reader.expect(word)
+        grid = positive(reader.dims(), "workerGrid")
+        maps = []
+        while reader.take(","):
+            reader.match(r"([a-z_]+\s*=)?", "a map")
+            maps.append(read_map(reader))
+        reader.expect(">")
+        if not maps or (maps[0].num_dims, len(maps[0].results)) != (len(grid), 3):
+            reader.fail(
+                f"a worker grid of rank {len(grid)} needs a map of its dims to (device, y, x)", at
+            )
+        devices = 1
+        if (found := text.find("meshShape", reader.at)) >= 0:
+            reader.at = found
+            reader.expect("meshShape")
+            reader.expect("=")
+            devices = prod(positive(reader.dims(), "meshShape"))
+        # The rows and columns that the cores have: from the first to the last that is named.
+        box = tuple(high + 1 for _, high in maps[0].range(grid)[1:])
+        back = maps[1] if len(maps) > 1 else maps[0].inverse(grid).map
+        return CoreMap(grid, devices, box, maps[0], back)
 
 
 def device_map(

@@ -23,7 +23,8 @@ from jax.sharding import PartitionSpec
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.placement import Placement
 
 Axes = tuple[str, ...]
 _here: ContextVar[_Cores | None] = ContextVar("gridlayout_cores", default=None)

@@ -213,7 +213,7 @@ def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.
         pairs = (_numbers(found.before, a.core_shape), _numbers(found.after, b.core_shape))
         np.add.at(total, pairs, found.counts)
         return total * bits // 8
-    sizes = tuple(device.fine.shape.values())
+    sizes, order = tuple(device.fine.shape.values()), np.array(device.order, np.int64)
     before = _coordinates(device, a.core_shape, found.before)
     after = _coordinates(device, b.core_shape, found.after)
     total = np.zeros((device.size, device.size), np.int64)
@@ -224,7 +224,8 @@ def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.
     ):
         target = after.digits + np.array(copy, np.int64)
         source = np.where(before.free, target, before.digits)
-        np.add.at(total, (_numbers(source, sizes), _numbers(target, sizes)), found.counts)
+        pairs = (_numbers(source, sizes), _numbers(target, sizes))
+        np.add.at(total, tuple(order[numbers] for numbers in pairs), found.counts)
     return total * bits // 8
 
 

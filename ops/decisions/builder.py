@@ -33,7 +33,8 @@ from gridlayout.ops.moves.padding import fill_padding, has_padding
 from gridlayout.ops.moves.relayout import LocalMove, find_move, lay_out, nothing_moves, replicate
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.collectives import Collective, Collectives, total_bytes
-from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.placement import Placement
 
 if TYPE_CHECKING:
     from gridlayout.ops.programs.program import Program

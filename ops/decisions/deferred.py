@@ -16,7 +16,7 @@ from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import has_padding
 from gridlayout.ops.moves.relayout import find_move, lay_out
-from gridlayout.sharding.device_grid import Placement
+from gridlayout.sharding.placement import Placement
 
 if TYPE_CHECKING:
     from gridlayout.ops.decisions.builder import Builder

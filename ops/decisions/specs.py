@@ -19,8 +19,8 @@ from jax.sharding import PartitionSpec
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
-from gridlayout.sharding.device_grid import Placement
 from gridlayout.sharding.exchange import local_bytes
+from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
 

@@ -36,9 +36,10 @@ from gridlayout.sharding.collectives import (
     total_bytes,
 )
 from gridlayout.sharding.cost import CostModel
-from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, local_bytes
 from gridlayout.sharding.pieces import Pieces, find_pieces
+from gridlayout.sharding.placement import Placement
 
 MODEL = CostModel()
 

@@ -32,7 +32,8 @@ import numpy as np
 from gridlayout.affine.map import AffineMap, linearized
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
-from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.placement import Placement
 
 Dims = tuple[int, ...]
 Axes = tuple[str, ...]

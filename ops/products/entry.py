@@ -23,7 +23,7 @@ from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
 from gridlayout.sharding.collectives import Collectives, all_gather
-from gridlayout.sharding.device_grid import Placement
+from gridlayout.sharding.placement import Placement
 
 Dims = tuple[int, ...]
 

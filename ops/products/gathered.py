@@ -26,7 +26,8 @@ from gridlayout.ops.moves.relayout import moved_bytes
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.ops.products.entry import Dims, Entry, Gather, Side, entered, extents
 from gridlayout.sharding.collectives import Collectives, total_bytes
-from gridlayout.sharding.device_grid import DeviceGrid, Placement
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.placement import Placement
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from gridlayout.ops.rules.windows import (
     of_window,
     without_tail,
 )
-from gridlayout.sharding.device_grid import Placement
+from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
 

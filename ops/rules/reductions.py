@@ -31,7 +31,7 @@ from gridlayout.ops.decisions.views import squeezed
 from gridlayout.ops.moves.padding import has_padding
 from gridlayout.ops.rules.along import run
 from gridlayout.sharding.collectives import Axes, Collectives, index_of
-from gridlayout.sharding.device_grid import Placement
+from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
 

@@ -1,0 +1,286 @@
+"""Where a user states that cores lie: the bytes are on that device, and computation runs there.
+
+Tensor layout (tt-mlir): "The grid shape here is a virtual grid shape, the `ttcore.device` attribute
+will hold an additional affine map that defines how this virtual grid shape maps to a physical one."
+"""
+
+from itertools import pairwise, permutations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.sharding import AbstractMesh
+from laid_out import packed
+
+import gridlayout as gl
+
+TRANSPOSED = "(d0, d1) -> (d1, d0)"
+FOLDED = "(d0, d1) -> (d1 floordiv 4, d1 mod 4, d0)"
+STAIRCASE = "(d0, d1) -> (d0, (d0 + d1) mod 4, 0)"
+MIRRORED = "(d0, d1) -> (-d0 + 1, -d1 + 3)"
+BLOCKS = "(d0, d1) -> (d1 floordiv 2, (d0 floordiv 3 + d1 floordiv 2) mod 4, d1 mod 2, d0 mod 3)"
+# There and back along rows of four: 0 1 2 3 7 6 5 4.
+SNAKE = (
+    "(d0) -> (d0 floordiv 4, d0 - (d0 floordiv 4) - ((d0 + 3) floordiv 8) * 2"
+    " - ((d0 + 2) floordiv 8) * 2 - ((d0 + 1) floordiv 8) * 2)"
+)
+DEVICE = """ttcore.device @default_device = <workerGrid = #ttcore.grid<8x8,
+  virt_to_physical_map = (d0, d1) -> (d0 floordiv 4, d0 mod 4, d1),
+  physical_to_virt_map = (d0, d1, d2) -> (d0 * 4 + d1, d2)>, dramGrid = #ttcore.grid<1x12>,
+  l1Map = (d0, d1, d2)[s0] -> (0, d0, d1, d2 + s0), meshShape = 2x4, chipIds = [0, 1, 2, 3]>"""
+MAPS = [TRANSPOSED, FOLDED, STAIRCASE, SNAKE, BLOCKS]
+
+
+def placed(grid, device):
+    """An uneven layout on this grid, put: every core's buffer is where the map says."""
+    layout = gl.GridLayout(tuple(max(2 * g - 1, 1) for g in grid), "int32", grid, collapse=[])
+    values = np.arange(1, layout.size + 1, dtype="int32").reshape(layout.shape)
+    x = gl.put(values, layout, device)
+    check(x, values)
+    return x, values
+
+
+def check(x, values):
+    """`x` holds the values, each core's on the device that its device grid's map names."""
+    grid, mesh = x.layout.core_shape, x.device.mesh.devices
+    to_place, wanted = x.device.core_map(grid), packed(values, x.layout, 0)
+    held = {shard.device: shard for shard in x.storage.addressable_shards}
+    places = set()
+    for core in np.ndindex(*grid):
+        place = to_place(*core)
+        shard = held[mesh[place[: mesh.ndim]]]
+        bounds = [s.indices(n) for s, n in zip(shard.index, x.storage.shape, strict=True)]
+        slot = tuple(c - low for c, (low, _, _) in zip(core, bounds, strict=False))
+        valid = packed(np.ones(values.shape, bool), x.layout, 0)[core]
+        np.testing.assert_array_equal(np.asarray(shard.data)[slot][valid], wanted[core][valid])
+        places.add(place)
+    assert len(places) == len(list(np.ndindex(*grid)))
+    np.testing.assert_array_equal(np.asarray(x), values)
+
+
+STATED = [
+    ((2, 4), TRANSPOSED, [(4, 2), (3, 2), (1, 2)]),
+    ((2, 4), FOLDED, [(1, 8), (1, 6), (3, 8), (8, 8)]),
+    ((2, 4), STAIRCASE, [(2, 4), (2, 3), (1, 4)]),
+    ((2, 4), MIRRORED, [(2, 4)]),
+    ((2, 4), BLOCKS, [(12, 4), (11, 3), (3, 4)]),
+    ((2, 4), SNAKE, [(8,), (5,), (1,)]),
+    ((2, 4), DEVICE, [(8, 8), (7, 3), (1, 1)]),
+    ((8,), "(d0, d1, d2) -> (d2 * 4 + d0 * 2 + d1)", [(2, 2, 2), (1, 2, 2)]),
+    ((8, 1), gl.tenstorrent.device_map((16, 32), mesh=(2, 4)), [(16, 32), (13, 29), (8, 8)]),
+    ((4,), gl.tenstorrent.device_map((16, 16), mesh=(2, 2), skew=1), [(16, 16)]),
+    ((1,), gl.tenstorrent.device_map((1, 64)), [(1, 64), (1, 40)]),
+]
+
+
+@pytest.mark.parametrize(("mesh", "core_map", "grids"), STATED, ids=str)
+def test_cores_are_on_the_devices_that_the_map_names(mesh, core_map, grids):
+    device = gl.DeviceGrid(mesh, core_map=core_map)
+    for grid in grids:
+        x, values = placed(grid, device)
+        stated = device.core_map(grid)
+        if isinstance(core_map, str) and core_map is not DEVICE:
+            assert stated == gl.AffineMap.parse(core_map)
+        # Computation runs there: the result's parts are where the operands' are.
+        y = gl.on_grid(lambda x: jnp.where(x > 3, x * 2, -x))(x)
+        check(y, np.where(values > 3, values * 2, -values))
+        assert y.sharding == x.sharding
+
+
+@pytest.mark.parametrize(("mesh", "core_map", "grids"), STATED[:8], ids=str)
+def test_other_grids_are_placed_as_before(mesh, core_map, grids):
+    device, plain = gl.DeviceGrid(mesh, core_map=core_map), gl.DeviceGrid(mesh)
+    for grid in {(8,), (5,), (16, 2), (3, 5), (2, 2, 2), (2, 1, 4)}:
+        if len(grid) != len(grids[0]):
+            assert device.placement(grid) == plain.placement(grid)
+            if device.fine == plain.fine:
+                assert device.core_map(grid) == plain.core_map(grid)
+        placed(grid, device)
+
+
+def test_the_batch_is_divided_between_devices():
+    # "the batch dim is evenly divided between 2 devices. Within each device this op runs on a 2x4
+    # grid."
+    layout = gl.GridLayout((2, 3, 64, 128), grid=(2, 2, 4), tile=(32, 32), collapse=[(1, -1)])
+    device = gl.DeviceGrid((2,))
+    assert str(device.core_map(layout.grid)) == "(d0, d1, d2) -> (d0, 0, d1, d2)"
+    values = np.arange(layout.size, dtype="float32").reshape(layout.shape)
+    x = gl.put(values, layout, device)
+    check(x, values)
+    for shard in x.storage.addressable_shards:
+        assert shard.data.shape[:3] == (1, 2, 4)
+        batch = values[jax.devices().index(shard.device)]
+        np.testing.assert_array_equal(np.sort(np.asarray(shard.data), axis=None), batch.ravel())
+    # On more devices than batches the rest divides rows and columns; a plane is divided as before.
+    for mesh, wanted in [((4,), (1, 2, 2)), ((2, 4), (1, 2, 1)), ((8,), (1, 1, 2))]:
+        assert gl.DeviceGrid(mesh).placement((2, 2, 4)).per_device == wanted
+    assert gl.DeviceGrid((2, 4)).placement((8, 8)).per_device == (4, 2)
+
+
+PROGRAMS = {
+    "matmul": lambda a, b: a @ b.T,
+    "softmax": lambda a, b: jax.nn.softmax(a, axis=-1) * b,
+    "columns": lambda a, b: jnp.sort(a, axis=0) - b.sum(axis=0),
+    "reshaped": lambda a, b: (a.reshape(-1) * b.T.reshape(-1)).reshape(a.shape[::-1]),
+    "shifted": lambda a, b: jnp.concatenate([a[2:], b[:2]]) + jnp.cumsum(b, axis=1),
+    "convolved": lambda a, b: jax.scipy.signal.convolve(a, b[:3, :3], mode="same"),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("core_map", [TRANSPOSED, STAIRCASE, BLOCKS], ids=str)
+def test_programs_give_the_same_on_any_map(name, core_map):
+    device = gl.DeviceGrid((2, 4), core_map=core_map)
+    a, b = np.random.default_rng(0).normal(size=(2, 12, 10)).astype("float32")
+    grids = [(4, 2), (1, 8)] if core_map in (TRANSPOSED, FOLDED) else [(2, 4), (3, 2)]
+    x = gl.put(a, gl.GridLayout(a.shape, grid=grids[0], tile=(2, 2)), device)
+    y = gl.put(b, gl.GridLayout(b.shape, grid=grids[1], tile=(2, 2)), device)
+    got = gl.on_grid(PROGRAMS[name])(x, y)
+    np.testing.assert_allclose(np.asarray(got), PROGRAMS[name](a, b), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("core_map", MAPS, ids=str)
+def test_relayouts_go_to_where_the_map_says(core_map):
+    device = gl.DeviceGrid((2, 4), core_map=core_map)
+    values = np.arange(384, dtype="int32").reshape(24, 16)
+    x = gl.put(values, gl.GridLayout((24, 16), "int32", grid=(4, 2), tile=(2, 2)), device)
+    for grid in [(8,), (2, 4), (4, 2), (1, 8), (12, 4)]:
+        collapse = [(0, 2)] if len(grid) == 1 else []
+        layout = gl.GridLayout((24, 16), "int32", grid=grid, collapse=collapse)
+        check(gl.relayout(x, layout), values)
+        # Who needs bytes in the new layout is who the map names, or holds a copy.
+        needs = set(np.flatnonzero(gl.relayout_plan(x, layout).bytes.sum(axis=0)))
+        busy = [device.core_map(grid)(*core)[:2] for core in np.ndindex(*grid)]
+        assert set(np.ravel_multi_index(np.transpose(busy), (2, 4))) <= needs
+
+
+@st.composite
+def digit_maps(draw):
+    """A mesh, a grid and a map that gives the mesh's axes, factored, to the grid's dims at will."""
+    sizes = draw(st.sampled_from([(2, 4), (8,), (2, 2, 2), (4, 2), (6,), (3, 2)]))
+    factors = []
+    for axis, size in enumerate(sizes):
+        left = size
+        while left > 1:
+            prime = 2 if left % 2 == 0 else left
+            left //= prime
+            factors.append((axis, left, prime))
+    factors = draw(st.permutations(factors))
+    cut = draw(st.integers(0, len(factors)))
+    per = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
+    coordinates, grid = ["0"] * len(sizes), []
+    for k, mine in enumerate((factors[:cut], factors[cut:])):
+        index, count = f"(d{k} floordiv {per[k]})", 1
+        for axis, stride, prime in mine:
+            coordinates[axis] += f" + (({index} floordiv {count}) mod {prime}) * {stride}"
+            count *= prime
+        grid.append(draw(st.integers(1, count * per[k])))
+    inside = [f"d{k} mod {per[k]}" for k in range(2)]
+    return sizes, tuple(grid), f"(d0, d1) -> ({', '.join([*coordinates, *inside])})"
+
+
+@settings(max_examples=60, deadline=None)
+@given(digit_maps())
+def test_any_assignment_of_the_meshs_axes_can_be_stated(case):
+    sizes, grid, core_map = case
+    device = gl.DeviceGrid(sizes, core_map=core_map)
+    x, values = placed(grid, device)
+    assert device.core_map(grid) == gl.AffineMap.parse(core_map)
+    check(gl.relayout(x, x.layout.replace(grid=grid[::-1])), values)
+
+
+def test_a_permuted_mesh_is_counted_by_its_own_numbers():
+    device = gl.DeviceGrid((2, 4), core_map=STAIRCASE)
+    assert device.order == (0, 1, 2, 3, 5, 6, 7, 4)
+    parts = gl.GridLayout((2, 4), "int32", grid=(2, 4))
+    # Core (i, 0) of the new grid is on device (i, 0) for row 0, and on (1, 1), device 5, for row 1.
+    # Element (1, 3) is on device (1, 0), number 4; core (1, 0) on device (1, 1), number 5.
+    found = gl.relayout_plan(parts, parts.replace(grid=(2, 1)), device).bytes
+    assert found[4, 5] == found[5, 5] == 4
+    assert found[5, 4] == 4  # the whole row has copies of row 1
+    assert found[0, 5] == 0
+
+
+def test_a_device_grid_with_a_map_is_a_value():
+    first, second = (gl.DeviceGrid((2, 4), core_map=m) for m in (STAIRCASE, TRANSPOSED))
+    assert first == gl.DeviceGrid((2, 4), core_map=gl.AffineMap.parse(STAIRCASE))
+    assert (
+        len({first, second, gl.DeviceGrid((2, 4)), gl.DeviceGrid((2, 4), core_map=STAIRCASE)}) == 3
+    )
+    assert f"core_map='{gl.AffineMap.parse(STAIRCASE)}'" in repr(first)
+    x, _ = placed((2, 4), first)
+    with pytest.raises(gl.LayoutError, match="DeviceGrid"):
+        x + placed((2, 4), gl.DeviceGrid((2, 4)))[0]
+
+
+def test_a_mesh_without_devices_takes_a_map():
+    device = gl.DeviceGrid(AbstractMesh((256, 128), ("x", "y")), core_map=TRANSPOSED)
+    assert device.placement((128, 256)).per_device == (1, 1)
+    assert str(device.core_map((128, 256))) == "(d0, d1) -> (d1, d0)"
+    assert device.placement((256, 256)) == gl.DeviceGrid(device.mesh).placement((256, 256))
+
+
+@pytest.mark.parametrize(
+    ("core_map", "grid", "words"),
+    [
+        ("(d0) -> (0, d0 mod 2, d0 floordiv 2)", (4,), "no box of consecutive"),
+        ("(d0) -> (1, d0)", (4,), r"devices \[4, 5, 6, 7\] of \(2, 4\)"),
+        ("(d0) -> (5, d0)", None, r"core 0 at \(5, 0\), outside the mesh \(2, 4\)"),
+        ("(d0) -> (0)", None, "a number for each of the 2 mesh axes"),
+        ("() -> (0, 0)", None, "must take the dims of a grid"),
+        ("(d0) -> (d0", None, "column"),
+        ("#ttcore.device<>", None, "no workerGrid"),
+        ("#ttcore.device<workerGrid = #ttcore.grid<2x2, (d0) -> (0, 0, d0)>>", None, "rank 2"),
+        (7, None, "not int"),
+        (gl.tenstorrent.device_map((16, 16), mesh=(4, 4), chip_grid=(4, 4)), None, "16 devices"),
+        ("(d0) -> (0, 0, d0)", (1 << 23,), "8388608 cores"),
+    ],
+    ids=str,
+)
+def test_what_a_map_cannot_say(core_map, grid, words):
+    with pytest.raises(gl.LayoutError, match=words):
+        gl.DeviceGrid((2, 4), core_map=core_map).placement(grid)
+
+
+def test_a_map_holds_only_where_no_two_cores_meet():
+    device = gl.DeviceGrid((2, 4), core_map="(d0, d1) -> (0, (d0 + d1) mod 4)")
+    for grid in [(4, 1), (1, 4), (1, 3)]:
+        assert device.core_map(grid) == gl.AffineMap.parse("(d0, d1) -> (0, (d0 + d1) mod 4)")
+    assert device.placement((2, 2)) == gl.DeviceGrid((2, 4)).placement((2, 2))
+
+
+def test_the_device_attribute_is_read():
+    found = gl.tenstorrent.CoreMap.parse(DEVICE)
+    assert (found.grid, found.devices, found.rectangle) == ((8, 8), 8, (4, 8))
+    assert str(found.inverse) == "(d0, d1, d2) -> (d0 * 4 + d1, d2)"
+    old = gl.tenstorrent.CoreMap.parse(
+        "#tt.device<workerGrid = #ttcore.grid<2x3, (d0, d1) -> (0, d1, d0)>>"
+    )
+    assert (old.devices, old.rectangle, old.inverse(0, 2, 1)) == (1, (3, 2), (1, 2))
+    # Cores outside the worker grid are on no device.
+    device = gl.DeviceGrid(
+        (1,), core_map=DEVICE.replace("2x4", "1x1").replace("d0 floordiv 4, d0 mod 4", "0, d0")
+    )
+    assert device._stated.placement((8, 8)) is not None
+    assert device._stated.placement((9, 8)) is None
+    for text in [
+        "workerGrid",
+        "workerGrid = #ttcore.grid<0x2, (d0) -> (0)>",
+        DEVICE[:80],
+        "",
+        None,
+    ]:
+        with pytest.raises(gl.LayoutError):
+            gl.tenstorrent.CoreMap.parse(text)
+
+
+def test_all_orders_of_four_devices_are_placed_where_they_are_named():
+    for order in permutations(range(4)):
+        steps = [b - a for a, b in pairwise(order)]
+        terms = "".join(f" + ((d0 + {4 - k}) floordiv 4) * {n}" for k, n in enumerate(steps, 1))
+        device = gl.DeviceGrid((4,), core_map=f"(d0) -> ({order[0]}{terms} + (d0 floordiv 4) * 9)")
+        placed((4,), device)
+        assert [device.core_map((4,))(k)[0] for k in range(4)] == list(order)
