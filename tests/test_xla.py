@@ -138,6 +138,43 @@ def test_golden_texts(text):
     assert gl.parse(str(layout)) == layout
 
 
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        # "A shape with this layout is written as F32[3,5]{1,0:T(2,2)}".
+        ("F32[3,5]{1,0:T(2,2)}", "f32[3,5]{1,0:T(2,2)}"),
+        # "(2,4)(2,1)", "the format used for BF16 on TPU, ... (8,128)(2,1)".
+        ("F32[4,8]{1,0:T(2,4)(2,1)}", "f32[4,8]{1,0:T(2,4)(2,1)}"),
+        ("BF16[16,256]{1,0:T(8,128)(2,1)}", "bf16[16,256]{1,0:T(8,128)(2,1)}"),
+        # "The dimensions of F32[2,7,8,11,10]{4,3,2,1,0} ... The tile used is (∗,∗,2,∗,3)."
+        ("F32[2,7,8,11,10]{4,3,2,1,0}", "f32[2,7,8,11,10]{4,3,2,1,0}"),
+        (
+            "F32[2,7,8,11,10]{4,3,2,1,0:T(∗,∗,2,∗,3)}",
+            "f32[2,7,8,11,10]{4,3,2,1,0:T(*,*,2,*,3)}",
+        ),
+        # A combined dim "is represented in the tile by the value -1".
+        (
+            "F32[2,7,8,11,10]{4,3,2,1,0:T(-1, -1, 2, -1, 3)}",
+            "f32[2,7,8,11,10]{4,3,2,1,0:T(*,*,2,*,3)}",
+        ),
+        ("PRED[4,4]{1,0:T(-1,2)(∗,*,1,2)}", "pred[4,4]{1,0:T(*,2)(*,*,1,2)}"),
+        ("F8E4M3FN[4]", "f8e4m3fn[4]{0}"),
+    ],
+)
+def test_texts_as_the_document_writes_them(text, canonical):
+    layout = gl.parse(text)
+    assert str(layout) == canonical
+    assert gl.parse(canonical) == layout
+    if "{" in text:  # a dump's types are read by the same grammar
+        (finding,) = gl.explain(text).findings
+        assert finding.layout == layout
+
+
+def test_the_element_types_in_capitals_are_those_of_xla():
+    for name, dtype in xla.ELEMENT_TYPES.items():
+        assert gl.parse(f"{name.upper()}[3]").dtype == gl.parse(f"{name}[3]").dtype == dtype
+
+
 @pytest.mark.parametrize("text", GOLDEN["text_errors"])
 def test_golden_text_errors(text):
     with pytest.raises(gl.LayoutError, match=r"^column \d+: "):
@@ -366,7 +403,12 @@ TEXTS = {
     "f32[4,4]{1,0:T(2,*)}": "no dim to be combined with",
     "f32[4,4]{1,0:T()}": "at least one dim",
     "f32[4,4]{1,0:T(0,2)}": "numbers >= 1",
-    "f32[4,4]{1,0:T(-1,2)}": "expected a number",
+    "f32[4,4]{1,0:T(-2,2)}": "expected a number, found '-2,2",
+    "f32[4,4]{1,0:T(-12,2)}": "expected a number, found '-12,2",
+    "f32[4,4]{1,0:T(2,-1)}": "no dim to be combined with",
+    "f32[4,4]{1,0:T(2,∗)}": "no dim to be combined with",
+    "f32[4,4]{1,-1}": "expected a number",
+    "f32[-1,4]": "expected a number",
     "f32[4,4]{1,0:S(5)E(4)}": "in the order D T L",
     "f32[4,4]{1,0:L(0)}": "tail_alignment",
     "f32[4,4]{1,0:#(f32)}": "is not one of u8",
@@ -384,7 +426,8 @@ TEXTS = {
     "f32[<=4,4]{1,0}": "dynamic dim",
     "(f32[4], f32[4])": "tuple type",
     "f33[4]": "is not one of pred",
-    "F32[4]": "is not one of pred",
+    "F33[4]": "element type 'F33' is not one of pred",
+    "Bf16[4]": "is not one of pred",
     "f32[4": "expected ']'",
     "f32[4]{0": "expected '}'",
     "f32[4]{0} x": "unexpected text",
