@@ -63,7 +63,8 @@ def _tiled() -> Iterator[Entry]:
     yield figure(
         "Repeated tiling, figure 2",
         "figure2",
-        "4x8 in tiles of 2x4, and those in tiles of 2x1: the two 16-bit values of a 32-bit word.",
+        "4x8 in tiles of 2x4, a colour each, and those in tiles of 2x1, a red border each: the two "
+        "16-bit values of a 32-bit word.",
         parse("bf16[4,8]{1,0:T(2,4)(2,1)}").draw("tiles"),
     )
 

@@ -263,6 +263,60 @@ def test_the_tiles_of_xla_are_numbered_as_in_its_document(gallery, name, case):
     assert len(fills) == len({f for _, f in fills}) == len({b for b, _ in fills})
 
 
+def borders(read):
+    """The red borders as boxes (x0, y0, x1, y1), by panel."""
+    number = r"(-?[\d.]+)"
+    for p, panel in enumerate(read.root.findall(f"{SVG}g")):
+        for path in (e for e in panel.iter(f"{SVG}path") if e.get("class") == "inner"):
+            found = re.findall(f"M{number} {number}H{number}V{number}H{number}z", path.get("d"))
+            assert path.get("d").count("z") == len(found)
+            for x0, y0, x1, y1, back in found:
+                assert back == x0
+                yield p, *map(float, (x0, y0, x1, y1))
+
+
+def bordered(read):
+    """The indices of the elements inside each red border."""
+    elements = read.elements()
+    for p, x0, y0, x1, y1 in borders(read):
+        yield {
+            index
+            for index, ((q, x, y, w, h, *_), *_) in elements.items()
+            if p == q and x0 < x + w / 2 < x1 and y0 < y + h / 2 < y1
+        }
+
+
+def test_figure_2_has_a_red_border_around_each_small_tile(gallery):
+    """ "Each color indicates a 2x4 tile and each red border box is a 2x1 tile."."""
+    found = list(bordered(Read(gallery["figure2"])))
+    tiles = [{(r, c), (r + 1, c)} for r in (0, 2) for c in range(8)]
+    assert sorted(map(sorted, found)) == sorted(map(sorted, tiles))
+    for dark in (False, True):
+        red, green, blue = linear(palette.colours(dark)["border"])
+        assert red > 3 * max(green, blue)
+        assert contrast(palette.colours(dark)["border"], palette.colours(dark)["paper"]) >= 3
+    assert not list(borders(Read(gallery["figure1"])))  # its tiles have no tiles in them
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bf16[5,9]{1,0:T(4,4)(2,1)}",
+        "f32[6,6]{0,1:T(4,4)(3,1)}",
+        "s8[2,6,8]{2,1,0:T(4,4)(2,2)}",
+    ],
+)
+def test_a_border_is_around_what_lies_together(text):
+    layout = gl.parse(text)
+    blocks = {}
+    for index in indices(layout.shape):
+        number = layout.locate(index).offset // layout.blocks[-1]
+        blocks.setdefault(number, set()).add(index)
+    found = [frozenset(held) for held in bordered(Read(layout.draw("tiles")))]
+    assert len(found) == len(set(found)) == len(blocks)
+    assert set(found) == {frozenset(held) for held in blocks.values()}
+
+
 def test_faces_lie_one_after_another(gallery):
     read = Read(gallery["faces"])
     layout = gl.GridLayout((64, 96), "bfloat16", tile=(32, 32), face=(16, 16))
