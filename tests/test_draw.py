@@ -10,6 +10,7 @@ import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given
@@ -209,6 +210,7 @@ def test_labels_say_what_is_asked_for(label):
         (1, lambda index, where: index[1]),
         ("tile", lambda index, where: (where.core, where.offset // 16)),
         ("offset", lambda index, where: where.offset * 8 // 32),
+        (lambda r, c: (r * c) % 5, lambda index, where: index[0] * index[1] % 5),
     ],
 )
 def test_colours_tell_apart_what_is_asked_for(color, of):
@@ -244,6 +246,7 @@ def test_the_gallery_has_the_documents_figures(gallery):
     expected |= {f"{name}_{npu}" for name in ("aligned", "compact") for npu in (0, 2)}
     expected |= {f"matrix_w_{w}" for w in (40, 20, 10, 8, 15, 6)} | {"aligned_4N", "aligned_2N"}
     formats = ("NCHW", "NHWC", "NCHW4", "NCHW32", "NCHW64", "CHWN4")
+    expected |= {"conv2d_in", "conv2d_weights", "conv2d_out"}
     expected |= {f"format_{name}" for name in formats} | {"collapse", "faces", "relayout"}
     assert set(gallery) == expected
 
@@ -372,6 +375,43 @@ def test_features_are_scattered_as_in_sophons_figures(gallery, k):
     assert held == {
         (npu, slot): known.get((npu, slot)) for npu in range(4) for slot in range(2 * slots)
     }
+
+
+def test_hwc_and_chw_are_of_one_tensor(gallery):
+    """ "The two most frequently used layouts are HWC and CHW", of the same feature map."""
+    hwc, chw = (Read(gallery[name]).elements() for name in ("HWC", "CHW"))
+    rows, columns, channels = (n + 1 for n in max(hwc))
+    assert {(h, w, c) for c, h, w in chw} == set(hwc)
+    assert {i: place[3] for i, place in hwc.items()} == {
+        (h, w, c): (h * columns + w) * channels + c for h, w, c in hwc
+    }
+    assert {i: place[3] for i, place in chw.items()} == {
+        (c, h, w): (c * rows + h) * columns + w for c, h, w in chw
+    }
+    for h, w, c in hwc:  # one colour a channel, in both
+        assert hwc[h, w, c][0][5] == chw[c, h, w][0][5] == f"c{c}"
+
+
+def test_the_convolutions_figure_shows_what_a_pixel_is_made_of(gallery):
+    """ "Applicability of HWCN Layout for 2D Convolution Calculation": vectors lie in order."""
+    image, weights, out = (
+        Read(gallery[f"conv2d_{name}"]).elements() for name in ("in", "weights", "out")
+    )
+    x = np.random.default_rng(0).integers(0, 9, [n + 1 for n in max(image)])
+    w = np.random.default_rng(1).integers(0, 9, [n + 1 for n in max(weights)])
+    y = np.asarray(
+        jax.lax.conv_general_dilated(
+            x[None].astype(np.float32),
+            w.astype(np.float32),
+            *((1, 1), "VALID"),
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        )
+    )[0]
+    assert y.shape == tuple(n + 1 for n in max(out))
+    window = sorted(place[3] for place in image.values() if place[0][5] == "c1")
+    pixel = sorted(place[3] for place in out.values() if place[0][5] == "c1")
+    vectors = w.reshape(-1)[sorted(place[3] for place in weights.values())].reshape(len(window), -1)
+    np.testing.assert_array_equal(x.reshape(-1)[window] @ vectors, y.reshape(-1)[pixel])
 
 
 @pytest.mark.parametrize("name", ["NCHW", "NHWC", "NCHW4", "NCHW32", "NCHW64", "CHWN4"])
@@ -741,6 +781,10 @@ def test_tensors_without_elements_have_a_drawing(view, shape):
         ("logical", {"color": "blue"}, "color 'blue' is not 'core', 'tile', 'offset'"),
         ("logical", {"color": 2}, "color 2 is not 'core'"),
         ("logical", {"color": True}, "color True is not 'core'"),
+        ("logical", {"color": lambda r, c: r - 1}, "color gave int64 numbers; it must give whole"),
+        ("memory", {"color": lambda r, c: r / 2}, "color gave float64 numbers; it must give whole"),
+        ("logical", {"color": lambda r, c: np.arange(99)}, r"color gave \(99,\) numbers for"),
+        ("logical", {"color": lambda r, c: "red"}, "it must give whole numbers"),
         ("logical", {"color": "tile"}, "has no tiles, faces or lanes to draw"),
         ("logical", {"label": "x"}, "label 'x' is not one of offset, index"),
         ("tiles", {}, "has no tiles, faces or lanes to draw"),

@@ -43,10 +43,10 @@ _TILES = 6  # tiles along an axis that the view of tiles shows
 def draw_logical(layout: Layout, *, color: Any = None, label: str = "offset") -> Drawing:
     """Where each element goes: colours say the core, numbers the offset in the core's buffer.
 
-    color: "core", "tile", "offset", or a logical dim by its number; by default the core, in a
-    layout of one core the tile where there are not too many, else the offset. label: what cells of
-    one element say: "offset" and "byte" inside the core's buffer, "index", "number" (the row-major
-    one), "core" or "none".
+    color: "core", "tile", "offset", a logical dim by its number, or a function that gives a number
+    for each index: it takes an array a dim; by default the core, in a layout of one core the tile
+    where there are not too many, else the offset. label: what cells of one element say: "offset"
+    and "byte" inside the core's buffer, "index", "number" (the row-major one), "core" or "none".
     """
     if color is None:
         tiles = prod(layout.local_shape) // layout.blocks[0] if layout.blocks else BUDGET
@@ -149,7 +149,7 @@ def _drawn(
         sides = zip(window, layout.shape[-2:], strict=True)
         text = " x ".join(f"{shown:,} of {n:,}" for shown, n in sides)
         notes = [*notes, f"Shown: the first {text} positions."]
-    by = color if isinstance(color, str) else f"d{color}"
+    by = color if isinstance(color, str) else "a function" if callable(color) else f"d{color}"
     return figure(
         f"{tensor_text(layout)}: logical tensor by {by}",
         short(repr(layout)),
