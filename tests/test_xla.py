@@ -186,6 +186,40 @@ def test_the_golden_note_on_later_tiles():
     assert (layout.nbytes, layout.first_tile_bytes) == (384, 256)
 
 
+def test_the_documents_element_has_its_coordinates():
+    """ "Tile index (1,1) and index within the tile (0,1) ... a combined coordinate vector of
+    (1,1,0,1). The tile indices have bounds (2,3) and the tile itself is (2,2)"."""
+    layout = gl.parse("F32[3,5]{1,0:T(2,2)}")
+    assert layout.locate((2, 3)).local == (1, 1, 0, 1)
+    assert layout.physical_shape == (2, 3, 2, 2)
+    assert layout.locate((2, 3)).offset == (1 * 3 + 1) * 2 * 2 + (0 * 2 + 1) == 17
+
+
+def test_tiling_is_pad_reshape_transpose():
+    """ "1. The array is padded ... 2. Each dimension i is broken up ... 3. A transpose"."""
+    x = np.arange(1, 106, dtype=np.int32).reshape(3, 5, 7)
+    padded = np.pad(x, ((0, 1), (0, 1), (0, 2)))
+    tiled = padded.reshape(2, 2, 2, 3, 3, 3).transpose(0, 2, 4, 1, 3, 5)
+    layout = gl.parse("s32[3,5,7]{2,1,0:T(2,3,3)}")
+    np.testing.assert_array_equal(gl.pack(x, layout), tiled)
+
+
+def test_the_second_tile_makes_words_of_two_16_bit_values():
+    """ "The second tiling by 2x1 is to collect together two 16 bit values to form one 32 bit
+    value"."""
+    layout = gl.parse("BF16[16,256]{1,0:T(8,128)(2,1)}")
+    for row, column in ((0, 0), (6, 127), (8, 128), (14, 255)):
+        low, high = (layout.locate((r, column)).byte for r in (row, row + 1))
+        assert (low % 4, high) == (0, low + 2)
+
+
+def test_a_later_tile_reaches_across_tiles():
+    """ "Can also refer to the major cross-tile dimensions from the prior tiling"."""
+    layout = gl.parse("F32[8,8]{1,0:T(2,4)(2,1,1,1)}")
+    assert layout.locate((6, 5)).offset == 51
+    assert [layout.locate((r, 0)).offset for r in (0, 2)] == [0, 1]  # of two tiles, side by side
+
+
 # -- XLA itself ------------------------------------------------------------------------------------
 
 READ_AND_PRINT = """
