@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -63,7 +63,8 @@ def _tiled() -> Iterator[Entry]:
     yield figure(
         "Repeated tiling, figure 2",
         "figure2",
-        "4x8 in tiles of 2x4, and those in tiles of 2x1: the two 16-bit values of a 32-bit word.",
+        "4x8 in tiles of 2x4, a colour each, and those in tiles of 2x1, a red border each: the two "
+        "16-bit values of a 32-bit word.",
         parse("bf16[4,8]{1,0:T(2,4)(2,1)}").draw("tiles"),
     )
 
@@ -175,23 +176,51 @@ def _formats() -> Iterator[Entry]:
 def _mli() -> Iterator[Entry]:
     figure = partial(Entry, "embARC MLI: data layouts")
     section = "Changing the Data Layout of Three-Dimensional Tensors"
+    image = mli.tensor((4, 4, 3), "HWC", "int8")
     yield figure(
         section,
         "HWC",
-        "in(32, 16, 3), HWC: the channels of a pixel lie side by side. Coloured by channel.",
-        mli.tensor((32, 16, 3), "HWC", "int8").draw("memory", color=2, width=12, rows=8),
+        "A feature map (4, 4, 3), HWC, a line for each of its rows: the channels of a pixel lie "
+        "side by side. Coloured by channel.",
+        image.draw("memory", color=2, width=12),
     )
     yield figure(
         section,
         "CHW",
-        "The same tensor as CHW: a channel is a whole image. Coloured by channel.",
-        mli.tensor((3, 4, 16), "CHW", "int8").draw("memory", color=0, width=16),
+        "The same tensor, transposed to CHW, a line for each channel, which is a whole image. "
+        "Coloured by channel.",
+        image.transpose("HWC->CHW").draw("memory", color=0, width=16),
     )
     yield figure(
         "MLI Data layout (HWCN)",
         "HWCN",
         "weights(4, 3, 2, 1): 1 filter of 4 rows, 3 columns and 2 channels, with its strides.",
         mli.tensor((4, 3, 2, 1), "HWCN", "int8").draw("strides"),
+    )
+    yield from _convolution(partial(figure, "MLI Data layout (HWCN)"))
+
+
+def _convolution(figure: Callable[..., Entry]) -> Iterator[Entry]:
+    """What the first output pixel of a 2D convolution reads and writes, where it lies."""
+    image = mli.tensor((4, 5, 2), "HWC", "int8")
+    weights = mli.tensor((3, 3, 2, 8), "HWCN", "int8")
+    yield figure(
+        "conv2d_in",
+        "The input (4, 5, 2) of a 2D convolution, HWC, a line for each of its rows. The window of "
+        "the first output pixel is 3 lines of 6 elements side by side.",
+        image.draw("memory", color=lambda h, w, c: (h < 3) & (w < 3), width=10),
+    )
+    yield figure(
+        "conv2d_weights",
+        "Its weights (3, 3, 2, 8), HWCN. A line is what one element of the window is multiplied "
+        "by: a vector of 8 filters, side by side. Coloured by row of the filters.",
+        weights.draw("memory", color=0, width=8),
+    )
+    yield figure(
+        "conv2d_out",
+        "Its output (2, 3, 8), HWC. A line is a pixel: the sum of 18 such products, a vector side "
+        "by side again.",
+        mli.conv2d(image, weights).draw("memory", color=lambda h, w, c: h + w == 0, width=8),
     )
 
 

@@ -117,12 +117,13 @@ nchw4.draw("memory", color=1, width=16, label="number")
 # ## embARC MLI: HWC
 #
 # MLI wants the channels of a pixel together too, but without blocks: HWC. Here the letters are the
-# dims in order, the outermost first, and the strides may leave gaps. `permute` gives the layout
-# with the dims in another order.
+# dims in order, the outermost first, and the strides may leave gaps. `transpose` gives the
+# layout with the dims in another order.
 
 # %%
 hwc = gl.mli.tensor((3, 4, 5), "HWC", "float32")
-for layout in (hwc, hwc.permute((2, 0, 1)), gl.mli.tensor((3, 4, 5), "HWC", "float32", (24, 6, 1))):
+gaps = gl.mli.tensor((3, 4, 5), "HWC", "float32", (24, 6, 1))
+for layout in (hwc, hwc.transpose("HWC->CHW"), gaps):
     print(layout.layout, layout.mem_stride, layout.index_map)
 hwc.draw("memory", color=2, width=20)
 

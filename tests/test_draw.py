@@ -10,6 +10,7 @@ import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given
@@ -209,6 +210,7 @@ def test_labels_say_what_is_asked_for(label):
         (1, lambda index, where: index[1]),
         ("tile", lambda index, where: (where.core, where.offset // 16)),
         ("offset", lambda index, where: where.offset * 8 // 32),
+        (lambda r, c: (r * c) % 5, lambda index, where: index[0] * index[1] % 5),
     ],
 )
 def test_colours_tell_apart_what_is_asked_for(color, of):
@@ -244,6 +246,7 @@ def test_the_gallery_has_the_documents_figures(gallery):
     expected |= {f"{name}_{npu}" for name in ("aligned", "compact") for npu in (0, 2)}
     expected |= {f"matrix_w_{w}" for w in (40, 20, 10, 8, 15, 6)} | {"aligned_4N", "aligned_2N"}
     formats = ("NCHW", "NHWC", "NCHW4", "NCHW32", "NCHW64", "CHWN4")
+    expected |= {"conv2d_in", "conv2d_weights", "conv2d_out"}
     expected |= {f"format_{name}" for name in formats} | {"collapse", "faces", "relayout"}
     assert set(gallery) == expected
 
@@ -261,6 +264,60 @@ def test_the_tiles_of_xla_are_numbered_as_in_its_document(gallery, name, case):
     block = 4 if name == "figure1" else 8
     fills = {(n // block, elements[i][0][5]) for i, n in np.ndenumerate(table)}
     assert len(fills) == len({f for _, f in fills}) == len({b for b, _ in fills})
+
+
+def borders(read):
+    """The red borders as boxes (x0, y0, x1, y1), by panel."""
+    number = r"(-?[\d.]+)"
+    for p, panel in enumerate(read.root.findall(f"{SVG}g")):
+        for path in (e for e in panel.iter(f"{SVG}path") if e.get("class") == "inner"):
+            found = re.findall(f"M{number} {number}H{number}V{number}H{number}z", path.get("d"))
+            assert path.get("d").count("z") == len(found)
+            for x0, y0, x1, y1, back in found:
+                assert back == x0
+                yield p, *map(float, (x0, y0, x1, y1))
+
+
+def bordered(read):
+    """The indices of the elements inside each red border."""
+    elements = read.elements()
+    for p, x0, y0, x1, y1 in borders(read):
+        yield {
+            index
+            for index, ((q, x, y, w, h, *_), *_) in elements.items()
+            if p == q and x0 < x + w / 2 < x1 and y0 < y + h / 2 < y1
+        }
+
+
+def test_figure_2_has_a_red_border_around_each_small_tile(gallery):
+    """ "Each color indicates a 2x4 tile and each red border box is a 2x1 tile."."""
+    found = list(bordered(Read(gallery["figure2"])))
+    tiles = [{(r, c), (r + 1, c)} for r in (0, 2) for c in range(8)]
+    assert sorted(map(sorted, found)) == sorted(map(sorted, tiles))
+    for dark in (False, True):
+        red, green, blue = linear(palette.colours(dark)["border"])
+        assert red > 3 * max(green, blue)
+        assert contrast(palette.colours(dark)["border"], palette.colours(dark)["paper"]) >= 3
+    assert not list(borders(Read(gallery["figure1"])))  # its tiles have no tiles in them
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bf16[5,9]{1,0:T(4,4)(2,1)}",
+        "f32[6,6]{0,1:T(4,4)(3,1)}",
+        "s8[2,6,8]{2,1,0:T(4,4)(2,2)}",
+    ],
+)
+def test_a_border_is_around_what_lies_together(text):
+    layout = gl.parse(text)
+    blocks = {}
+    for index in indices(layout.shape):
+        number = layout.locate(index).offset // layout.blocks[-1]
+        blocks.setdefault(number, set()).add(index)
+    found = [frozenset(held) for held in bordered(Read(layout.draw("tiles")))]
+    assert len(found) == len(set(found)) == len(blocks)
+    assert set(found) == {frozenset(held) for held in blocks.values()}
 
 
 def test_faces_lie_one_after_another(gallery):
@@ -318,6 +375,43 @@ def test_features_are_scattered_as_in_sophons_figures(gallery, k):
     assert held == {
         (npu, slot): known.get((npu, slot)) for npu in range(4) for slot in range(2 * slots)
     }
+
+
+def test_hwc_and_chw_are_of_one_tensor(gallery):
+    """ "The two most frequently used layouts are HWC and CHW", of the same feature map."""
+    hwc, chw = (Read(gallery[name]).elements() for name in ("HWC", "CHW"))
+    rows, columns, channels = (n + 1 for n in max(hwc))
+    assert {(h, w, c) for c, h, w in chw} == set(hwc)
+    assert {i: place[3] for i, place in hwc.items()} == {
+        (h, w, c): (h * columns + w) * channels + c for h, w, c in hwc
+    }
+    assert {i: place[3] for i, place in chw.items()} == {
+        (c, h, w): (c * rows + h) * columns + w for c, h, w in chw
+    }
+    for h, w, c in hwc:  # one colour a channel, in both
+        assert hwc[h, w, c][0][5] == chw[c, h, w][0][5] == f"c{c}"
+
+
+def test_the_convolutions_figure_shows_what_a_pixel_is_made_of(gallery):
+    """ "Applicability of HWCN Layout for 2D Convolution Calculation": vectors lie in order."""
+    image, weights, out = (
+        Read(gallery[f"conv2d_{name}"]).elements() for name in ("in", "weights", "out")
+    )
+    x = np.random.default_rng(0).integers(0, 9, [n + 1 for n in max(image)])
+    w = np.random.default_rng(1).integers(0, 9, [n + 1 for n in max(weights)])
+    y = np.asarray(
+        jax.lax.conv_general_dilated(
+            x[None].astype(np.float32),
+            w.astype(np.float32),
+            *((1, 1), "VALID"),
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        )
+    )[0]
+    assert y.shape == tuple(n + 1 for n in max(out))
+    window = sorted(place[3] for place in image.values() if place[0][5] == "c1")
+    pixel = sorted(place[3] for place in out.values() if place[0][5] == "c1")
+    vectors = w.reshape(-1)[sorted(place[3] for place in weights.values())].reshape(len(window), -1)
+    np.testing.assert_array_equal(x.reshape(-1)[window] @ vectors, y.reshape(-1)[pixel])
 
 
 @pytest.mark.parametrize("name", ["NCHW", "NHWC", "NCHW4", "NCHW32", "NCHW64", "CHWN4"])
@@ -687,6 +781,10 @@ def test_tensors_without_elements_have_a_drawing(view, shape):
         ("logical", {"color": "blue"}, "color 'blue' is not 'core', 'tile', 'offset'"),
         ("logical", {"color": 2}, "color 2 is not 'core'"),
         ("logical", {"color": True}, "color True is not 'core'"),
+        ("logical", {"color": lambda r, c: r - 1}, "color gave int64 numbers; it must give whole"),
+        ("memory", {"color": lambda r, c: r / 2}, "color gave float64 numbers; it must give whole"),
+        ("logical", {"color": lambda r, c: np.arange(99)}, r"color gave \(99,\) numbers for"),
+        ("logical", {"color": lambda r, c: "red"}, "it must give whole numbers"),
         ("logical", {"color": "tile"}, "has no tiles, faces or lanes to draw"),
         ("logical", {"label": "x"}, "label 'x' is not one of offset, index"),
         ("tiles", {}, "has no tiles, faces or lanes to draw"),

@@ -391,11 +391,215 @@ def test_layouts_travel(layout):
         assert gl.parse(str(other)) == other != layout
 
 
+# --- kernels: what they write, and how they get at it ---
+
+
+def forward(x, weights, groups=1, **config):
+    """The shape of JAX's convolution of NHWC and HWIO, of which MLI's has no batch."""
+    config = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), **config}
+
+    def run(image, filters):
+        return jax.lax.conv_general_dilated(
+            image,
+            filters,
+            window_strides=config["stride"],
+            padding=config["padding"],
+            rhs_dilation=config["dilation"],
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            feature_group_count=groups,
+        )
+
+    shapes = [jax.ShapeDtypeStruct(s, "float32") for s in ((1, *x.shape), weights.shape)]
+    return jax.eval_shape(run, *shapes).shape[1:]
+
+
+@st.composite
+def windows(draw, undilated=False):
+    """Extents, a kernel, and a configuration whose windows fit."""
+    stride = tuple(draw(st.integers(1, 3)) for _ in "HW")
+    dilation = (1, 1) if undilated else tuple(draw(st.integers(1, 3)) for _ in "HW")
+    kernel = tuple(draw(st.integers(1, 4)) for _ in "HW")
+    reach = [(n - 1) * d + 1 for n, d in zip(kernel, dilation, strict=True)]
+    pads = tuple((draw(st.integers(0, r - 1)), draw(st.integers(0, r - 1))) for r in reach)
+    least = [max(r - sum(p), 1) for r, p in zip(reach, pads, strict=True)]
+    extents = tuple(n + draw(st.integers(0, 9)) for n in least)
+    return extents, kernel, {"stride": stride, "padding": pads, "dilation": dilation}
+
+
+@settings(max_examples=100)
+@given(windows(), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
+def test_outputs_are_hwc_of_the_number_of_filters(case, groups, channels, filters):
+    """Input "HWC (Height; Width; Channel)", "HWCN" weights, "number of (output) channels" out."""
+    extents, kernel, config = case
+    x = tensor((*extents, groups * channels), "HWC", "int8")
+    for kind, weights, count in (
+        (mli.conv2d, tensor((*kernel, groups * channels, filters), "HWCN", "int8"), 1),
+        (mli.group_conv2d, tensor((*kernel, channels, groups * filters), "HWCN", "int8"), groups),
+        (mli.depthwise_conv2d, tensor((*kernel, 1, x.shape[2]), "HW1N", "int8"), x.shape[2]),
+        (mli.depthwise_conv2d, tensor((*kernel, 1, x.shape[2]), "HWCN", "int8"), x.shape[2]),
+    ):
+        out = kind(x, weights, **config)
+        assert out == tensor(forward(x, weights, count, **config), "HWC", "int8")
+        assert out.shape[2] == weights.shape[3]
+
+
+@settings(max_examples=60)
+@given(windows(undilated=True), st.integers(1, 3))
+def test_pooling_keeps_the_channels(case, channels):
+    extents, kernel, config = case
+    x = tensor((*extents, channels), "HWC", "int16")
+    filters = tensor((*kernel, channels, channels), "HWCN", "int16")
+    found = mli.pool2d(x, kernel, stride=config["stride"], padding=config["padding"])
+    assert found == tensor(forward(x, filters, **config), "HWC", "int16")
+
+
+@settings(max_examples=100)
+@given(windows(undilated=True), st.integers(1, 3))
+def test_a_transposed_convolution_writes_what_the_convolution_read(case, channels):
+    extents, kernel, config = case
+    stride, pads = config["stride"], config["padding"]
+    x = tensor((*extents, channels), "HWC", "int16")
+    weights = tensor((*kernel, channels, 5), "HWCN", "int8")
+    found = [
+        (n - 1) * s + k - sum(p) for n, s, k, p in zip(extents, stride, kernel, pads, strict=True)
+    ]
+    if min(found) < 1:
+        with pytest.raises(gl.LayoutError, match="leaves nothing"):
+            mli.transpose_conv2d(x, weights, stride=stride, padding=pads)
+        return
+    out = mli.transpose_conv2d(x, weights, stride=stride, padding=pads)
+    assert out == tensor((*found, 5), "HWC", "int16")
+    back = tensor((*kernel, 5, channels), "HWCN", "int8")
+    assert mli.conv2d(out, back, stride=stride, padding=pads).shape == x.shape
+
+
+def test_other_kernels_are_layout_agnostic():
+    """ "Other kernels are layout-agnostic": a fully connected layer takes elements in order."""
+    weights = tensor((24, 10), "CN", "int8")
+    for x in (tensor((2, 3, 4), "HWC", "int8"), tensor((4, 2, 3), "CHW", "int8")):
+        assert mli.fully_connected(x, weights) == tensor((10,), "C", "int8")
+
+
+def test_a_transpose_converts_one_layout_into_another():
+    """ "A transpose function can also be used to convert one layout into another layout."""
+    x = tensor((32, 16, 3), "HWC", "int8")
+    planes = x.transpose("HWC->CHW")
+    assert planes == tensor((3, 32, 16), "CHW", "int8") == x.permute((2, 0, 1))
+    assert planes.transpose("CHW->HWC") == x
+    gaps = x.transpose("HWC -> CHW", mem_stride=(600, 17, 1))
+    assert gaps == tensor((3, 32, 16), "CHW", "int8", (600, 17, 1))
+    move = mov(x, perm="HWC->CHW")
+    assert (move.destination, move.perm) == (planes, (2, 0, 1))
+    for index in ((0, 0, 0), (2, 31, 15), (1, 5, 7)):
+        assert move.source_index(index) == (*index[1:], index[0])
+    weights = tensor((4, 3, 2, 1), "HWCN", "int8")
+    assert weights.transpose("HWCN->NHWC").shape == (1, 4, 3, 2)
+
+
+def test_the_depth_of_the_output_should_be_a_multiple_of_the_vector():
+    """ "Depth of output should be bigger than vector size. Ideally, a multiple of it." """
+    x = tensor((10, 10, 3), "HWC", "int8")
+    uses = {}
+    for filters in (8, 16, 24, 48):
+        out = mli.conv2d(x, tensor((3, 3, 3, filters), "HWCN", "int8"))
+        use = out.lanes(16)
+        assert (use.dim, use.extent, use.mem_stride) == ("C", filters, 1)
+        lanes = [list(range(filters))[k : k + 16] for k in range(0, filters, 16)]
+        assert (use.vectors, use.last) == (len(lanes), len(lanes[-1]))
+        assert use.share == filters / (16 * len(lanes))
+        assert use.is_multiple == (use.share == 1)
+        uses[filters] = use.share
+    assert uses == {8: 0.5, 16: 1.0, 24: 0.75, 48: 1.0}
+    # Weights are vectorised across N, which has their smallest stride.
+    assert tensor((3, 3, 3, 24), "HWCN", "int8").lanes(16) == mli.Lanes("N", 24, 16, 1)
+    # Across the depth of planes a vector is gathered.
+    assert tensor((24, 8, 8), "CHW", "int8").lanes(16) == mli.Lanes("C", 24, 16, 64)
+
+
+def test_depth_grows_while_width_shrinks():
+    """ "NN data is wider than it is deep. However, after just few layers it becomes deeper"."""
+    x, shares = tensor((224, 224, 3), "HWC", "int8"), []
+    for filters in (32, 64, 128, 256, 512, 512, 1024):
+        shares.append((x.lanes(32, "C").share, x.lanes(32, "W").share))
+        weights = tensor((3, 3, x.shape[2], filters), "HWCN", "int8")
+        x = mli.conv2d(x, weights, stride=(2, 2), padding=((1, 1), (1, 1)))
+    by_depth, by_width = zip(*shares, strict=True)
+    assert by_depth[0] == 3 / 32
+    assert set(by_depth[1:]) == {1.0}  # "vectorization across depth becomes more beneficial"
+    assert by_width[0] == 1.0
+    assert max(by_width[4:]) < 0.5
+
+
+def test_stride_padding_and_dilation_do_not_touch_the_depth():
+    """ "more stable to ... stride padding and dilation rate as it ... does not touch depth"."""
+    x, weights = tensor((20, 20, 8), "HWC", "int8"), tensor((3, 3, 8, 40), "HWCN", "int8")
+    found = [
+        mli.conv2d(x, weights, stride=stride, padding=pads, dilation=dilation)
+        for stride in ((1, 1), (2, 3))
+        for pads in (((0, 0), (0, 0)), ((1, 1), (2, 1)))
+        for dilation in ((1, 1), (2, 2))
+    ]
+    assert {out.lanes(16) for out in found} == {mli.Lanes("C", 40, 16, 1)}
+    assert len({out.lanes(16, "W").share for out in found}) > 3
+
+
+def series(addresses):
+    """Runs of neighbours among increasing addresses, and the distinct jumps between them."""
+    starts = [k for k, a in enumerate(addresses) if k == 0 or a != addresses[k - 1] + 1]
+    ends = [*starts[1:], len(addresses)]
+    lengths = {b - a for a, b in zip(starts, ends, strict=True)}
+    jumps = [addresses[k] - addresses[k - 1] - 1 for k in starts[1:]]
+    return len(starts), lengths, set(jumps)
+
+
+@settings(max_examples=60)
+@given(tensors(least_rank=0), st.data())
+def test_transfers_are_the_runs_of_a_slices_addresses(layout, data):
+    offset = [data.draw(st.integers(0, n - 1)) for n in layout.shape]
+    size = [data.draw(st.integers(1, n - o)) for n, o in zip(layout.shape, offset, strict=True)]
+    for name, found in layout.slice_transfers(offset, size).items():
+        whole = layout if name == layout.layout else layout.transpose(f"{layout.layout}->{name}")
+        sides = {k: (o, n) for k, o, n in zip(layout.layout, offset, size, strict=True)}
+        ranges = (range(sides[k][0], sum(sides[k])) for k in name)
+        count, lengths, jumps = series([whole.locate(i).offset for i in itertools.product(*ranges)])
+        assert (found.count, {found.run}) == (count, lengths)
+        assert set(found.jumps) == jumps
+        assert len(found.jumps) == len(jumps)
+        assert found.run_bytes == found.run * layout.dtype.itemsize
+    assert layout.slice_transfers(offset, size, [layout.layout]) == {
+        layout.layout: layout.subtensor(offset, size).transfers
+    }
+
+
+@pytest.mark.parametrize(
+    ("size", "hwc", "chw"),
+    [
+        ((16, 16, 3), (1, 768, ()), (3, 256, (256,))),
+        ((16, 8, 3), (16, 24, (24,)), (48, 8, (8, 264))),
+        ((1, 8, 3), (1, 24, ()), (3, 8, (504,))),
+    ],
+)
+def test_slices_are_longer_linear_series_with_fewer_types_of_jumps(size, hwc, chw):
+    """ "Slicing ... is more DMA-friendly as it implies longer linear DMA series and less types of
+    jumping." """
+    found = tensor((32, 16, 3), "HWC", "int16").slice_transfers((0, 0, 0), size, ["HWC", "CHW"])
+    assert {name: (t.count, t.run, t.jumps) for name, t in found.items()} == {
+        "HWC": hwc,
+        "CHW": chw,
+    }
+    assert found["HWC"].run_bytes == 2 * hwc[1] > found["CHW"].run_bytes
+    assert len(found["HWC"].jumps) < len(found["CHW"].jumps)
+
+
 # --- refusals ---
 
 
 def hwc(**changes):
     return tensor(**{"shape": (4, 3, 2), "layout": "HWC", "dtype": "int8", **changes})
+
+
+def filters(**changes):
+    return tensor(**{"shape": (2, 2, 2, 4), "layout": "HWCN", "dtype": "int8", **changes})
 
 
 REFUSED = {
@@ -447,6 +651,95 @@ REFUSED = {
     ),
     "nothing left": (lambda: mov(hwc(), offset=(4, 0, 0)), "and offset < 4"),
     "two pads": (lambda: mov(hwc(), pad_pre=(1, 1)), r"pad_pre \(1, 1\) must be 3"),
+    "transpose of other letters": (
+        lambda: hwc().transpose("CHW->HWC"),
+        "'CHW->HWC' must be the tensor's letters, an arrow, and the same letters",
+    ),
+    "transpose to other letters": (lambda: hwc().transpose("HWC->CHH"), "such as 'HWC->CWH'"),
+    "transpose without an arrow": (lambda: hwc().transpose("CHW"), "an arrow"),
+    "transpose by numbers": (lambda: hwc().transpose((2, 0, 1)), "must be a str such as"),
+    "move of other letters": (lambda: mov(hwc(), perm="HW->WH"), "such as 'HWC->CWH'"),
+    "slice of no list": (
+        lambda: hwc().slice_transfers((0, 0, 0), (1, 1, 1), "CHW"),
+        r"layouts 'CHW' must be a list of layouts",
+    ),
+    "slice of other letters": (
+        lambda: hwc().slice_transfers((0, 0, 0), (1, 1, 1), ["CHN"]),
+        "'HWC->CHN' must be",
+    ),
+    "slice outside": (lambda: hwc().slice_transfers((0, 0, 1), (4, 3, 2)), "dim 2: offset 1"),
+    "no lanes": (lambda: hwc().lanes(0), "vector 0 must be >= 1"),
+    "half a vector": (lambda: hwc().lanes(0.5), "must be a sequence of whole numbers"),
+    "lanes along no dim": (lambda: hwc().lanes(4, "N"), "dim 'N' must be one letter"),
+    "lanes along two dims": (lambda: hwc().lanes(4, "HW"), "dim 'HW' must be one letter"),
+    "no depth": (lambda: tensor((4, 4), "HW", "int8").lanes(4), "dim None must be one letter"),
+    "input of planes": (
+        lambda: mli.conv2d(hwc(layout="CHW"), filters()),
+        r"the input: 'CHW', but the kernel takes HWC; transpose\('CHW->HWC'\) makes it that",
+    ),
+    "weights of another order": (
+        lambda: mli.conv2d(hwc(), filters(layout="NHWC")),
+        r"the weights: 'NHWC', but the kernel takes HWCN or HW1N; transpose\('NHWC->HWCN'\)",
+    ),
+    "weights of rank 2": (
+        lambda: mli.conv2d(hwc(), tensor((2, 2), "CN", "int8")),
+        "takes HWCN or HW1N$",
+    ),
+    "no weights": (lambda: mli.conv2d(hwc(), None), "the weights: None must be an MLI tensor"),
+    "no input": (lambda: mli.pool2d((4, 3, 2), (2, 2)), r"the input: \(4, 3, 2\) must be an MLI"),
+    "input of stride 2": (
+        lambda: mli.conv2d(hwc(mem_stride=(12, 4, 2)), filters()),
+        r"mem_stride \(12, 4, 2\) must end in 1",
+    ),
+    "channels": (
+        lambda: mli.conv2d(hwc(), filters(shape=(2, 2, 1, 4))),
+        "weights of 1 channels for an input of 2: conv2d takes as many",
+    ),
+    "channels of a transposed convolution": (
+        lambda: mli.transpose_conv2d(hwc(), filters(shape=(2, 2, 3, 4))),
+        "weights of 3 channels for an input of 2",
+    ),
+    "groups": (
+        lambda: mli.group_conv2d(hwc(), filters(shape=(2, 2, 1, 5))),
+        "the filters a multiple of the groups",
+    ),
+    "channels of a group": (
+        lambda: mli.group_conv2d(hwc(), filters(shape=(2, 2, 3, 6))),
+        "must be a multiple of the weights'",
+    ),
+    "channel multiplier": (
+        lambda: mli.depthwise_conv2d(hwc(), filters(shape=(2, 2, 1, 4))),
+        "a filter for each of the input's; group_conv2d takes several",
+    ),
+    "kernel over the input": (
+        lambda: mli.conv2d(hwc(), filters(), dilation=(1, 3)),
+        r"W: the kernel reaches over 4 elements, but the padded input has 3 \+ 0 \+ 0 = 3",
+    ),
+    "only padding": (
+        lambda: mli.conv2d(hwc(), filters(), padding=((0, 2), (0, 0))),
+        r"padding \(0, 2\) of H must be below 2",
+    ),
+    "one pad": (
+        lambda: mli.conv2d(hwc(), filters(), padding=1),
+        r"padding 1 must be \(\(above, below\), \(left, right\)\)",
+    ),
+    "two pads of a convolution": (
+        lambda: mli.conv2d(hwc(), filters(), padding=(1, 1)),
+        "must be",
+    ),
+    "stride 0": (lambda: mli.pool2d(hwc(), (2, 2), stride=(0, 1)), r"stride \(0, 1\) must hold"),
+    "stride of 3 dims": (
+        lambda: mli.pool2d(hwc(), (2, 2), stride=(1, 1, 1)),
+        r"stride \(1, 1, 1\) must be 2 numbers, of H and of W",
+    ),
+    "connected over gaps": (
+        lambda: mli.fully_connected(hwc(mem_stride=(8, 2, 1)), tensor((24, 2), "CN", "int8")),
+        "has gaps",
+    ),
+    "connected rows": (
+        lambda: mli.fully_connected(hwc(), tensor((23, 2), "CN", "int8")),
+        "must have a row for each of the input's 24 elements",
+    ),
     "outside the destination": (
         lambda: mov(hwc()).source_index((4, 0, 0)),
         r"writes from \(0, 0, 0\) to \(4, 3, 2\), exclusive",

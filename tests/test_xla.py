@@ -138,6 +138,43 @@ def test_golden_texts(text):
     assert gl.parse(str(layout)) == layout
 
 
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        # "A shape with this layout is written as F32[3,5]{1,0:T(2,2)}".
+        ("F32[3,5]{1,0:T(2,2)}", "f32[3,5]{1,0:T(2,2)}"),
+        # "(2,4)(2,1)", "the format used for BF16 on TPU, ... (8,128)(2,1)".
+        ("F32[4,8]{1,0:T(2,4)(2,1)}", "f32[4,8]{1,0:T(2,4)(2,1)}"),
+        ("BF16[16,256]{1,0:T(8,128)(2,1)}", "bf16[16,256]{1,0:T(8,128)(2,1)}"),
+        # "The dimensions of F32[2,7,8,11,10]{4,3,2,1,0} ... The tile used is (∗,∗,2,∗,3)."
+        ("F32[2,7,8,11,10]{4,3,2,1,0}", "f32[2,7,8,11,10]{4,3,2,1,0}"),
+        (
+            "F32[2,7,8,11,10]{4,3,2,1,0:T(∗,∗,2,∗,3)}",
+            "f32[2,7,8,11,10]{4,3,2,1,0:T(*,*,2,*,3)}",
+        ),
+        # A combined dim "is represented in the tile by the value -1".
+        (
+            "F32[2,7,8,11,10]{4,3,2,1,0:T(-1, -1, 2, -1, 3)}",
+            "f32[2,7,8,11,10]{4,3,2,1,0:T(*,*,2,*,3)}",
+        ),
+        ("PRED[4,4]{1,0:T(-1,2)(∗,*,1,2)}", "pred[4,4]{1,0:T(*,2)(*,*,1,2)}"),
+        ("F8E4M3FN[4]", "f8e4m3fn[4]{0}"),
+    ],
+)
+def test_texts_as_the_document_writes_them(text, canonical):
+    layout = gl.parse(text)
+    assert str(layout) == canonical
+    assert gl.parse(canonical) == layout
+    if "{" in text:  # a dump's types are read by the same grammar
+        (finding,) = gl.explain(text).findings
+        assert finding.layout == layout
+
+
+def test_the_element_types_in_capitals_are_those_of_xla():
+    for name, dtype in xla.ELEMENT_TYPES.items():
+        assert gl.parse(f"{name.upper()}[3]").dtype == gl.parse(f"{name}[3]").dtype == dtype
+
+
 @pytest.mark.parametrize("text", GOLDEN["text_errors"])
 def test_golden_text_errors(text):
     with pytest.raises(gl.LayoutError, match=r"^column \d+: "):
@@ -147,6 +184,40 @@ def test_golden_text_errors(text):
 def test_the_golden_note_on_later_tiles():
     layout = gl.parse("f32[6,6]{1,0:T(4,4)(3,1)}")
     assert (layout.nbytes, layout.first_tile_bytes) == (384, 256)
+
+
+def test_the_documents_element_has_its_coordinates():
+    """ "Tile index (1,1) and index within the tile (0,1) ... a combined coordinate vector of
+    (1,1,0,1). The tile indices have bounds (2,3) and the tile itself is (2,2)"."""
+    layout = gl.parse("F32[3,5]{1,0:T(2,2)}")
+    assert layout.locate((2, 3)).local == (1, 1, 0, 1)
+    assert layout.physical_shape == (2, 3, 2, 2)
+    assert layout.locate((2, 3)).offset == (1 * 3 + 1) * 2 * 2 + (0 * 2 + 1) == 17
+
+
+def test_tiling_is_pad_reshape_transpose():
+    """ "1. The array is padded ... 2. Each dimension i is broken up ... 3. A transpose"."""
+    x = np.arange(1, 106, dtype=np.int32).reshape(3, 5, 7)
+    padded = np.pad(x, ((0, 1), (0, 1), (0, 2)))
+    tiled = padded.reshape(2, 2, 2, 3, 3, 3).transpose(0, 2, 4, 1, 3, 5)
+    layout = gl.parse("s32[3,5,7]{2,1,0:T(2,3,3)}")
+    np.testing.assert_array_equal(gl.pack(x, layout), tiled)
+
+
+def test_the_second_tile_makes_words_of_two_16_bit_values():
+    """ "The second tiling by 2x1 is to collect together two 16 bit values to form one 32 bit
+    value"."""
+    layout = gl.parse("BF16[16,256]{1,0:T(8,128)(2,1)}")
+    for row, column in ((0, 0), (6, 127), (8, 128), (14, 255)):
+        low, high = (layout.locate((r, column)).byte for r in (row, row + 1))
+        assert (low % 4, high) == (0, low + 2)
+
+
+def test_a_later_tile_reaches_across_tiles():
+    """ "Can also refer to the major cross-tile dimensions from the prior tiling"."""
+    layout = gl.parse("F32[8,8]{1,0:T(2,4)(2,1,1,1)}")
+    assert layout.locate((6, 5)).offset == 51
+    assert [layout.locate((r, 0)).offset for r in (0, 2)] == [0, 1]  # of two tiles, side by side
 
 
 # -- XLA itself ------------------------------------------------------------------------------------
@@ -366,7 +437,12 @@ TEXTS = {
     "f32[4,4]{1,0:T(2,*)}": "no dim to be combined with",
     "f32[4,4]{1,0:T()}": "at least one dim",
     "f32[4,4]{1,0:T(0,2)}": "numbers >= 1",
-    "f32[4,4]{1,0:T(-1,2)}": "expected a number",
+    "f32[4,4]{1,0:T(-2,2)}": "expected a number, found '-2,2",
+    "f32[4,4]{1,0:T(-12,2)}": "expected a number, found '-12,2",
+    "f32[4,4]{1,0:T(2,-1)}": "no dim to be combined with",
+    "f32[4,4]{1,0:T(2,∗)}": "no dim to be combined with",
+    "f32[4,4]{1,-1}": "expected a number",
+    "f32[-1,4]": "expected a number",
     "f32[4,4]{1,0:S(5)E(4)}": "in the order D T L",
     "f32[4,4]{1,0:L(0)}": "tail_alignment",
     "f32[4,4]{1,0:#(f32)}": "is not one of u8",
@@ -384,7 +460,8 @@ TEXTS = {
     "f32[<=4,4]{1,0}": "dynamic dim",
     "(f32[4], f32[4])": "tuple type",
     "f33[4]": "is not one of pred",
-    "F32[4]": "is not one of pred",
+    "F33[4]": "element type 'F33' is not one of pred",
+    "Bf16[4]": "is not one of pred",
     "f32[4": "expected ']'",
     "f32[4]{0": "expected '}'",
     "f32[4]{0} x": "unexpected text",

@@ -33,7 +33,7 @@ class Colouring:
 
 
 def colouring(layout: Layout, color: Any) -> Colouring:
-    """The colouring by "core", "tile", "offset", or by a logical dim, given by its number.
+    """The colouring by "core", "tile", "offset", a logical dim's number or a function of the index.
 
     `LayoutError` for anything else, and for tiles of a layout that has none.
     """
@@ -60,9 +60,31 @@ def colouring(layout: Layout, color: Any) -> Colouring:
             lambda k: f"d{color} = {k}",
             str,
         )
+    if callable(color):
+        return Colouring(
+            lambda p: _known(p, _told(color, p)),
+            lambda k: f"c{k % HUES}",
+            lambda k: f"colour {k}",
+            str,
+        )
     raise LayoutError(
-        f"color {color!r} is not 'core', 'tile', 'offset', or a logical dim below {layout.ndim}"
+        f"color {color!r} is not 'core', 'tile', 'offset', a logical dim below {layout.ndim}, or a "
+        "function of the index"
     )
+
+
+def _told(color: Callable[..., Any], points: Points) -> Ints:
+    """What a user's function says of the points: a whole number >= 0 each."""
+    said = np.asarray(color(*points.logical))
+    if said.dtype.kind not in "bui" or (said.size and said.min() < 0):
+        raise LayoutError(f"color gave {said.dtype} numbers; it must give whole numbers >= 0")
+    try:
+        return np.broadcast_to(said, points.valid.shape).astype(np.int64)
+    except ValueError:
+        raise LayoutError(
+            f"color gave {said.shape} numbers for {points.valid.shape} indices; it must give one "
+            "for each"
+        ) from None
 
 
 def tile_colouring(layout: Layout, inner: int) -> Colouring:

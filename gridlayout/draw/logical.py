@@ -43,10 +43,10 @@ _TILES = 6  # tiles along an axis that the view of tiles shows
 def draw_logical(layout: Layout, *, color: Any = None, label: str = "offset") -> Drawing:
     """Where each element goes: colours say the core, numbers the offset in the core's buffer.
 
-    color: "core", "tile", "offset", or a logical dim by its number; by default the core, in a
-    layout of one core the tile where there are not too many, else the offset. label: what cells of
-    one element say: "offset" and "byte" inside the core's buffer, "index", "number" (the row-major
-    one), "core" or "none".
+    color: "core", "tile", "offset", a logical dim by its number, or a function that gives a number
+    for each index: it takes an array a dim; by default the core, in a layout of one core the tile
+    where there are not too many, else the offset. label: what cells of one element say: "offset"
+    and "byte" inside the core's buffer, "index", "number" (the row-major one), "core" or "none".
     """
     if color is None:
         tiles = prod(layout.local_shape) // layout.blocks[0] if layout.blocks else BUDGET
@@ -66,9 +66,10 @@ def draw_tiles(layout: Layout, *, label: str = "offset") -> Drawing:
     inner = next((n for n in reversed(deeper) if n >= cells or prod(window) <= BUDGET), outer)
     notes = [f"Each colour is a tile: {outer:,} elements, one after another in memory."]
     if inner != outer:
-        notes = [f"{notes[0][:-1]}; thin lines are around {inner:,} of them."]
+        notes = [f"{notes[0][:-1]}; red borders are around {inner:,} of them."]
     colours = tile_colouring(layout, inner)
-    return _drawn(layout, "tile", label, window, notes, colours, (outer, inner))
+    lined = (outer, inner) if inner != outer else (outer,)
+    return _drawn(layout, "tile", label, window, notes, colours, lined)
 
 
 def draw_strides(layout: Layout, *, label: str = "offset") -> Drawing:
@@ -129,7 +130,7 @@ def _drawn(
     window: Shape,
     notes: list[str],
     colours: Colouring | None = None,
-    lined: tuple[int, int] | None = None,
+    lined: tuple[int, ...] | None = None,
 ) -> Drawing:
     as_label(kind)
     colours = colouring(layout, color) if colours is None else colours
@@ -148,7 +149,7 @@ def _drawn(
         sides = zip(window, layout.shape[-2:], strict=True)
         text = " x ".join(f"{shown:,} of {n:,}" for shown, n in sides)
         notes = [*notes, f"Shown: the first {text} positions."]
-    by = color if isinstance(color, str) else f"d{color}"
+    by = color if isinstance(color, str) else "a function" if callable(color) else f"d{color}"
     return figure(
         f"{tensor_text(layout)}: logical tensor by {by}",
         short(repr(layout)),
@@ -181,7 +182,7 @@ class Table:
 
 
 def logical_panel(
-    table: Table, colours: Colouring, kind: str, budget: int, lined: tuple[int, int] | None = None
+    table: Table, colours: Colouring, kind: str, budget: int, lined: tuple[int, ...] | None = None
 ) -> tuple[Panel, set[int]]:
     """The panel of a table, and the keys that it shows; `lined`: blocks to draw lines between."""
     layout, (rows, columns) = table.layout, table.shape
@@ -211,13 +212,13 @@ _SIDES = (attrgetter("rows"), attrgetter("columns"))
 
 
 def _blocks_of(
-    boxes: list[Box], first: Points, lined: tuple[int, int]
-) -> Callable[[Box], tuple[int, int]]:
-    """The outer and the inner block at the first position of each box."""
+    boxes: list[Box], first: Points, lined: tuple[int, ...]
+) -> Callable[[Box], tuple[int, ...]]:
+    """The blocks at the first position of each box, the outer one first."""
     total = prod(first.layout.local_shape)
     numbers = [(first.core * -(-total // n) + first.offset // n).tolist() for n in lined]
     known = {box: found for box, *found in zip(boxes, *numbers, strict=True)}
-    return lambda box: (known[box][0], known[box][1])
+    return lambda box: tuple(known[box])
 
 
 def caveats(panels: Sequence[Panel]) -> list[str]:

@@ -36,6 +36,7 @@ LIGHT_TONES = {
     "thin": "#ffffff",
     "pad": "#f4f4f5",
     "hatch": "#a8adb5",
+    "border": "#c00020",
 }
 DARK_TONES = {
     "paper": "#14171b",
@@ -45,6 +46,7 @@ DARK_TONES = {
     "thin": "#14171b",
     "pad": "#1c2025",
     "hatch": "#5d646e",
+    "border": "#ff5c6c",
 }
 HUES = len(LIGHT)
 
@@ -98,6 +100,8 @@ _RULES = (
         "stroke:var(--line);stroke-width:1px;stroke-opacity:.6;fill:none;pointer-events:none",
     ),
     (".line2", f"{_LINE}:2px"),
+    (".around", "stroke:var(--paper);fill:none;pointer-events:none;stroke-width:4px"),
+    (".inner", "stroke:var(--border);fill:none;pointer-events:none;stroke-width:2px"),
     (".swatch", "stroke:var(--line);stroke-width:1px"),
     (".flows path", "fill-opacity:.7"),
     (".bar", "fill:var(--line)"),

@@ -14,6 +14,7 @@ _GAP, _MARGIN = 26, 18
 _CHAR = 6.7  # pixels of a character of the 11 px font
 _MOST_LINES = 48  # of one step along an axis
 _ROW = 24  # pixels of a row of single positions
+_INSET = 2.5  # pixels from the sides of a block to its border
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,15 @@ def dim_axis(name: str) -> Axis:
 class Panel:
     """A table of `boxes`, which cover it, under a caption.
 
-    block: numbers the outer and the inner block of a box, if lines are to be drawn between blocks.
+    block: numbers the block of a box, if lines are to be drawn between blocks; and the block inside
+    that one, if each of those is to have a red border.
     """
 
     caption: str
     rows: Axis
     columns: Axis
     boxes: tuple[Box, ...]
-    block: Callable[[Box], tuple[int, int]] | None = None
+    block: Callable[[Box], tuple[int, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -258,31 +260,57 @@ def _lines(panel: Panel, xs: Scale, ys: Scale, left: float, top: float) -> str:
         paths[weight].append(f"M{left + _place(xs, edge):.1f} {y0:g}V{y1:g}")
     for edge, weight in _line_edges(ys, panel.rows.steps):
         paths[weight].append(f"M{x0:g} {top + _place(ys, edge):.1f}H{x1:g}")
-    for box, beside, weight in _block_edges(panel):
+    for box, beside in _block_edges(panel):
         x, y = left + xs[beside.columns[0]], top + ys[beside.rows[0]]
         end = (
             f"H{left + xs[box.columns[1]]:g}"
             if box.rows != beside.rows
             else f"V{top + ys[box.rows[1]]:g}"
         )
-        paths[weight].append(f"M{x:g} {y:g}{end}")
-    return "".join(
-        tag("path", class_=f"line{weight}", d="".join(found))
-        for weight, found in sorted(paths.items())
-        if found
-    )
+        paths[2].append(f"M{x:g} {y:g}{end}")
+    borders = list(_inner_borders(panel, xs, ys, left, top))
+    # A red line is seen on any fill between two of the paper's colour.
+    lines = [("around", borders), ("inner", borders)]
+    lines += [(f"line{weight}", found) for weight, found in sorted(paths.items())]
+    return "".join(tag("path", class_=name, d="".join(found)) for name, found in lines if found)
 
 
-def _block_edges(panel: Panel) -> Iterator[tuple[Box, Box, int]]:
-    """Boxes and those right of them and below them, where another block begins, and the weight."""
+def _block_edges(panel: Panel) -> Iterator[tuple[Box, Box]]:
+    """Boxes and those right of them and below them, where another outer block begins."""
     if panel.block is None:
         return
     corners = {(box.rows[0], box.columns[0]): box for box in panel.boxes}
     for box in panel.boxes:
         for corner in ((box.rows[0], box.columns[1]), (box.rows[1], box.columns[0])):
             beside = corners.get(corner)
-            if beside is not None and panel.block(box) != panel.block(beside):
-                yield box, beside, 1 + (panel.block(box)[0] != panel.block(beside)[0])
+            if beside is not None and panel.block(box)[0] != panel.block(beside)[0]:
+                yield box, beside
+
+
+def _inner_borders(panel: Panel, xs: Scale, ys: Scale, left: float, top: float) -> Iterator[str]:
+    """A border just inside each inner block, or inside its boxes where they make no rectangle."""
+    held: dict[tuple[int, ...], list[Box]] = {}
+    for box in panel.boxes:
+        number = panel.block(box) if panel.block else ()
+        if len(number) > 1:
+            held.setdefault(number, []).append(box)
+    for boxes in held.values():
+        rows, columns = (
+            (min(low for low, _ in spans), max(high for _, high in spans))
+            for spans in ([box.rows for box in boxes], [box.columns for box in boxes])
+        )
+        area = sum(_length(box.rows) * _length(box.columns) for box in boxes)
+        whole = area == _length(rows) * _length(columns)
+        for (r0, r1), (c0, c1) in (
+            [(rows, columns)] if whole else [(box.rows, box.columns) for box in boxes]
+        ):
+            x0, x1 = left + xs[c0] + _INSET, left + xs[c1] - _INSET
+            y0, y1 = top + ys[r0] + _INSET, top + ys[r1] - _INSET
+            yield f"M{x0:g} {y0:g}H{x1:g}V{y1:g}H{x0:g}z"
+
+
+def _length(span: Span) -> int:
+    return span[1] - span[0]
 
 
 def _line_edges(scale: Scale, steps: tuple[int, ...]) -> Iterator[tuple[int, int]]:

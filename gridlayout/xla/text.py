@@ -3,7 +3,8 @@
     type   = element [ dims ] layout?
     layout = { minor_to_major (: D? T? L? #? *? E? S? SC? P? M?)? }
 
-The fields come in that order and no other. Printing leaves out what is the default.
+The fields come in that order and no other. Printing leaves out what is the default. Read, but
+never printed: element types in capitals (`F32`), and `∗` or `-1` for the `*` of a combined dim.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from gridlayout.layouts.reader import Reader
 from gridlayout.xla.tiled import COMBINE, ELEMENT_TYPES, XlaLayout, layout
 
 _TYPE = re.compile(r"\s*([A-Za-z][A-Za-z0-9]*)\s*\[", re.ASCII)
+_COMBINED = re.compile(r"[*∗]|-1(?![0-9])")
 
 
 def starts_type(text: str) -> bool:
@@ -31,12 +33,13 @@ def read_type(reader: Reader) -> XlaLayout:
     if reader.peek("("):
         reader.fail("a tuple type is several arrays: give the text of one of them")
     name = reader.match(r"[A-Za-z][A-Za-z0-9]*", "an element type")
-    if name not in ELEMENT_TYPES:
+    element = name.lower() if name.isupper() else name
+    if element not in ELEMENT_TYPES:
         reader.fail(f"element type {name!r} is not one of {', '.join(ELEMENT_TYPES)}", at)
     reader.expect("[")
     shape = _numbers(reader, "]", dynamic=True)
     reader.expect("]")
-    arguments: dict[str, Any] = {"dtype": ELEMENT_TYPES[name], "shape": shape}
+    arguments: dict[str, Any] = {"dtype": ELEMENT_TYPES[element], "shape": shape}
     places = {"shape": at}
     if reader.take("{"):
         places["minor_to_major"] = reader.at
@@ -129,12 +132,21 @@ def _tiles(reader: Reader) -> tuple[tuple[int, ...], ...]:
     while reader.take("("):
         sizes: list[int] = []
         while not reader.peek(")") or sizes:
-            sizes.append(COMBINE if reader.take("*") else reader.number())
+            sizes.append(_tile_size(reader))
             if not reader.take(","):
                 break
         reader.expect(")")
         tiles.append(tuple(sizes))
     return tuple(tiles)
+
+
+def _tile_size(reader: Reader) -> int:
+    reader.skip()
+    found = _COMBINED.match(reader.text, reader.at)
+    if found is None:
+        return reader.number()
+    reader.at = found.end()
+    return COMBINE
 
 
 def _splits(reader: Reader) -> tuple[tuple[int, tuple[int, ...]], ...]:

@@ -1,17 +1,9 @@
-"""embARC MLI: tensors of up to 4 dims with memory strides, and moves between them.
-
-    index --sum(mem_stride * index)--> element, counted from the tensor's first one
-
-A layout's letters name the dims of the shape in order, the outermost first: `tensor((32, 16, 3),
-"HWC", ...)` has 32 rows, 16 columns and 3 channels. H is height, W width, C input channels, N
-output channels (never a batch), and 1 stands for a dim of extent 1, as in the depthwise weights
-HW1N. Strides count elements; the last dim has the smallest.
-"""
+"""Tensors of up to 4 dims, whose dims are named by letters, with memory strides."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import permutations
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,19 +14,11 @@ from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
-from gridlayout.strided import (
-    StridedLayout,
-    as_count,
-    as_permutation,
-    oob_argument,
-    span,
-    strided_steps,
-)
+from gridlayout.mli.access import Lanes, Transfers, transfers_of
+from gridlayout.strided import as_count, as_permutation, oob_argument, span, strided_steps
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
-
-__all__ = ["Mov", "TensorLayout", "mov", "tensor"]
 
 MAX_RANK = 4
 
@@ -51,7 +35,7 @@ class TensorLayout(Layout):
     `LayoutError` names the rule that is broken: extents and strides >= 1; each stride at least
     what the next dim spans; the capacity; whole-byte elements; "1" of extent 1.
 
-    >>> x = tensor((32, 16, 3), "HWC", "int16")
+    >>> x = TensorLayout((32, 16, 3), "HWC", "int16")
     >>> x.mem_stride, x.nbytes, x.locate((16, 0, 0)).byte
     ((48, 3, 1), 3072, 1536)
     """
@@ -116,10 +100,28 @@ class TensorLayout(Layout):
         mem_stride: of the result, in elements, None for no gaps. The data follow as
         `x.transpose(perm)`.
 
-        >>> tensor((2, 4, 8), "HWC", "int8").permute((2, 0, 1))
+        >>> TensorLayout((2, 4, 8), "HWC", "int8").permute((2, 0, 1))
         mli.tensor((8, 2, 4), 'CHW', 'int8')
         """
-        return mov(self, perm=perm, mem_stride=mem_stride).destination
+        order = as_permutation(perm, self.ndim, "perm")
+        letters = "".join(self.layout[p] for p in order)
+        return TensorLayout([self.shape[p] for p in order], letters, self.dtype, mem_stride)
+
+    def transpose(self, letters: str, mem_stride: Sequence[int] | None = None) -> TensorLayout:
+        """The same data in another layout, which the letters name: "HWC->CHW".
+
+        mem_stride: of the result, in elements, None for no gaps. It is `permute` by letters;
+        `mov(x, perm="HWC->CHW")` says which element goes where.
+
+        `LayoutError` unless the letters before the arrow are this tensor's, and those after it the
+        same in another order.
+
+        >>> TensorLayout((32, 16, 3), "HWC", "int8").transpose("HWC->CHW")
+        mli.tensor((3, 32, 16), 'CHW', 'int8')
+        """
+        if not isinstance(letters, str):
+            raise LayoutError(f'letters {letters!r} must be a str such as "HWC->CHW"')
+        return self.permute(as_order(letters, self.layout), mem_stride)
 
     def subtensor(
         self, offset: Sequence[int], size: Sequence[int], rank: int | None = None
@@ -131,7 +133,7 @@ class TensorLayout(Layout):
 
         `LayoutError`: a part outside the tensor; a rank that dims of extent 1 do not allow.
 
-        >>> x = tensor((32, 16, 3), "HWC", "int8").subtensor((16, 0, 0), (16, 16, 3))
+        >>> x = TensorLayout((32, 16, 3), "HWC", "int8").subtensor((16, 0, 0), (16, 16, 3))
         >>> x.start, x.mem_stride
         (768, (48, 3, 1))
         """
@@ -161,160 +163,81 @@ class TensorLayout(Layout):
             oob=self.oob,
         )
 
+    # -- what gets at it -----------------------------------------------------------------------
 
-tensor = TensorLayout
+    def lanes(self, vector: int, dim: str | None = None) -> Lanes:
+        """How vectors of `vector` elements along a dim use their lanes.
 
+        dim: its letter; by default the depth, which is N of weights, else C. `LayoutError`: a
+        vector of 0 elements, a letter that is not the tensor's.
 
-@dataclass(frozen=True)
-class Mov:
-    """A move from one tensor to another: padded, cropped, subsampled, permuted; `mov` makes it.
-
-    destination: the tensor that is written; its indices start at those that `dst_offset` skips.
-    read, write: the elements that move, as they lie in the source's buffer and in the
-    destination's: `gl.pack(gl.unpack(source, m.read), m.write)` does the move. What `write` calls
-    padding is 0: zeros from padding, and what the move leaves alone (`source_index` tells these
-    apart). first, step: the source index of the destination's first written element, which may
-    lie in the padding, and the step; by source dim.
-    """
-
-    source: TensorLayout
-    destination: TensorLayout
-    read: StridedLayout
-    write: StridedLayout
-    perm: Shape
-    dst_offset: Shape
-    first: Shape
-    step: Shape
-
-    def source_index(self, index: Sequence[int]) -> Shape | None:
-        """The source index of a destination's element, or None where a zero is written.
-
-        `LayoutError` for an index outside the destination, or before `dst_offset`: not written.
-
-        >>> m = mov(tensor((4,), "C", "int8"), pad_pre=(2,), pad_post=(1,))
-        >>> [m.source_index((k,)) for k in range(7)]
-        [None, None, (0,), (1,), (2,), (3,), None]
+        >>> TensorLayout((32, 16, 24), "HWC", "int8").lanes(16)
+        Lanes(dim='C', extent=24, vector=16, mem_stride=1)
         """
-        found = as_shape(index, "index")
-        inside = len(found) == len(self.perm) and all(
-            o <= i < n
-            for o, i, n in zip(self.dst_offset, found, self.destination.shape, strict=True)
-        )
-        if not inside:
-            raise LayoutError(
-                f"index {found} is not written: the move writes from {self.dst_offset} to "
-                f"{self.destination.shape}, exclusive"
-            )
-        back = [0] * len(found)
-        for k, p in enumerate(self.perm):
-            back[p] = (found[k] - self.dst_offset[k]) * self.step[p] + self.first[p]
-        inside = all(0 <= i < n for i, n in zip(back, self.source.shape, strict=True))
-        return tuple(back) if inside else None
+        if (vector := as_count(vector, "vector")) < 1:
+            raise LayoutError(f"vector {vector} must be >= 1")
+        letter = next((d for d in "NC" if d in self.layout), None) if dim is None else dim
+        if not isinstance(letter, str) or len(letter) != 1 or letter not in self.layout:
+            raise LayoutError(f"dim {dim!r} must be one letter of the layout {self.layout!r}")
+        k = self.layout.index(letter)
+        return Lanes(letter, self.shape[k], vector, self.mem_stride[k])
+
+    @property
+    def transfers(self) -> Transfers:
+        """The linear series in which a DMA moves this tensor, or this part of one.
+
+        >>> part = TensorLayout((32, 16, 3), "HWC", "int8").subtensor((0, 0, 0), (16, 8, 3))
+        >>> part.transfers
+        Transfers(count=16, run=24, jumps=(24,), run_bytes=24)
+        """
+        return transfers_of(self.shape, self.mem_stride, self.dtype.itemsize)
+
+    def slice_transfers(
+        self,
+        offset: Sequence[int],
+        size: Sequence[int],
+        layouts: Sequence[str] | None = None,
+    ) -> dict[str, Transfers]:
+        """The series of one slice of this tensor, if the tensor lay in each of some layouts.
+
+        offset, size: by dim of this tensor, in elements, as `subtensor` takes them. layouts:
+        orders of its letters, by default every one; this tensor's own has its strides, the others
+        have no gaps.
+
+        >>> x = TensorLayout((32, 16, 3), "HWC", "int8")
+        >>> for name, found in x.slice_transfers((0, 0, 0), (16, 16, 3), ["HWC", "CHW"]).items():
+        ...     print(name, found)
+        HWC Transfers(count=1, run=768, jumps=(), run_bytes=768)
+        CHW Transfers(count=3, run=256, jumps=(256,), run_bytes=256)
+        """
+        if isinstance(layouts, str) or not isinstance(layouts, Sequence | None):
+            raise LayoutError(f"layouts {layouts!r} must be a list of layouts, such as ['CHW']")
+        low, extents = as_shape(offset, "offset"), as_shape(size, "size")
+        self.subtensor(low, extents)  # checks both
+        found = {}
+        for name in map("".join, permutations(self.layout)) if layouts is None else layouts:
+            order = as_order(f"{self.layout}->{name}", self.layout)
+            whole = self if name == self.layout else self.permute(order)
+            part = whole.subtensor([low[p] for p in order], [extents[p] for p in order])
+            found[name] = part.transfers
+        return found
 
 
-def mov(
-    source: TensorLayout,
-    *,
-    offset: Sequence[int] | None = None,
-    size: Sequence[int] | None = None,
-    step: Sequence[int] | None = None,
-    perm: Sequence[int] | None = None,
-    pad_pre: Sequence[int] | None = None,
-    pad_post: Sequence[int] | None = None,
-    dst_offset: Sequence[int] | None = None,
-    mem_stride: Sequence[int] | None = None,
-) -> Mov:
-    """The move of the data movement kernel: pad, crop, subsample, permute, write at an offset.
+def as_order(perm: Any, letters: str) -> Shape:
+    """A permutation of the dims that `letters` name, from numbers or from letters, "HWC->CHW".
 
-    pad_pre, pad_post: zeros before and after. offset, size: the part to keep, counted in the padded
-    tensor; a size of 0 is all that is left. step: keeps every `step`-th. All of these by source
-    dim, in elements. perm: dim `k` of the result is source dim `perm[k]`. dst_offset: where in
-    the destination to write; it makes the destination larger; mem_stride: the destination's, None
-    for no gaps; both by destination dim.
-
-    `LayoutError`: a part outside the padded tensor, a step of 0, strides that are not valid.
-
-    >>> m = mov(tensor((16, 8), "HW", "int16"), step=(4, 2), perm=(1, 0), mem_stride=(8, 1))
-    >>> m.destination, m.source_index((1, 3))
-    (mli.tensor((4, 4), 'WH', 'int16', mem_stride=(8, 1)), (12, 2))
+    >>> as_order("HWC->CHW", "HWC"), as_order([2, 0, 1], "HWC")
+    ((2, 0, 1), (2, 0, 1))
     """
-    if not isinstance(source, TensorLayout):
-        raise LayoutError(f"source {source!r} must be an MLI tensor, as mli.tensor makes")
-    rank = source.ndim
-    zeros, ones = (0,) * rank, (1,) * rank
-    order = as_permutation(range(rank) if perm is None else perm, rank, "perm")
-    pre, post = _each(pad_pre, zeros, "pad_pre"), _each(pad_post, zeros, "pad_post")
-    crop, kept = _each(offset, zeros, "offset"), _each(size, zeros, "size")
-    steps, at = _each(step, ones, "step"), _each(dst_offset, zeros, "dst_offset")
-    axes = [
-        _move_axis(k, source.shape[k], pre[k], post[k], crop[k], kept[k], steps[k])
-        for k in range(rank)
-    ]
-    first = tuple(crop[k] - pre[k] for k in range(rank))
-    destination = TensorLayout(
-        [at[k] + axes[p].written for k, p in enumerate(order)],
-        "".join(source.layout[p] for p in order),
-        source.dtype,
-        mem_stride,
-    )
-    moved = [axes[p].moved for p in order]
-    lows = [first[k] + axes[k].low * steps[k] for k in range(rank)]
-    read = _strided(
-        source, moved, [source.mem_stride[p] * steps[p] for p in order], lows, source.mem_stride
-    )
-    lands = [at[k] + axes[p].low for k, p in enumerate(order)]
-    write = _strided(destination, moved, destination.mem_stride, lands, destination.mem_stride)
-    return Mov(source, destination, read, write.with_oob(0), order, at, first, steps)
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """One dim of a move: `written` positions; from `low` on, `moved` of them hold elements."""
-
-    written: int
-    low: int
-    moved: int
-
-
-def _move_axis(k: int, n: int, pre: int, post: int, offset: int, size: int, step: int) -> _Axis:
-    padded = pre + n + post
-    extent = size or padded - offset
-    if step < 1:
-        raise LayoutError(f"dim {k}: step {step} must be >= 1")
-    if extent < 1 or offset + extent > padded:
+    if not isinstance(perm, str):
+        return as_permutation(perm, len(letters), "perm")
+    before, arrow, after = (part.strip() for part in perm.partition("->"))
+    if not arrow or before != letters or sorted(after) != sorted(letters):
         raise LayoutError(
-            f"dim {k}: offset {offset} and size {size} leave the padded extent {pre} + {n} + "
-            f"{post} = {padded}; offset + size must be <= {padded}, and offset < {padded}"
+            f"{perm!r} must be the tensor's letters, an arrow, and the same letters in their new "
+            f"order, such as '{letters}->{letters[::-1]}'"
         )
-    written = -(-extent // step)
-    first = offset - pre
-    low = max(-(first // step), 0)
-    high = min((n - 1 - first) // step + 1, written)
-    return _Axis(written, low, high - low) if high > low else _Axis(written, 0, 0)
-
-
-def _strided(
-    whole: TensorLayout,
-    shape: Sequence[int],
-    strides: Sequence[int],
-    index: Sequence[int],
-    index_strides: Sequence[int],
-) -> StridedLayout:
-    """The view of a tensor's buffer whose element 0 is the tensor's element `index`."""
-    start = whole.start + sum(i * s for i, s in zip(index, index_strides, strict=True))
-    if 0 in shape:
-        start = whole.start
-    # A view has at least one dim, also of a tensor that has none.
-    place = (shape or (1,), strides or (1,), whole.dtype)
-    return StridedLayout(*place, start=start, size=whole.buffer_size)
-
-
-def _each(values: Any, default: Shape, what: str) -> Shape:
-    """One whole number >= 0 for each dim, or the defaults."""
-    found = default if values is None else as_shape(values, what)
-    if len(found) != len(default):
-        raise LayoutError(f"{what} {found} must be {len(default)}, one for each dim")
-    return found
+    return tuple(letters.index(letter) for letter in after)
 
 
 def _as_extents(shape: Any) -> Shape:

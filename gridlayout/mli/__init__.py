@@ -1,0 +1,40 @@
+"""embARC MLI: tensors of up to 4 dims with memory strides, and moves between them.
+
+    index --sum(mem_stride * index)--> element, counted from the tensor's first one
+
+A layout's letters name the dims of the shape in order, the outermost first: `tensor((32, 16, 3),
+"HWC", ...)` has 32 rows, 16 columns and 3 channels. H is height, W width, C input channels, N
+output channels (never a batch), and 1 stands for a dim of extent 1, as in the depthwise weights
+HW1N. Strides count elements; the last dim has the smallest.
+"""
+
+from __future__ import annotations
+
+from gridlayout.mli.access import Lanes, Transfers
+from gridlayout.mli.kernels import (
+    conv2d,
+    depthwise_conv2d,
+    fully_connected,
+    group_conv2d,
+    pool2d,
+    transpose_conv2d,
+)
+from gridlayout.mli.moves import Mov, mov
+from gridlayout.mli.tensors import TensorLayout
+
+tensor = TensorLayout
+
+__all__ = [
+    "Lanes",
+    "Mov",
+    "TensorLayout",
+    "Transfers",
+    "conv2d",
+    "depthwise_conv2d",
+    "fully_connected",
+    "group_conv2d",
+    "mov",
+    "pool2d",
+    "tensor",
+    "transpose_conv2d",
+]

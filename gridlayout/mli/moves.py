@@ -1,0 +1,180 @@
+"""Moves of the data movement kernel: from one MLI tensor to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gridlayout.arguments import Shape, as_shape
+from gridlayout.errors import LayoutError
+from gridlayout.mli.tensors import TensorLayout, as_order
+from gridlayout.strided import StridedLayout
+
+
+@dataclass(frozen=True)
+class Mov:
+    """A move from one tensor to another: padded, cropped, subsampled, permuted; `mov` makes it.
+
+    destination: the tensor that is written; its indices start at those that `dst_offset` skips.
+    read, write: the elements that move, as they lie in the source's buffer and in the
+    destination's: `gl.pack(gl.unpack(source, m.read), m.write)` does the move. What `write` calls
+    padding is 0: zeros from padding, and what the move leaves alone (`source_index` tells these
+    apart). first, step: the source index of the destination's first written element, which may
+    lie in the padding, and the step; by source dim.
+    """
+
+    source: TensorLayout
+    destination: TensorLayout
+    read: StridedLayout
+    write: StridedLayout
+    perm: Shape
+    dst_offset: Shape
+    first: Shape
+    step: Shape
+
+    def source_index(self, index: Sequence[int]) -> Shape | None:
+        """The source index of a destination's element, or None where a zero is written.
+
+        `LayoutError` for an index outside the destination, or before `dst_offset`: not written.
+
+        >>> m = mov(TensorLayout((4,), "C", "int8"), pad_pre=(2,), pad_post=(1,))
+        >>> [m.source_index((k,)) for k in range(7)]
+        [None, None, (0,), (1,), (2,), (3,), None]
+        """
+        found = as_shape(index, "index")
+        inside = len(found) == len(self.perm) and all(
+            o <= i < n
+            for o, i, n in zip(self.dst_offset, found, self.destination.shape, strict=True)
+        )
+        if not inside:
+            raise LayoutError(
+                f"index {found} is not written: the move writes from {self.dst_offset} to "
+                f"{self.destination.shape}, exclusive"
+            )
+        back = [0] * len(found)
+        for k, p in enumerate(self.perm):
+            back[p] = (found[k] - self.dst_offset[k]) * self.step[p] + self.first[p]
+        inside = all(0 <= i < n for i, n in zip(back, self.source.shape, strict=True))
+        return tuple(back) if inside else None
+
+
+def mov(
+    source: TensorLayout,
+    *,
+    offset: Sequence[int] | None = None,
+    size: Sequence[int] | None = None,
+    step: Sequence[int] | None = None,
+    perm: Sequence[int] | str | None = None,
+    pad_pre: Sequence[int] | None = None,
+    pad_post: Sequence[int] | None = None,
+    dst_offset: Sequence[int] | None = None,
+    mem_stride: Sequence[int] | None = None,
+) -> Mov:
+    """The move of the data movement kernel: pad, crop, subsample, permute, write at an offset.
+
+    pad_pre, pad_post: zeros before and after. offset, size: the part to keep, counted in the padded
+    tensor; a size of 0 is all that is left. step: keeps every `step`-th. All of these by source
+    dim, in elements. perm: dim `k` of the result is source dim `perm[k]`; or letters, "HWC->CHW".
+    dst_offset: where in the destination to write; it makes the destination larger; mem_stride: the
+    destination's, None for no gaps; both by destination dim.
+
+    `LayoutError`: a part outside the padded tensor, a step of 0, strides that are not valid.
+
+    >>> m = mov(TensorLayout((16, 8), "HW", "int16"), step=(4, 2), perm="HW->WH", mem_stride=(8, 1))
+    >>> m.destination, m.source_index((1, 3))
+    (mli.tensor((4, 4), 'WH', 'int16', mem_stride=(8, 1)), (12, 2))
+    """
+    if not isinstance(source, TensorLayout):
+        raise LayoutError(f"source {source!r} must be an MLI tensor, as mli.tensor makes")
+    order = as_order(range(source.ndim) if perm is None else perm, source.layout)
+    at = _each(dst_offset, (0,) * source.ndim, "dst_offset")
+    axes = _axes(source.shape, offset, size, step, pad_pre, pad_post)
+    shape = [at[k] + axes[p].written for k, p in enumerate(order)]
+    letters = "".join(source.layout[p] for p in order)
+    destination = TensorLayout(shape, letters, source.dtype, mem_stride)
+    read, write = _views(source, destination, axes, order, at)
+    first, steps = tuple(axis.first for axis in axes), tuple(axis.step for axis in axes)
+    return Mov(source, destination, read, write, order, at, first, steps)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """One dim of a move: `written` positions; from `low` on, `moved` of them hold elements.
+
+    first: the source index of the first written position; step: between positions.
+    """
+
+    written: int
+    low: int
+    moved: int
+    first: int
+    step: int
+
+
+def _axes(
+    shape: Shape, offset: Any, size: Any, step: Any, pad_pre: Any, pad_post: Any
+) -> list[_Axis]:
+    """The axis of each source dim; the arguments are those of `mov`."""
+    zeros, ones = (0,) * len(shape), (1,) * len(shape)
+    pre, post = _each(pad_pre, zeros, "pad_pre"), _each(pad_post, zeros, "pad_post")
+    crop, kept = _each(offset, zeros, "offset"), _each(size, zeros, "size")
+    steps = _each(step, ones, "step")
+    return [
+        _move_axis(k, shape[k], pre[k], post[k], crop[k], kept[k], steps[k])
+        for k in range(len(shape))
+    ]
+
+
+def _move_axis(k: int, n: int, pre: int, post: int, offset: int, size: int, step: int) -> _Axis:
+    padded = pre + n + post
+    extent = size or padded - offset
+    if step < 1:
+        raise LayoutError(f"dim {k}: step {step} must be >= 1")
+    if extent < 1 or offset + extent > padded:
+        raise LayoutError(
+            f"dim {k}: offset {offset} and size {size} leave the padded extent {pre} + {n} + "
+            f"{post} = {padded}; offset + size must be <= {padded}, and offset < {padded}"
+        )
+    written = -(-extent // step)
+    first = offset - pre
+    low = max(-(first // step), 0)
+    high = min((n - 1 - first) // step + 1, written)
+    if high <= low:
+        low = high = 0
+    return _Axis(written, low, high - low, first, step)
+
+
+def _views(
+    source: TensorLayout, destination: TensorLayout, axes: list[_Axis], order: Shape, at: Shape
+) -> tuple[StridedLayout, StridedLayout]:
+    """The elements that move, as they lie in the source's buffer and in the destination's."""
+    moved = [axes[p].moved for p in order]
+    lows = [axis.first + axis.low * axis.step for axis in axes]
+    strides = [source.mem_stride[p] * axes[p].step for p in order]
+    lands = [at[k] + axes[p].low for k, p in enumerate(order)]
+    write = _strided(destination, moved, destination.mem_stride, lands)
+    return _strided(source, moved, strides, lows), write.with_oob(0)
+
+
+def _strided(
+    whole: TensorLayout,
+    shape: Sequence[int],
+    strides: Sequence[int],
+    index: Sequence[int],
+) -> StridedLayout:
+    """The view of a tensor's buffer whose element 0 is the tensor's element `index`."""
+    start = whole.start + sum(i * s for i, s in zip(index, whole.mem_stride, strict=True))
+    if 0 in shape:
+        start = whole.start
+    # A view has at least one dim, also of a tensor that has none.
+    place = (shape or (1,), strides or (1,), whole.dtype)
+    return StridedLayout(*place, start=start, size=whole.buffer_size)
+
+
+def _each(values: Any, default: Shape, what: str) -> Shape:
+    """One whole number >= 0 for each dim, or the defaults."""
+    found = default if values is None else as_shape(values, what)
+    if len(found) != len(default):
+        raise LayoutError(f"{what} {found} must be {len(default)}, one for each dim")
+    return found
