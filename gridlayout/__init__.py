@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from gridlayout.ops.rules.table import def_rule
     from gridlayout.ops.user import nn, numpy
     from gridlayout.ops.user.ring_attention import ring_attention
+    from gridlayout.ops.user.slices import Slices, slices
     from gridlayout.sharding.cost import Cost
     from gridlayout.sharding.device_grid import DeviceGrid
     from gridlayout.sharding.emulate import emulate_devices
@@ -75,6 +76,8 @@ _LAZY = {
     "pmin": "ops.array.map_shards",
     "all_gather": "ops.array.map_shards",
     "ring_attention": "ops.user.ring_attention",
+    "slices": "ops.user.slices",
+    "Slices": "ops.user.slices",
     "def_rule": "ops.rules.table",
     "Cost": "sharding.cost",
     "Report": "ops.programs.report",
@@ -102,6 +105,7 @@ __all__ = [
     "OnGrid",
     "RelayoutPlan",
     "Report",
+    "Slices",
     "all_gather",
     "core_index",
     "def_rule",
@@ -125,6 +129,7 @@ __all__ = [
     "relayout_plan",
     "ring_attention",
     "shift",
+    "slices",
     "sophon",
     "tenstorrent",
     "unpack",

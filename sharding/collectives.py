@@ -14,19 +14,23 @@ import jax
 import numpy as np
 from jax import lax
 
+from gridlayout.layouts.memory import MEMORY_SPACES
+
 if TYPE_CHECKING:
     from gridlayout.sharding.device_grid import DeviceGrid
 
 Axes = tuple[str, ...]
 ALL_GATHER, ALL_REDUCE, ALL_TO_ALL = "all_gather", "all_reduce", "all_to_all"
 PERMUTE, REDUCE_SCATTER = "permute", "reduce_scatter"
+COPY = "copy"  # from one memory space to another: a device's own
 
 
 @dataclass(frozen=True)
 class Collective:
     """One collective operation, as a device sees it.
 
-    kind: all_gather, all_reduce, all_to_all, permute or reduce_scatter. axes: the mesh axes it goes
+    kind: all_gather, all_reduce, all_to_all, permute or reduce_scatter; or copy, of a device's own
+    part from one memory space to another, which `axes` then names. axes: the mesh axes it goes
     over. group_size: devices along these. received_bytes: what a device receives, the most where
     they differ; of an all_reduce, as of a reduce_scatter and an all_gather. receivers: how many of
     all devices receive that. count: how often it is done, in a loop.
@@ -53,6 +57,8 @@ class Collective:
 
     def __str__(self) -> str:
         often = f" x{self.count}" if self.count != 1 else ""
+        if self.kind == COPY:
+            return f"{self.kind} {'->'.join(self.axes)} {self.received_bytes:,} B{often}"
         axes = "*".join(self.axes)
         return f"{self.kind} {axes}:{self.group_size} {self.received_bytes:,} B{often}"
 
@@ -106,6 +112,13 @@ class Collectives:
     def rotate(self, axes: Axes, nbytes: int, count: int = 1) -> Collectives:
         """Everyone's from the next one, round the ring, so many times."""
         return self._add(PERMUTE, axes, nbytes, None, count)
+
+    def copy(self, before: str | None, after: str | None, nbytes: int) -> Collectives:
+        """Every device's own part from one memory space to another; nothing between the same."""
+        if before != after and {before, after} <= {*MEMORY_SPACES} and nbytes:
+            spaces = (str(before), str(after))
+            self.found.append(Collective(COPY, spaces, 1, nbytes, self.device.size))
+        return self
 
     def broadcast(self, axes: Axes, nbytes: int, count: int = 1) -> Collectives:
         """A root's to everyone, by a tree, so many times."""

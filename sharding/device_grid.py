@@ -20,11 +20,14 @@ from gridlayout.affine.map import AffineExpr, AffineMap, dim
 from gridlayout.arguments import as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import HOST_SPACES
 from gridlayout.sharding.core_map import StatedMap, stated_map
 from gridlayout.sharding.placement import MeshAxes, Placement, default_placement
 from gridlayout.tenstorrent.core_maps import CoreMap
 
 Shape = tuple[int, ...]
+# The one kind of host memory that JAX's programs write to.
+_HOST = "pinned_host"
 
 
 class DeviceGrid:
@@ -203,9 +206,31 @@ class DeviceGrid:
         return AffineMap(rank, (*coordinates, *inside)).simplify(placement.grid)
 
     def sharding(self, layout: Layout, batch: int = 0) -> NamedSharding:
-        """The sharding of a layout's storage; `batch` leading dims are whole on every device."""
+        """The sharding of a layout's storage; `batch` leading dims are whole on every device.
+
+        Of a layout in host memory, its memory kind too.
+        """
+        found = self.partitioned(layout, batch)
+        kind = self.memory_kind(layout)
+        return found if kind is None else found.with_memory_kind(kind)
+
+    def partitioned(self, layout: Layout, batch: int = 0) -> NamedSharding:
+        """The same sharding in the devices' own memory, where programs run."""
         spec = self.placement(layout.core_shape).spec
         return NamedSharding(self.fine, PartitionSpec(*(None,) * batch, *spec))
+
+    def memory_kind(self, layout: Layout) -> str | None:
+        """JAX's memory kind of a layout in the host's memory, `system` or `mmio`.
+
+        None for the devices' own, and where the backend has no other.
+        """
+        return _HOST if layout.memory in HOST_SPACES and self._has_host_memory else None
+
+    @cached_property
+    def _has_host_memory(self) -> bool:
+        if self.is_abstract:
+            return False
+        return any(m.kind == _HOST for m in self._devices.flat[0].addressable_memories())
 
     def storage_shape(self, layout: Layout) -> Shape:
         """The physical shape with the grid dims rounded up to the mesh: where idle slots are."""

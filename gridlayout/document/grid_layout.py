@@ -27,7 +27,7 @@ from gridlayout.document.collapse import (
 )
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import MEMORY_SPACES, Chip, Fit
+from gridlayout.layouts.memory import Chip, Fit, as_space
 from gridlayout.layouts.padding import image
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
@@ -46,7 +46,8 @@ class GridLayout(Layout):
     in no interval stay ("Dimension Collapsing"). A `LayoutWarning` where the default wastes most of
     its places. linear: an affine map, or its text, instead.
     face: splits a tile into blocks. oob: the value of the padding, None for undef: a number, or
-    undef, zero, one, inf, neginf. memory_space: system, mmio, dram or l1. tile_format: a block
+    undef, zero, one, inf, neginf. memory_space: system, mmio, dram or l1, or
+    the document's System, SystemMMIO, DeviceDRAM, DeviceL1. tile_format: a block
     format (bfp_bf8, bfp_bf4, bfp_bf2) in which a core stores 32x32 tiles; it changes bytes only,
     arrays keep `dtype`.
 
@@ -94,7 +95,7 @@ class GridLayout(Layout):
         self.tile: Shape | None = None if tile is None else positive(tile, "tile")
         self.face: Shape | None = None if face is None else positive(face, "face")
         self.tile_format: str | None = tile_format
-        self.memory_space: str = one_of(memory_space, MEMORY_SPACES, "memory_space")
+        self.memory_space: str = as_space(memory_space)
         _check_tile(self.tile, self.face, tile_format, self.grid)
         builder = StepBuilder(shape)
         axes = collapse_steps(builder, self.linear, shape, self.collapsed_shape)

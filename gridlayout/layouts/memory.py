@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gridlayout.arguments import one_of
 
 # tt-mlir, "Memory Spaces": host memory (not device visible / device visible), DRAM local to the
 # device, SRAM on each core. The first two and DRAM are shared by all cores; L1 is per core.
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
+HOST_SPACES = ("system", "mmio")
+# The document's own names of them.
+_NAMES = {"System": "system", "SystemMMIO": "mmio", "DeviceDRAM": "dram", "DeviceL1": "l1"}
+
+
+def as_space(word: Any, known: Sequence[str] = MEMORY_SPACES) -> str:
+    """A memory space by its name in MLIR or in the document; `LayoutError` for another word.
+
+    >>> as_space("DeviceL1"), as_space("dram")
+    ('l1', 'dram')
+    """
+    return one_of(_NAMES.get(word, word) if isinstance(word, str) else word, known, "memory_space")
 
 
 @dataclass(frozen=True)

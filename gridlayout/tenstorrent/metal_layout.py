@@ -21,7 +21,7 @@ from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import MEMORY_SPACES
+from gridlayout.layouts.memory import MEMORY_SPACES, as_space
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
 from gridlayout.tenstorrent.alignment import align
@@ -80,7 +80,7 @@ class MetalLayout(Layout):
         if dim_alignments is None:
             dim_alignments = tile_alignments(shape, self.collapsed_intervals, self.tile or (32, 32))
         self.dim_alignments: Shape = _as_alignments(dim_alignments, shape)
-        self.memory_space: str = one_of(memory_space, SPACES, "memory_space")
+        self.memory_space: str = as_space(memory_space, SPACES)
         self.memory_layout: str = one_of(memory_layout, ARRANGEMENTS, "memory_layout")
         builder = StepBuilder(shape)
         axes = _joined(builder, shape, spans, self.dim_alignments)

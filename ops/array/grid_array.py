@@ -32,6 +32,7 @@ from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.padding import fill_padding
 from gridlayout.ops.moves.relayout import replicate
+from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
 
 if TYPE_CHECKING:
@@ -128,12 +129,17 @@ class GridArray:
         if self.storage.shape[self.storage.ndim - len(shape) :] == shape:
             return self.storage
         with self.device.active():
-            return _without_idle(self.storage, shape, self.device)
+            return _without_idle(self._fetched, shape, self.device)
+
+    @property
+    def _fetched(self) -> jax.Array:
+        found: jax.Array = fetched(self.storage, self.layout, self.device)
+        return found
 
     def to_logical(self) -> jax.Array:
         """The logical array, a `jax.Array` that every device holds whole; in multi-process too."""
         with self.device.active():
-            return _to_logical(self.storage, self.layout, self.device)
+            return to_logical(self._fetched, self.layout, self.device)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
@@ -153,8 +159,8 @@ class GridArray:
         if layout.oob is None:
             return GridArray(self.storage, layout, self.device)
         with self.device.active():
-            fill = packing.fill_value(layout)
-            return GridArray(_padded(self.storage, layout, self.device, fill), layout, self.device)
+            storage = padded(self._fetched, layout, self.device)
+            return GridArray(brought_back(storage, layout, self.device), layout, self.device)
 
     def block_until_ready(self) -> GridArray:
         """Wait until the data is there."""
@@ -229,7 +235,8 @@ def _without_idle(storage: jax.Array, shape: tuple[int, ...], device: DeviceGrid
 
 
 @partial(jax.jit, static_argnums=(1, 2))
-def _to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
+def to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """The logical array of a storage in the devices' memory, on every device."""
     return (
         _replicated(layout, device, storage)
         if storage.size
@@ -245,7 +252,7 @@ def _replicated(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.A
     return jax.shard_map(
         _batched(lambda part: move.run(LazyView.of(part)).materialize(), batch),
         mesh=device.fine,
-        in_specs=device.sharding(layout, batch).spec,
+        in_specs=device.partitioned(layout, batch).spec,
         out_specs=PartitionSpec(),
         check_vma=False,
     )(storage)
@@ -269,11 +276,16 @@ def _by_gather(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Ar
     return packing.bitwise(moved, storage, jnp.zeros((), layout.dtype))
 
 
+def padded(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """A storage in the devices' memory with its padding set to the layout's `oob`."""
+    return _padded(storage, layout, device, packing.fill_value(layout))
+
+
 @partial(jax.jit, static_argnums=(1, 2))
 def _padded(storage: jax.Array, layout: Layout, device: DeviceGrid, fill: Any) -> jax.Array:
     placement = device.placement(layout.core_shape)
     batch = storage.ndim - len(layout.physical_shape)
-    spec = device.sharding(layout, batch).spec
+    spec = device.partitioned(layout, batch).spec
 
     def padded(x: jax.Array, fill: jax.Array) -> jax.Array:
         return _batched(lambda part: fill_padding(part, layout, placement, fill), batch)(x)

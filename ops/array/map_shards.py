@@ -23,6 +23,7 @@ from jax.sharding import PartitionSpec
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
 
@@ -91,11 +92,17 @@ def map_shards(fn: Callable[..., Any], *arrays: Any, out: Any) -> Any:
     # Programs are shared by layouts that differ in what they claim of padding only.
     outs = tuple(layout.with_oob(None) for layout in layouts)
     spread = tuple(isinstance(x, GridArray) for x in arrays)
-    operands = [x.storage if isinstance(x, GridArray) else jnp.asarray(x) for x in arrays]
+    operands = [
+        fetched(x.storage, x.layout, device) if isinstance(x, GridArray) else jnp.asarray(x)
+        for x in arrays
+    ]
     static = _Static(device, grid, spread, outs, structure)
     with device.active():
         storages = _program(fn)(operands, static)
-    made = [GridArray(s, layout, device) for s, layout in zip(storages, outs, strict=True)]
+    made = [
+        GridArray(brought_back(s, layout, device), layout, device)
+        for s, layout in zip(storages, outs, strict=True)
+    ]
     return jax.tree.unflatten(structure, made)
 
 

@@ -16,6 +16,7 @@ from gridlayout.layouts.program import host_fill, moves, pack_host
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.spaces import brought_back
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
@@ -65,7 +66,7 @@ def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
                 return _put_host(np.asarray(array), layout, device)
             # Committed elsewhere, perhaps: bring it to this mesh first.
             array = jax.device_put(array, device.replicated)
-        return _pack_and_place(array, layout, device)
+        return brought_back(_pack_and_place(array, layout, device), layout, device)
     return _put_host(array, layout, device)
 
 
@@ -138,7 +139,8 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
     with device.active():
         if not isinstance(physical, jax.core.Tracer):
             physical = jax.device_put(physical, device.replicated)
-        return GridArray(_place(physical, layout, device), layout, device)
+        storage = brought_back(_place(physical, layout, device), layout, device)
+        return GridArray(storage, layout, device)
 
 
 def place(physical: jax.Array, layout: Layout, device: DeviceGrid, fill: Any = 0) -> jax.Array:
@@ -152,7 +154,7 @@ def place(physical: jax.Array, layout: Layout, device: DeviceGrid, fill: Any = 0
     if any(grow):
         fill = jnp.asarray(fill, physical.dtype)
         physical = lax.pad(physical, fill, [(0, 0, 0)] * batch + [(0, n, 0) for n in grow])
-    return lax.with_sharding_constraint(physical, device.sharding(layout, batch))
+    return lax.with_sharding_constraint(physical, device.partitioned(layout, batch))
 
 
 _place = partial(jax.jit, static_argnums=(1, 2))(place)

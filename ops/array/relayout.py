@@ -9,10 +9,11 @@ import jax
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.grid_array import GridArray, padded, to_logical
 from gridlayout.ops.array.placing import pack_and_place
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
+from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
@@ -32,7 +33,9 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
     check_relayout(x.layout, layout)
     x.device.check_has_devices("gl.relayout")
     with x.device.active():
-        return GridArray(_relayout(x.storage, x.layout, layout, x.device), layout, x.device)
+        storage = fetched(x.storage, x.layout, x.device)
+        storage = _relayout(storage, x.layout, layout, x.device)
+        return GridArray(brought_back(storage, layout, x.device), layout, x.device)
 
 
 def check_relayout(old: Layout, new: Layout) -> None:
@@ -54,7 +57,7 @@ def _relayout(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) 
         storage = _moved(old, new, device, storage)
     if new.oob is None or repr(new.oob) == repr(old.oob):
         return storage
-    return GridArray(storage, new.with_oob(None), device).with_oob(new.oob).storage
+    return padded(storage, new, device)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
@@ -75,5 +78,5 @@ def _moved(old: Layout, new: Layout, device: DeviceGrid, storage: jax.Array) -> 
 @_moved.defjvp
 def _(old: Layout, new: Layout, device: DeviceGrid, primals: Any, tangents: Any) -> Any:
     # The same movement of the logical array, which JAX differentiates in either mode.
-    tangent = GridArray(tangents[0], old, device).to_logical()
+    tangent = to_logical(tangents[0], old, device)
     return _moved(old, new, device, *primals), pack_and_place(tangent, new, device)

@@ -14,12 +14,13 @@ from gridlayout import dtypes
 from gridlayout.draw.flows import draw_device_flows
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.relayout import check_relayout
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
-from gridlayout.sharding.collectives import Collective, total_bytes
+from gridlayout.sharding.collectives import COPY, Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.exchange import Exchange
+from gridlayout.sharding.exchange import Exchange, local_bytes
 from gridlayout.sharding.pieces import Pieces
 
 Shape = tuple[int, ...]
@@ -35,10 +36,12 @@ MOST_LINES = 8
 class RelayoutPlan:
     """What moves when a tensor goes from layout `source` to layout `target`.
 
-    how: `nothing`, `local` (each device by itself), `exchange` (whole mesh axes at a time),
-    `pieces` (what the boxes of two devices have in common goes from one to the other), or `logical`
-    (through the logical array, whole on every device). received: bytes that the program brings to
-    devices, padding and what is sliced off included; collectives: what they are sent in. exchange:
+    how: `nothing`, `copy` (from one memory space to another), `local` (each device by itself),
+    `exchange` (whole mesh axes at a time), `pieces` (what the boxes of two devices have in common
+    goes from one to the other), or `logical` (through the logical array, whole on every device).
+    received: bytes that the program brings to devices, padding and what is sliced off included, and
+    what is copied between memory spaces;
+    collectives: what they are sent in. exchange:
     the program of one device, for `local` and `exchange`; pieces: for `pieces`. Without a `device`
     grid each core is a device of its own, numbered row-major, and there is no program.
     """
@@ -120,6 +123,7 @@ def _program_lines(exchange: Exchange | None, collectives: Sequence[Collective])
         *map(str, exchange.last),
         *([str(exchange.final)] if exchange.final else []),
         *(f"slice of dim {k}" for k in exchange.slices),
+        *(str(each) for each in collectives if each.kind == COPY),
     ]
 
 
@@ -162,22 +166,37 @@ def relayout_plan(
     check_relayout(source, target)
     if device is not None and not isinstance(device, DeviceGrid):
         raise LayoutError(f"device must be a gl.DeviceGrid, not {type(device).__name__}")
+    copied = _copied(source, target, device)
+    copying = RelayoutPlan(source, target, device, "copy", copied[0], None, copied[1])
+    staying = copying if copied[0] else RelayoutPlan(source, target, device, "nothing", 0)
     if nothing_moves(source, target):
-        return RelayoutPlan(source, target, device, "nothing", 0)
+        return staying
     if device is None:
         total, stays = needed_bytes(source, target, None)
         how = "exchange" if total > stays else "local"
-        return RelayoutPlan(source, target, None, how, total - stays)
+        return RelayoutPlan(source, target, None, how, total - stays + copied[0])
     before, after = (device.placement(layout.core_shape) for layout in (source, target))
     move = find_move(source, target, device, before, after)
     if move is None:
-        return RelayoutPlan(source, target, device, "nothing", 0)
+        return staying
     received = total_bytes(move.collectives)
     how = "exchange" if received else "local"
     if move.exchange is None:
         how = "logical" if move.pieces is None else "pieces"
-    ways = (move.exchange, move.collectives, move.pieces)
-    return RelayoutPlan(source, target, device, how, received, *ways)
+    ways = (move.exchange, (*move.collectives, *copied[1]), move.pieces)
+    return RelayoutPlan(source, target, device, how, received + copied[0], *ways)
+
+
+def _copied(
+    source: Layout, target: Layout, device: DeviceGrid | None
+) -> tuple[int, tuple[Collective, ...]]:
+    """What is copied from one memory space to another: bytes in all, and as a device sees it."""
+    if device is None:
+        spaces = {source.memory, target.memory}
+        return (target.nbytes if len(spaces & {*MEMORY_SPACES}) > 1 else 0), ()
+    nbytes = local_bytes(target, device.placement(target.core_shape))
+    found = Collectives(device).copy(source.memory, target.memory, nbytes).found
+    return total_bytes(found), tuple(found)
 
 
 def needed_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> tuple[int, int]:

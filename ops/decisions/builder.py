@@ -267,6 +267,16 @@ class Builder:
         move = find_move(spec.layout, layout, self.device, *places, self.env.model)
         return self.moved(x, move, Sharded(layout, after))
 
+    def brought(self, value: Value, layout: Layout) -> Value:
+        """The value in a layout that was asked for, also in another memory space."""
+        before = None if value.layout is None else value.layout.memory
+        out = self.on_cores(value, layout)
+        assert isinstance(out.spec, Sharded)
+        copied = self.collectives().copy(before, layout.memory, out.spec.device_bytes)
+        if not copied.found:
+            return out
+        return self.run(lambda x: [x], [out], [out.spec], copied, is_lazy=True, is_view=True)[0]
+
     def replicated(self, value: Value) -> Value:
         """The value as a logical array that every device has."""
         spec = value.spec

@@ -14,6 +14,7 @@ import numpy as np
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.sharding.device_grid import DeviceGrid
 
 Policy = Callable[[tuple[int, ...], "np.dtype[Any]", Layout | None, DeviceGrid], Layout]
@@ -39,7 +40,8 @@ def same_grid_and_tile(
         grid, tile, face, space = own.grid, own.tile, own.face, own.memory_space
     else:
         grid = (like.core_shape if like is not None else ()) or device.shape
-        tile, face, space = None, None, "l1"
+        tile, face = None, None
+        space = like.memory if like is not None and like.memory in MEMORY_SPACES else "l1"
     for k in reversed(range(len(grid))):
         if len(grid) > max(len(shape), 2) and grid[k] == 1:
             grid = (*grid[:k], *grid[k + 1 :])

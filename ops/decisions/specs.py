@@ -6,7 +6,7 @@ storage, the whole array, or what is broadcast once an operation says in which l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -192,6 +192,20 @@ def layout_of(spec: Spec) -> Layout | None:
             return spec.target_layout.with_oob(spec.source.layout.oob)
         spec = spec.source
     return spec.layout if isinstance(spec, Sharded) else None
+
+
+def in_space(spec: Spec, space: str) -> Spec:
+    """The spec with a `GridLayout` said to be in this memory space."""
+    if isinstance(spec, Deferred):
+        source = in_space(spec.source, space)
+        target = spec.target_layout and spec.target_layout.replace(memory_space=space)
+        assert not isinstance(source, Deferred)
+        return replace(spec, source=source, target_layout=target)
+    if not isinstance(spec, Sharded) or not isinstance(spec.layout, GridLayout):
+        return spec
+    if spec.layout.memory == space:
+        return spec
+    return Sharded(spec.layout.replace(memory_space=space), spec.placement)
 
 
 def fact(spec: Spec) -> Scalar | None:

@@ -14,7 +14,9 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.ops.decisions.builder import (
     FALLBACK,
     Builder,
@@ -25,9 +27,29 @@ from gridlayout.ops.decisions.builder import (
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.facts import number, on_host
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.specs import Deferred, Replicated, Spec, is_laid_out
+from gridlayout.ops.decisions.policy import same_grid_and_tile
+from gridlayout.ops.decisions.specs import (
+    Deferred,
+    Replicated,
+    Spec,
+    in_space,
+    is_laid_out,
+    layout_of,
+)
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.table import LOOPS, SHARDED, flops, is_key, rules_of, rules_version
+from gridlayout.ops.rules.table import (
+    LOOPS,
+    SHARDED,
+    flops,
+    is_key,
+    is_of_user,
+    rules_of,
+    rules_version,
+)
+
+# Ops whose operands have nothing to do with each other, or whose results are asked for elsewhere. A
+# sum of cotangents is in the space of the first.
+_CHANGES_SPACE = ("with_layout", "optimization_barrier", "add_any")
 
 
 def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> Decision:
@@ -94,11 +116,14 @@ def _written(
     def ask(op: Op, operands: tuple[Spec, ...]) -> Decision:
         return decide(op, operands, env, plan)
 
+    space = _space(op, operands)
     builder = Builder(env, operands, ask, plan)
     made = rule(builder, op, *(Value(spec, k) for k, spec in enumerate(operands)))
     if made is None or isinstance(made, Choice):
         return made
     outs = made if isinstance(made, (list, tuple)) else [made]
+    if space is not None and env.policy is same_grid_and_tile and not is_of_user(rule):
+        outs = [out.seen(in_space(out.spec, space)) for out in outs]
     decision = builder.decision(op, operands, outs)
     # Where every device does all of it, they all do the work.
     times = env.device.size if decision.how == FALLBACK else 1
@@ -106,6 +131,26 @@ def _written(
     share = builder.device_flops
     own = -(-total // env.device.size) if share is None else share
     return replace(decision, flops=total, device_flops=own)
+
+
+def _space(op: Op, operands: tuple[Spec, ...]) -> str | None:
+    """The memory space of an op's operands, which is its results' too; None where it may change.
+
+    `LayoutError` where they are in several: "a tensor must belong exclusively to only one of these
+    memory spaces at a time" (tt-mlir, "Memory Spaces").
+    """
+    if op.name in LOOPS or op.name in _CHANGES_SPACE:
+        return None
+    layouts = (layout_of(spec) for spec in operands)
+    spaces = {x.memory for x in layouts if x is not None and x.memory in MEMORY_SPACES}
+    if len(spaces) > 1:
+        *some, last = sorted(map(str, spaces))
+        raise LayoutError(
+            f"{op.name}: its operands are in the memory spaces {', '.join(some)} and {last}; an "
+            "operation takes them from one. Bring one over first: gl.relayout(x, "
+            f"x.layout.replace(memory_space={last!r})), or gl.with_layout inside the function"
+        )
+    return spaces.pop() if spaces else None
 
 
 def _replicated(b: Builder, op: Op, *values: Value) -> Any:

@@ -36,6 +36,7 @@ from gridlayout.ops.interpret.derivatives import (
     with_constants_as_operands,
 )
 from gridlayout.ops.moves.packing import automatic
+from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.rules.table import rules_version
@@ -119,7 +120,7 @@ class OnGrid:
             raise LayoutError(f"{self!r}: an argument has a shape and no data; .report takes it")
         with static.device.active():
             try:
-                return _given(self._program.run(_kept(arrays), static))
+                return _given(self._program.run(_kept(arrays, fetched), static), brought_back)
             except TypeError as error:  # JAX's own, of custom_vjp, which the user never wrote
                 if any(isinstance(x, ad.JVPTracer) for x in jax.tree.leaves(arrays)):
                     error.add_note(_FORWARD)
@@ -283,16 +284,22 @@ class _Kept:
     device: DeviceGrid
 
 
-def _kept(tree: Any) -> Any:
+def _as_it_is(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
+    return storage
+
+
+def _kept(tree: Any, at: Callable[..., Any] = _as_it_is) -> Any:
     def keep(x: Any) -> Any:
-        return _Kept(x.storage, x.layout, x.device) if _is_grid(x) else x
+        return _Kept(at(x.storage, x.layout, x.device), x.layout, x.device) if _is_grid(x) else x
 
     return jax.tree.map(keep, tree, is_leaf=_is_grid)
 
 
-def _given(tree: Any) -> Any:
+def _given(tree: Any, at: Callable[..., Any] = _as_it_is) -> Any:
     def give(x: Any) -> Any:
-        return GridArray(x.storage, x.layout, x.device) if isinstance(x, _Kept) else x
+        if not isinstance(x, _Kept):
+            return x
+        return GridArray(at(x.storage, x.layout, x.device), x.layout, x.device)
 
     return jax.tree.map(give, tree, is_leaf=lambda x: isinstance(x, _Kept))
 

@@ -139,7 +139,7 @@ class Planner:
 def as_spec(b: Builder, value: Value, spec: Spec) -> Value:
     """The value as another one is: where it lies, or on every device."""
     if isinstance(spec, Sharded):
-        out = b.on_cores(value, spec.layout)
+        out = b.brought(value, spec.layout)
         if isinstance(out.spec, Sharded) and out.spec.placement != spec.placement:
             out = b.relayout(out, spec.layout, spec.placement)
         # What is said of the padding must be true of this program's results too.

@@ -75,5 +75,5 @@ def identity(b: Builder, op: Op, *values: Value) -> Any:
 def with_layout(b: Builder, op: Op, value: Value) -> Value:
     """`gl.with_layout`: the value in that layout."""
     layout = op.params["layout"]
-    out = b.on_cores(value, layout)
+    out = b.brought(value, layout)
     return out if layout.oob is None else b.filled(out, layout.oob)

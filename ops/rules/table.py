@@ -177,6 +177,11 @@ def def_rule(
 LOOPS = ("scan", "while", "cond")
 
 
+def is_of_user(rule: Any) -> bool:
+    """Whether a user gave it."""
+    return isinstance(rule, (_UserRule, _Kernel))
+
+
 def is_key(aval: Aval) -> bool:
     """Whether it is of random keys, which no core holds."""
     return bool(jnp.issubdtype(aval.dtype, jax.dtypes.extended))
@@ -315,5 +320,5 @@ def _storage(b: Builder, spec: Spec) -> Any:
     if not isinstance(spec, Sharded):
         return jax.ShapeDtypeStruct(spec.shape, spec.dtype)
     shape = (*spec.placement.slots, *spec.layout.local_shape)
-    sharding = b.device.sharding(spec.layout)
+    sharding = b.device.partitioned(spec.layout)
     return jax.ShapeDtypeStruct(shape, spec.dtype, sharding=sharding)

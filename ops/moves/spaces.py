@@ -1,0 +1,32 @@
+"""Memory spaces at work: storages on the host are fetched for a program, and brought back after it.
+
+"A tensor must belong exclusively to only one of these memory spaces at a time" (tt-mlir, "Memory
+Spaces"): `system` and `mmio` are the host's memory, where the backend tells it from the devices'.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from gridlayout.layouts.layout import Layout
+from gridlayout.sharding.device_grid import DeviceGrid
+
+
+def fetched(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
+    """The storage in the devices' memory."""
+    if device.memory_kind(layout) is None or isinstance(storage, jax.ShapeDtypeStruct):
+        return storage
+    return jax.device_put(storage, device.partitioned(layout, _batch(storage, layout)))
+
+
+def brought_back(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
+    """The storage in the memory of its layout."""
+    if device.memory_kind(layout) is None:
+        return storage
+    return jax.device_put(storage, device.sharding(layout, _batch(storage, layout)))
+
+
+def _batch(storage: Any, layout: Layout) -> int:
+    return int(storage.ndim) - len(layout.physical_shape)

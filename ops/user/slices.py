@@ -1,0 +1,171 @@
+"""`slices`: a tensor too large for its memory space goes through in pieces.
+
+"In order to stream tensor data from DeviceDRAM to DeviceL1 you would need to either manually slice
+the tensor into smaller tensors that do fit in L1 ..." (tt-mlir, "Memory Spaces").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from gridlayout.arguments import as_shape, positive
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.memory import Chip, Fit
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.decisions.policy import same_grid_and_tile
+from gridlayout.ops.interpret.on_grid import on_grid, with_layout
+
+Shape = tuple[int, ...]
+Piece = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class Slices:
+    """The pieces of a tensor, each of which fits where the whole does not. Made by `gl.slices`.
+
+    layout: of the whole tensor. size: the shape of the largest piece, in elements. fit: how that
+    piece fits; `bytes_per_core` and `needed` are for one buffer, `capacity` for all `buffers`.
+    """
+
+    layout: GridLayout
+    size: Shape
+    fit: Fit
+    buffers: int = 1
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """What each piece holds: one slice a dim, the last dims first to change."""
+        starts = (range(0, n, step) for n, step in zip(self.layout.shape, self.size, strict=True))
+        return tuple(
+            tuple(
+                slice(at, min(at + step, n))
+                for at, step, n in zip(corner, self.size, self.layout.shape, strict=True)
+            )
+            for corner in product(*starts)
+        )
+
+    def layout_of(self, piece: Piece) -> GridLayout:
+        """The layout of one piece: that of the tensor, of the piece's shape."""
+        return self.layout.replace(shape=tuple(s.stop - s.start for s in piece))
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def __iter__(self) -> Iterator[Piece]:
+        return iter(self.pieces)
+
+    def __str__(self) -> str:
+        dims, size = (",".join(map(str, n)) for n in (self.layout.shape, self.size))
+        many = "1 piece" if len(self) == 1 else f"{len(self)} pieces"
+        return f"{self.layout.dtype.name}[{dims}] in {many} of up to [{size}]; each {self.fit}"
+
+    def __call__(self, fn: Callable[..., Any], x: GridArray, *others: Any) -> Any:
+        """`fn(x, *others)`, a piece of `x` at a time, the results joined again.
+
+        x: of the tensor's shape and dtype, in any layout. Every piece of it is brought to its own
+        layout in the memory space, and what `fn` makes of it goes back to the space of `x`. `fn`
+        must work on the pieces apart: along the dims that are cut, its results have the piece's
+        extent. `others` go to every call as they are; arrays among them must be in the space of the
+        pieces. Each piece is a program of its own. `LayoutError` for another tensor, and where a
+        result does not have the extents.
+        """
+        if not isinstance(x, GridArray):
+            raise LayoutError(f"slices take a GridArray, not {type(x).__name__}; gl.put makes one")
+        if (x.shape, x.dtype) != (self.layout.shape, self.layout.dtype):
+            raise LayoutError(f"{x!r} is not the tensor that was cut, {self.layout!r}")
+        made = [self._one(fn, piece, x, others) for piece in self.pieces]
+        return jax.tree.map(lambda *parts: self._joined(parts), *made, is_leaf=_is_grid)
+
+    @property
+    def _cut(self) -> list[int]:
+        """The dims that are cut."""
+        pairs = zip(self.layout.shape, self.size, strict=True)
+        return [d for d, (n, step) in enumerate(pairs) if step < n]
+
+    def _one(self, fn: Callable[..., Any], piece: Piece, x: GridArray, others: Any) -> Any:
+        layout, home, device = self.layout_of(piece), x.layout, x.device
+
+        def back(y: Any) -> Any:
+            if any(d >= y.ndim or y.shape[d] != layout.shape[d] for d in self._cut):
+                raise LayoutError(
+                    f"a piece {list(layout.shape)} gave {list(y.shape)}: along the dims that are "
+                    f"cut, {self._cut}, a result must have the piece's extents"
+                )
+            return with_layout(y, same_grid_and_tile(y.shape, y.dtype, home, device))
+
+        def run(x: Any, *others: Any) -> Any:
+            return jax.tree.map(back, fn(with_layout(x[piece], layout), *others))
+
+        return on_grid(run)(x, *others)
+
+    def _joined(self, parts: Sequence[Any]) -> Any:
+        """The results of all pieces as one, dim by dim from the last on."""
+        found = list(parts)
+        for d in reversed(self._cut):
+            count = -(-self.layout.shape[d] // self.size[d])
+            rows = [found[k : k + count] for k in range(0, len(found), count)]
+            found = [on_grid(lambda *row, d=d: jnp.concatenate(row, axis=d))(*row) for row in rows]
+        return found[0]
+
+
+def slices(
+    layout: GridLayout, chip: Chip, *, dims: Sequence[int] | None = None, buffers: int = 1
+) -> Slices:
+    """In which pieces a tensor goes through a memory space that is too small for it.
+
+    layout: of the whole tensor, in the memory space that it is to go through. chip: what that space
+    holds, such as `gl.tenstorrent.WORMHOLE`. dims: those that may be cut, in this order; all by
+    default, the first first. buffers: how many pieces must fit at a time: 2 for double buffering.
+    The fewest pieces, as equal as can be. `LayoutError` where no piece fits.
+
+    >>> from gridlayout import GridLayout, tenstorrent
+    >>> large = GridLayout((4096, 4096), "bfloat16", grid=(2, 2), tile=(32, 32))
+    >>> found = slices(large, tenstorrent.WORMHOLE)
+    >>> len(found), found.size, found.pieces[1]
+    (6, (683, 4096), (slice(683, 1366, None), slice(0, 4096, None)))
+    """
+    if not isinstance(layout, GridLayout):
+        raise LayoutError(f"slices take a gl.GridLayout, not {type(layout).__name__}")
+    if not isinstance(chip, Chip):
+        raise LayoutError(f"chip must be a gl.Chip, not {type(chip).__name__}")
+    (buffers,) = positive((buffers,), "buffers")
+    order = range(layout.ndim) if dims is None else as_shape(dims, "dims")
+    if len({*order}) < len(order) or any(d >= layout.ndim for d in order):
+        raise LayoutError(f"dims {tuple(order)} must be different dims of {layout.shape}")
+
+    def fit(size: Sequence[int]) -> Fit:
+        found = layout.replace(shape=tuple(size)).fits(chip)
+        room = found.capacity
+        return found if room is None else replace(found, capacity=room // buffers)
+
+    size = list(layout.shape)
+    for d in order:
+        if fit(size):
+            break
+        # The most indices that fit, 1 at least, dealt out equally.
+        low, high = 1, size[d]
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (
+                (middle, high) if fit([*size[:d], middle, *size[d + 1 :]]) else (low, middle)
+            )
+        count = -(-size[d] // low)
+        size[d] = -(-size[d] // count)
+    if not (found := fit(size)):
+        raise LayoutError(
+            f"no piece fits: one of {size}, cut along dims {tuple(order)}, {found}; use more "
+            "cores, a smaller tile, or fewer buffers"
+        )
+    return Slices(layout, tuple(size), found, buffers)
+
+
+def _is_grid(x: Any) -> bool:
+    return isinstance(x, GridArray)
