@@ -6,7 +6,9 @@ group, and the bytes that a device receives. The functions below do it, inside `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -151,8 +153,27 @@ def _reaches(n: int) -> list[int]:
 # -- inside shard_map ------------------------------------------------------------------------------
 
 
+# This device's number along some axes, where many will ask for it.
+_here: ContextVar[tuple[Axes, Any] | None] = ContextVar("gridlayout_here", default=None)
+
+
+@contextmanager
+def once(axes: Axes) -> Iterator[None]:
+    """Inside, this device's number along these axes is computed once, here, for all that ask.
+
+    To be entered directly in a `shard_map`: programs inside, loops too, read it from there.
+    """
+    token = _here.set((axes, index_of(axes)))
+    try:
+        yield
+    finally:
+        _here.reset(token)
+
+
 def index_of(axes: Axes) -> Any:
     """This device's number along mesh axes."""
+    if (known := _here.get()) is not None and known[0] == axes:
+        return known[1]
     return lax.axis_index(axes[0] if len(axes) == 1 else axes) if axes else 0
 
 

@@ -68,7 +68,7 @@ class _Run:
             out = self._dealt(out, held, deal)
         # XLA would see the last update in the result's shape, and copy the array for it.
         out = lax.optimization_barrier(out)
-        return self._gathered(lax.slice(out, (0,) * out.ndim, extents))
+        return self._gathered(_cut(out, (0,) * out.ndim, extents))
 
     # -- from a device's part to an array of atoms, and back ---------------------------------------
 
@@ -185,6 +185,8 @@ def _at(table: jax.Array, place: Any) -> jax.Array:
 
 def _cut(held: jax.Array, start: Sequence[Any], size: Shape) -> jax.Array:
     if all(isinstance(n, int) for n in start):
+        if held.shape == size:
+            return held
         return lax.slice(held, start, [a + n for a, n in zip(start, size, strict=True)])
     return lax.dynamic_slice(held, _unsigned(start), size)
 

@@ -8,6 +8,7 @@ host) run between two such regions.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -20,8 +21,9 @@ from jax.sharding import PartitionSpec
 from gridlayout.ops.decisions.builder import Decision, Renumbering, Step
 from gridlayout.ops.decisions.specs import Held, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
-from gridlayout.sharding.collectives import Collective
+from gridlayout.sharding.collectives import Collective, once
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
@@ -134,7 +136,9 @@ class Program:
             def run(
                 *arrays: Any, region: Any = region, full: Any = full, empty: Any = empty
             ) -> Any:
-                return region.run(dict(zip(full, arrays, strict=True)) | self._zeros(empty))
+                axes = tuple(self.device.fine.axis_names)
+                with once(axes) if region.in_pieces else nullcontext():
+                    return region.run(dict(zip(full, arrays, strict=True)) | self._zeros(empty))
 
             parts = jax.shard_map(
                 run,
@@ -190,6 +194,12 @@ class _Region:
     steps: list[tuple[Step, str]]
     reads: tuple[int, ...]
     writes: tuple[int, ...]
+
+    @property
+    def in_pieces(self) -> bool:
+        """Whether several moves go in pieces: each asks which device this is."""
+        moves = (step.does for step, _ in self.steps)
+        return sum(isinstance(m, LocalMove) and m.pieces is not None for m in moves) > 1
 
     def run(self, held: dict[int, Any]) -> tuple[Any, ...]:
         run_steps(with_calls(self.steps, self.writes), held)
