@@ -95,7 +95,8 @@ def _strided() -> Iterator[Entry]:
         "N stride 120, C stride 56, H stride 16, W stride 2, from NPU 0; coloured by channel.",
         first.draw("memory", color=1, width=16, label="number"),
     )
-    second = sophon.local((2, 3, 1, 10), "float32", strides=(120, 0, 0, 2), start=1024, chip=TOY)
+    strides = (120, None, None, 2)
+    second = sophon.local((2, 3, 1, 10), "float32", strides=strides, start=1024, chip=TOY)
     yield figure(
         "stride_local_1",
         "N stride 120, W stride 2, from NPU 1; H and C stride make no sense here.",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from gridlayout.sophon.chip import BM1684, BM1684X, BM1688, BM1690, Chip, LocalFit
+from gridlayout.sophon.local_memory import LocalLayout, local, matrix
 from gridlayout.sophon.occupancy import Overlap, overlap
-from gridlayout.sophon.tensors import LocalLayout, SystemLayout, local, matrix, system
+from gridlayout.sophon.system_memory import SystemLayout, system
+from gridlayout.sophon.tensors import Tensor, ViewElement
 from gridlayout.sophon.widths import Width, best_width
 
 __all__ = [
@@ -17,6 +19,8 @@ __all__ = [
     "LocalLayout",
     "Overlap",
     "SystemLayout",
+    "Tensor",
+    "ViewElement",
     "Width",
     "best_width",
     "local",

@@ -15,7 +15,7 @@ import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
-from gridlayout.sophon.tensors import LocalLayout
+from gridlayout.sophon.local_memory import LocalLayout
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,0 +1,209 @@
+"""What tensors in local and in system memory have in common: they are read as a view, by strides.
+
+The view has the shape (groups, C, H, W): groups of `lanes` elements of the first dim in a storage
+mode (4N, 2N, 2IC), which then are one element of a wider type, else the first dim itself. Strides
+count elements of the view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gridlayout import dtypes
+from gridlayout.arguments import Shape, as_index
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.sophon import strides as rules
+from gridlayout.sophon.chip import Chip
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+MAX_LANES = 2**16  # that one element of a view is listed with
+
+
+@dataclass(frozen=True)
+class ViewElement:
+    """One element of a view: its type ("int8x4"), its address in bytes, and what it holds.
+
+    elements: the logical index in each lane; None where that is a dummy or past a matrix's columns.
+    """
+
+    dtype: str
+    address: int
+    elements: tuple[tuple[int, ...] | None, ...]
+
+
+class Tensor(Layout):
+    """A tensor (N, C, H, W) or a matrix in a memory; `local`, `matrix` and `system` make it.
+
+    strides: of N, C, H, W, in elements of the view. view_shape: the 4-D shape that they are of.
+    lanes: elements side by side, 1 without a storage mode. start: its address in bytes. npus: how
+    many memories the channels are scattered over, from start_npu and the byte `offset` of each on;
+    1 in system memory, where chip is None.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        dtype: DTypeLike,
+        view_shape: Shape,
+        strides: Shape,
+        lanes: int,
+        start: int,
+        chip: Chip | None,
+        *,
+        allocation: int,
+        oob: Any = None,
+    ) -> None:
+        self.view_shape: Shape = view_shape
+        self.strides: Shape = strides
+        self.lanes: int = lanes
+        self.start: int = start
+        self.chip: Chip | None = chip
+        self.start_npu, self.offset = (0, start) if chip is None else chip.split(start)
+        self.npus: int = 1 if chip is None else chip.npus
+        steps, order = rules.strided_steps(
+            shape,
+            view_shape,
+            self._moving,
+            lanes,
+            lanes * allocation,
+            None if chip is None else (self.start_npu, self.npus),
+        )
+        super().__init__(shape, dtype, steps, order, core_rank=0 if chip is None else 1, oob=oob)
+
+    def check_invertible(self) -> None:
+        """`LayoutError` naming two indices that share an element, if there are any."""
+        rules.check_destination(self)
+        super().check_invertible()
+
+    # -- strides -------------------------------------------------------------------------------
+
+    @property
+    def channels_per_npu(self) -> int:
+        """ceil((start NPU + C) / NPUs): rows of channels that the allocation has room for.
+
+        The start's offset is that of every NPU, so a channel that wraps to an NPU before the start
+        lies in its second row (Sophon, "Scatter Features to Different NPUs").
+        """
+        return rules.channels_per_npu(self.start_npu, self.view_shape[1], self.npus)
+
+    @property
+    def _extents(self) -> Shape:
+        return rules.steps_over(self.view_shape, self.channels_per_npu)
+
+    @property
+    def _moving(self) -> Shape:
+        """The strides, 0 where they make no sense: what makes two tensors equal."""
+        return rules.moving(self.strides, self._extents)
+
+    @property
+    def strides_without_meaning(self) -> tuple[str, ...]:
+        """The dims whose stride moves no element (Sophon, "Strides in Local Memory").
+
+        N, H and W of extent 1; C where an NPU has one channel, in system memory where C is 1.
+
+        >>> from gridlayout import sophon
+        >>> sophon.local((2, 3, 1, 10), "float32", strides=(120, None, None, 2)).strides
+        (120, 0, 0, 2)
+        >>> sophon.local((2, 3, 1, 10), "float32").strides_without_meaning
+        ('C', 'H')
+        """
+        return rules.without_meaning(self._extents)
+
+    @property
+    def broadcast(self) -> tuple[str, ...]:
+        """The dims that stride 0 repeats: such a tensor can be a source, not a destination.
+
+        >>> from gridlayout import sophon
+        >>> sophon.local((2, 3, 4, 5), "float32", strides=(0, 20, 5, 1)).broadcast
+        ('N',)
+        """
+        return rules.broadcast(self.view_shape, self.npus, self.strides)
+
+    @property
+    def span_bytes(self) -> int:
+        """Bytes from the start to the end of the last element, in the fullest NPU."""
+        elements = rules.span(self.strides, self._extents)
+        return -(-elements * self.lanes * dtypes.bits(self.dtype) // 8)
+
+    # -- storage modes -------------------------------------------------------------------------
+
+    @property
+    def blocks(self) -> tuple[int, ...]:
+        """The lanes of a storage mode, in elements."""
+        return (self.lanes,) if self.lanes > 1 else ()
+
+    @property
+    def storage(self) -> str | None:
+        """The storage mode: "4N", "2N", "2IC" or None."""
+        return rules.storage_name(self.lanes, self.dtype)
+
+    @property
+    def dummies(self) -> int:
+        """Dummy elements that make up the last group of a storage mode, at each position."""
+        return self.view_shape[0] * self.lanes - self.shape[0]
+
+    @property
+    def view_dtype(self) -> str:
+        """The type of the view's elements (Sophon, "Storage Modes").
+
+        >>> from gridlayout import sophon
+        >>> sophon.local((6, 5, 4, 5), "int8", storage="4N").view_dtype
+        'int8x4'
+        """
+        return self.dtype.name if self.lanes == 1 else f"{self.dtype.name}x{self.lanes}"
+
+    def view_element(self, index: Sequence[int]) -> ViewElement:
+        """The element of the view at an index in `view_shape`: where it is and what it holds.
+
+        `LayoutError`: an index outside the view, or more than 2**16 lanes.
+
+        >>> from gridlayout import sophon
+        >>> sophon.local((6, 5, 4, 5), "int8", storage="4N").view_element((1, 0, 0, 0))
+        ViewElement(dtype='int8x4', address=128, elements=((4, 0, 0, 0), (5, 0, 0, 0), None, None))
+        """
+        group, c, h, w = as_index(index, self.view_shape, "index of the view")
+        if self.lanes > MAX_LANES:
+            raise LayoutError(f"an element of {self.view_dtype} is not listed: over {MAX_LANES}")
+        slot, npu = divmod(self.start_npu + c, self.npus)
+        places = zip((group, slot, h, w), self._moving, strict=True)
+        offset = sum(i * stride for i, stride in places) * self.lanes
+        rest = (c * self.view_shape[3] + w,) if self.ndim == 2 else (c, h, w)
+        held = [(group * self.lanes + lane, *rest) for lane in range(self.lanes)]
+        inside = [all(i < n for i, n in zip(index, self.shape, strict=True)) for index in held]
+        elements = tuple(i if found else None for i, found in zip(held, inside, strict=True))
+        return ViewElement(self.view_dtype, self._address(npu, offset), elements)
+
+    # -- addresses -----------------------------------------------------------------------------
+
+    def address(self, index: Sequence[int]) -> int:
+        """The address of an element in its memory, in bytes; local ones are NPU * npu_bytes + byte.
+
+        >>> from gridlayout import sophon
+        >>> chip = sophon.Chip(4, 1024, 128)
+        >>> sophon.local((1, 6, 1, 1), "int8", chip=chip).address((0, 5, 0, 0))
+        1152
+        >>> sophon.system((1, 6, 1, 1), "int8", start=4096).address((0, 5, 0, 0))
+        4101
+        """
+        where = self.locate(index)
+        return self._address(where.core[0] if where.core else 0, where.offset)
+
+    def _address(self, npu: int, offset: int) -> int:
+        memory = 0 if self.chip is None else npu * self.chip.npu_bytes
+        return memory + self.byte_of(offset)
+
+    def byte_of(self, offset: int) -> int:
+        """The byte of an element, counted from the start of an NPU's memory, or of the system's."""
+        return self.offset + offset * dtypes.bits(self.dtype) // 8
+
+
+def storage_argument(tensor: Tensor) -> dict[str, Any]:
+    """The `storage` or `lanes` argument of a tensor's constructor call; none without lanes."""
+    if tensor.storage is not None:
+        return {"storage": tensor.storage}
+    return {} if tensor.lanes == 1 else {"lanes": tensor.lanes}
