@@ -35,6 +35,7 @@ def entries() -> Iterator[Entry]:
     True
     """
     yield from _tiled()
+    yield from _addressed()
     yield from _scattered()
     yield from _strided()
     yield from _layouts()
@@ -65,6 +66,22 @@ def _tiled() -> Iterator[Entry]:
         "figure2",
         "4x8 in tiles of 2x4, and those in tiles of 2x1: the two 16-bit values of a 32-bit word.",
         parse("bf16[4,8]{1,0:T(2,4)(2,1)}").draw("tiles"),
+    )
+
+
+def _addressed() -> Iterator[Entry]:
+    addresses = {"A": 340, "B": 1472, "C": 2300, "D": 3088}
+    blocks = {
+        name: sophon.local((1, 1, 1, 1), "float32", "compact", start=address, chip=TOY)
+        for name, address in addresses.items()
+    }
+    yield Entry(
+        _SOPHON,
+        "Address of Tensor in Local Memory",
+        "address",
+        "A = 340, B = 1472, C = 2300 and D = 3088, a block of 4 bytes at each, on 4 NPUs of 1,024 "
+        "bytes: A = Q * S + R is byte R of NPU Q.",
+        sophon.memory_map(blocks).draw(),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from gridlayout.sophon.address_map import MemoryMap, memory_map
 from gridlayout.sophon.chip import BM1684, BM1684X, BM1688, BM1690, Chip, LocalFit
 from gridlayout.sophon.local_memory import LocalLayout, local, matrix
-from gridlayout.sophon.occupancy import Overlap, overlap
+from gridlayout.sophon.occupancy import Overlap, Reuse, overlap, reuse
 from gridlayout.sophon.system_memory import SystemLayout, system
 from gridlayout.sophon.tensors import Tensor, ViewElement
 from gridlayout.sophon.widths import Width, best_width
@@ -17,7 +18,9 @@ __all__ = [
     "Chip",
     "LocalFit",
     "LocalLayout",
+    "MemoryMap",
     "Overlap",
+    "Reuse",
     "SystemLayout",
     "Tensor",
     "ViewElement",
@@ -25,6 +28,8 @@ __all__ = [
     "best_width",
     "local",
     "matrix",
+    "memory_map",
     "overlap",
+    "reuse",
     "system",
 ]
