@@ -1,6 +1,7 @@
 """What is asked of single elements of Sophon tensors: the view's elements, and addresses."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -103,6 +104,26 @@ def test_the_views_elements_are_those_of_the_tensor(x):
                 assert x.address(held) == element.address + lane * 2
                 found.append(held)
     assert sorted(found) == list(indices(x.shape))
+
+
+# --- what the document calls things ---
+
+NAMES = [
+    "okk_channle_num_per_npu",
+    "okk_continuous_stride",
+    "okk_128_byte_aligned_stride_for_32bit",
+    "okk_128_byte_aligned_stride_for_16bit",
+    "okk_128_byte_aligned_stride_for_8bit",
+    "okk_compact_stride",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_documents_names_are_on_a_page(name):
+    """ "The strides can be obtained by calling okk_continuous_stride" and so on."""
+    page = Path(__file__).parents[1] / "docs" / "coming-from" / "okk.md"
+    rows = [line for line in page.read_text("utf-8").splitlines() if line.startswith("| ")]
+    assert sum(f"`{name}" in row.split(" | ")[0] for row in rows) == 1
 
 
 # --- addresses ---

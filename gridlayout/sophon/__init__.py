@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gridlayout.sophon.address_map import MemoryMap, memory_map
 from gridlayout.sophon.chip import BM1684, BM1684X, BM1688, BM1690, Chip, LocalFit
+from gridlayout.sophon.copies import Copy, Move, copy
 from gridlayout.sophon.local_memory import LocalLayout, local, matrix
 from gridlayout.sophon.occupancy import Overlap, Reuse, overlap, reuse
 from gridlayout.sophon.system_memory import SystemLayout, system
@@ -16,9 +17,11 @@ __all__ = [
     "BM1688",
     "BM1690",
     "Chip",
+    "Copy",
     "LocalFit",
     "LocalLayout",
     "MemoryMap",
+    "Move",
     "Overlap",
     "Reuse",
     "SystemLayout",
@@ -26,6 +29,7 @@ __all__ = [
     "ViewElement",
     "Width",
     "best_width",
+    "copy",
     "local",
     "matrix",
     "memory_map",
