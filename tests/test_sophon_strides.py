@@ -44,6 +44,9 @@ def test_strides_that_the_document_leaves_out():
     assert left_out.bytes_per_core == 2 * 120 * 4
     assert left_out.locate((1, 2, 0, 9)).byte == (120 + 18) * 4
     assert gl.parse(str(left_out)) == left_out
+    tensor = "(2, 3, 1, 10), 'float32', strides=(120, None, None, 2)"
+    text = f"sophon.local({tensor}, start=1024, chip={TOY})"
+    assert gl.parse(text) == left_out
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gridlayout.draw.cells import MIXED, NOTHING, PADDING, Ints, Span
 from gridlayout.draw.palette import HUES
@@ -79,24 +80,31 @@ class _Table:
 
 
 def _table(tensors: Mapping[str, LocalLayout]) -> _Table:
+    # One row of bytes and the one before it at a time: there may be many of them.
     layouts = tuple(tensors.values())
-    chip = layouts[0].chip
-    found = [(_row(layouts, npu), npu) for npu, _ in runs(layouts)]
-    found = [found[0], *(b for a, b in pairwise(found) if (a[0] != b[0]).any())]
-    npus = list(pairwise([*(npu for _, npu in found), chip.npus]))
-    bytes_ = np.stack([row for row, _ in found])
-    cuts = set((np.flatnonzero((bytes_[:, 1:] != bytes_[:, :-1]).any(axis=0)) + 1).tolist())
-    exact = len(cuts) < MAX_COLUMNS
-    if not exact:
-        cuts = {x.offset for x in layouts} | {x.offset + x.bytes_per_core for x in layouts}
-    columns = list(pairwise(sorted({0, *cuts, chip.npu_bytes})))
-    keys = [[_shown(np.unique(row[low:high])) for low, high in columns] for row in bytes_]
+    size, starts, before = layouts[0].chip.npu_bytes, [], None
+    changes = np.zeros(size - 1, bool)
+    for npu, _ in runs(layouts):
+        row = _row(layouts, npu)
+        if before is None or (row != before).any():
+            starts.append(npu)
+            changes |= row[1:] != row[:-1]
+        before = row
+    exact = int(changes.sum()) < MAX_COLUMNS
+    if exact:
+        cuts = (np.flatnonzero(changes) + 1).tolist()
+    else:
+        cuts = [byte for x in layouts for byte in (x.offset, x.offset + x.bytes_per_core)]
+    columns = list(pairwise(sorted({0, *cuts, size})))
+    rows = (_row(layouts, npu) for npu in starts)
+    keys = [[_shown(np.unique(row[low:high])) for low, high in columns] for row in rows]
+    npus = list(pairwise([*starts, layouts[0].chip.npus]))
     return _Table(npus, columns, np.array(keys), exact)
 
 
-def _row(layouts: Sequence[LocalLayout], npu: int) -> Ints:
+def _row(layouts: Sequence[LocalLayout], npu: int) -> NDArray[np.int8]:
     """What each byte of an NPU holds: the number of a tensor, or one of the special keys."""
-    found = np.full(layouts[0].chip.npu_bytes, NOTHING, np.int64)
+    found = np.full(layouts[0].chip.npu_bytes, NOTHING, np.int8)
     for layout in layouts:
         found[allocated(layout)] = PADDING
     for number, layout in enumerate(layouts):
@@ -105,7 +113,7 @@ def _row(layouts: Sequence[LocalLayout], npu: int) -> Ints:
     return found
 
 
-def _shown(keys: Ints) -> int:
+def _shown(keys: NDArray[np.int8]) -> int:
     """The key of a cell of several bytes: of a tensor, where no other is there."""
     found = [int(key) for key in keys if key not in (PADDING, NOTHING)]
     if len(found) > 1:

@@ -45,8 +45,8 @@ def local(
     W, in elements, C from a channel to the next one of the same NPU; 0 broadcasts, and those that
     make no sense may be None. start: the linear address in bytes, NPU * npu_bytes + offset.
     storage: None, "4N", "2N" or "2IC"; strides then count groups of 4 or 2 elements; lanes: such a
-    group for any dtype. allocation: how many elements of the view it takes of each NPU, where that
-    is more than layout or strides say. oob: the padding's value.
+    group for any dtype. allocation: how many elements of the view it takes of each NPU, where
+    layout or strides say another number. oob: the padding's value.
 
     `LayoutError`: extents < 1, an address that the layout does not allow or outside the chip, a
     storage mode of another dtype, layout and strides that contradict one another, None for a stride
@@ -119,8 +119,8 @@ class LocalLayout(Tensor):
 
     layout: the name of its strides, None for user strides. start: the linear address in bytes;
     start_npu and offset are its parts. allocation: elements of the view that it takes of each NPU:
-    N * N stride, as kernels count it, or what the elements span where that is more; an N stride
-    that makes no sense does not count.
+    N * N stride, as kernels count it, or what the elements span where that is more; a stride of
+    one's own that makes no sense does not count.
     """
 
     chip: Chip
