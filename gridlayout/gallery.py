@@ -35,6 +35,7 @@ def entries() -> Iterator[Entry]:
     True
     """
     yield from _tiled()
+    yield from _addressed()
     yield from _scattered()
     yield from _strided()
     yield from _layouts()
@@ -69,6 +70,22 @@ def _tiled() -> Iterator[Entry]:
     )
 
 
+def _addressed() -> Iterator[Entry]:
+    addresses = {"A": 340, "B": 1472, "C": 2300, "D": 3088}
+    blocks = {
+        name: sophon.local((1, 1, 1, 1), "float32", "compact", start=address, chip=TOY)
+        for name, address in addresses.items()
+    }
+    yield Entry(
+        _SOPHON,
+        "Address of Tensor in Local Memory",
+        "address",
+        "A = 340, B = 1472, C = 2300 and D = 3088, a block of 4 bytes at each, on 4 NPUs of 1,024 "
+        "bytes: A = Q * S + R is byte R of NPU Q.",
+        sophon.memory_map(blocks).draw(),
+    )
+
+
 def _scattered() -> Iterator[Entry]:
     section = "Scatter Features to Different NPUs"
     for k, (channels, npu) in enumerate([(3, 0), (3, 1), (6, 0), (6, 3)]):
@@ -96,7 +113,8 @@ def _strided() -> Iterator[Entry]:
         "N stride 120, C stride 56, H stride 16, W stride 2, from NPU 0; coloured by channel.",
         first.draw("memory", color=1, width=16, label="number"),
     )
-    second = sophon.local((2, 3, 1, 10), "float32", strides=(120, 0, 0, 2), start=1024, chip=TOY)
+    strides = (120, None, None, 2)
+    second = sophon.local((2, 3, 1, 10), "float32", strides=strides, start=1024, chip=TOY)
     yield figure(
         "stride_local_1",
         "N stride 120, W stride 2, from NPU 1; H and C stride make no sense here.",

@@ -242,7 +242,7 @@ def gallery():
 
 def test_the_gallery_has_the_documents_figures(gallery):
     expected = {"figure1", "figure1_memory", "figure2", "HWC", "CHW", "HWCN", "grid", "padding"}
-    expected |= {f"scatter_{k}" for k in range(4)} | {"stride_local_0", "stride_local_1"}
+    expected |= {f"scatter_{k}" for k in range(4)} | {"stride_local_0", "stride_local_1", "address"}
     expected |= {f"{name}_{npu}" for name in ("aligned", "compact") for npu in (0, 2)}
     expected |= {f"matrix_w_{w}" for w in (40, 20, 10, 8, 15, 6)} | {"aligned_4N", "aligned_2N"}
     formats = ("NCHW", "NHWC", "NCHW4", "NCHW32", "NCHW64", "CHWN4")

@@ -159,11 +159,15 @@ def sophon_layout(rng):
         arguments["layout"] = rng.choice(["aligned", "compact", "line_aligned"])
     else:
         arguments["strides"] = [rng.choice(some) for some in ([0, 24, 60], [0, 12, 5], [4, 3], [1])]
+        extents = (shape[0], 0, *shape[2:])  # 99 where the stride makes no sense
+        pairs = zip(arguments["strides"], extents, strict=True)
+        arguments["strides"] = [99 if n == 1 else stride for stride, n in pairs]
     dtype, modes = rng.choice(
         [("int8", ["4N"]), ("int16", ["2N"]), ("float32", ["2IC"]), (rng.choice([*BITS]), [])]
     )
     storage = rng.choice([None, *modes])
     lanes = rng.choice([None, None, 2]) if storage is None else None
+    arguments["allocation"] = rng.choice([None, None, 1200])
     return gl.sophon.local(shape, dtype, storage=storage, lanes=lanes, **arguments)
 
 
@@ -174,6 +178,7 @@ def layouts():
     found += [(with_padding_value(sophon_layout(rng), rng), None) for _ in range(150)]
     assert sum(isinstance(layout, gl.GridLayout) for layout, _ in found) > 200
     assert sum(layout.is_scatter for layout, _ in found) > 40
+    assert sum("allocation=" in str(layout) for layout, _ in found) > 30
     return found
 
 

@@ -9,7 +9,6 @@ import itertools
 import json
 import pickle
 import re
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -19,12 +18,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laid_out import choices, indices, packed, poison, poisoned
+from sophon_reading import (
+    PLAIN,
+    TOY,
+    Reading,
+    chips,
+    locals_,
+    matrices,
+    place,
+    reading,
+    systems,
+)
 
 import gridlayout as gl
 from gridlayout import sophon
 from gridlayout.sophon import BM1684, BM1684X, BM1688, BM1690, Chip, local, matrix, system
 
-TOY = Chip(npus=4, npu_bytes=1024, alignment=128)
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "sophon.json").read_text(encoding="utf-8"))
 CHIPS = {"okk_toy": TOY, "BM1684": BM1684, "BM1684X": BM1684X, "BM1688": BM1688, "BM1690": BM1690}
 DTYPES = {"fp32": "float32", "fp16": "float16", "int16": "int16", "int8": "int8"}
@@ -47,62 +56,6 @@ def test_every_recorded_case_is_a_test_or_no_layout_of_the_document():
     }
     kinds = {case["kind"] for case in GOLDEN["cases"]}
     assert kinds == tested | NO_LAYOUT_OF_THE_DOCUMENT
-
-
-# --- the judge ---
-
-
-@dataclass(frozen=True)
-class Reading:
-    """The document read with loops: where the element (n, c, h, w) of a tensor is."""
-
-    npus: int
-    npu_bytes: int
-    strides: tuple[int, ...]
-    start: int = 0
-    bits: int = 32
-    lanes: int = 1
-    width: int | None = None
-
-    def place(self, index):
-        """The NPU, and the bit counted from the start of its memory."""
-        if self.width is not None:  # "Matrix Layout"
-            r, m = index
-            index = (r, m // self.width, 0, m % self.width)
-        n, c, h, w = index
-        first, offset = divmod(self.start, self.npu_bytes)
-        npu, slot = first, 0
-        for _ in range(c):  # one channel after another, one NPU after another
-            npu += 1
-            if npu == self.npus:
-                npu, slot = 0, slot + 1
-        n_stride, c_stride, h_stride, w_stride = self.strides
-        word = n // self.lanes * n_stride + slot * c_stride + h * h_stride + w * w_stride
-        return npu, offset * 8 + (word * self.lanes + n % self.lanes) * self.bits
-
-    def holders(self, shape):
-        found = {}
-        for index in indices(shape):
-            found.setdefault(self.place(index), []).append(index)
-        return found
-
-
-def reading(layout):
-    return Reading(
-        npus=layout.chip.npus,
-        npu_bytes=layout.chip.npu_bytes,
-        strides=layout.strides,
-        start=layout.start,
-        bits=4 if layout.dtype.name == "int4" else layout.dtype.itemsize * 8,
-        lanes=layout.lanes,
-        width=layout.view_shape[3] if layout.ndim == 2 else None,
-    )
-
-
-def place(layout, index):
-    """The NPU and the byte that the library gives."""
-    where = layout.locate(index)
-    return where.core[0], where.byte
 
 
 def numbered(layout):
@@ -506,72 +459,6 @@ def test_fit(case):
 
 # --- any tensor, against the reading ---
 
-MODES = [("int8", "4N"), ("uint8", "4N"), ("int16", "2N"), ("uint16", "2N"), ("float32", "2IC")]
-PLAIN = ["float32", "float16", "bfloat16", "int8", "int32", "int4", "bool", "complex64"]
-
-
-@st.composite
-def chips(draw):
-    alignment = draw(st.sampled_from([16, 32, 64, 128]))
-    banks, name = (
-        draw(st.sampled_from([None, 4, 8])),
-        draw(st.sampled_from([None, "toy", "BM1684"])),
-    )
-    return Chip(draw(st.integers(1, 5)), 2048, alignment, banks, name)
-
-
-@st.composite
-def locals_(draw, chip=None, sources=True):
-    """A tensor in local memory: named layouts, and strides that nest, interleave or are 0."""
-    chip = draw(chips()) if chip is None else chip
-    shape = tuple(draw(st.integers(1, n)) for n in (5, 7, 3, 4))
-    dtype, storage = draw(
-        st.one_of(st.tuples(st.sampled_from(PLAIN), st.none()), st.sampled_from(MODES))
-    )
-    lanes = {"4N": 4, None: 1}.get(storage, 2)
-    oob = draw(st.sampled_from([None, 0, 1]))
-    first = draw(st.integers(0, chip.npus - 1))
-    arguments = {"storage": storage, "chip": chip, "oob": oob}
-    kind = draw(st.sampled_from(["aligned", "compact", "line_aligned", "nested", "free"]))
-    step = 4 if kind == "compact" else 8 if kind in ("nested", "free") else chip.alignment
-    arguments["start"] = first * chip.npu_bytes + draw(st.integers(0, 3)) * step
-    if kind == "nested":
-        extents = [-(-shape[0] // lanes), -(-(first + shape[1]) // chip.npus), *shape[2:]]
-        strides, span = [0] * 4, 1
-        for d in draw(st.permutations(range(4))):
-            strides[d] = span + draw(st.integers(0, 2))
-            span += strides[d] * (extents[d] - 1)
-        arguments["strides"] = tuple(strides)
-    elif kind == "free":
-        least = 0 if sources else 1
-        arguments["strides"] = tuple(draw(st.integers(least, 9)) for _ in range(4))
-    else:
-        arguments["layout"] = kind
-    return local(shape, dtype, **arguments)
-
-
-@st.composite
-def matrices(draw, chip=None):
-    chip = draw(chips()) if chip is None else chip
-    rows, cols = draw(st.integers(1, 4)), draw(st.integers(1, 40))
-    start = draw(st.integers(0, chip.npus - 1)) * chip.npu_bytes
-    start += draw(st.integers(0, 2)) * chip.alignment
-    dtype = draw(st.sampled_from(PLAIN))
-    strides = draw(st.one_of(st.none(), st.none(), st.tuples(*[st.integers(0, 9)] * 4)))
-    return matrix(rows, cols, draw(st.integers(1, cols)), dtype, start, chip, strides=strides)
-
-
-@st.composite
-def systems(draw):
-    shape = tuple(draw(st.integers(1, n)) for n in (5, 4, 3, 4))
-    dtype, storage = draw(
-        st.one_of(st.tuples(st.sampled_from(PLAIN), st.none()), st.sampled_from(MODES))
-    )
-    any_strides = st.tuples(*[st.integers(0, 30)] * 4)
-    strides = draw(st.one_of(st.none(), any_strides))
-    return system(shape, dtype, strides, storage, oob=draw(st.sampled_from([None, 1])))
-
-
 quick = settings(max_examples=150)
 
 
@@ -693,97 +580,6 @@ def test_the_best_width(rows, cols, dtype, chip):
     assert best.npu_bytes == least
     assert best.row_bytes * rows == least
     assert f"W={best.width}: {best.channels} channels" in str(best)
-
-
-# --- fit, banks, overlap ---
-
-
-def occupied(layout):
-    """Every byte that holds an element or a dummy of one: (NPU, byte) and an index, or None."""
-    read = reading(layout)
-    full = (layout.view_shape[0] * layout.lanes, *layout.shape[1:])
-    found = {}
-    for index in indices(full):
-        npu, bit = read.place(index)
-        for byte in range(bit // 8, (bit + read.bits - 1) // 8 + 1):
-            found.setdefault((npu, byte), []).append(index if index[0] < layout.shape[0] else None)
-    return found
-
-
-@st.composite
-def pairs(draw):
-    chip = draw(chips())
-    one = st.one_of(locals_(chip), matrices(chip))
-    return draw(one), draw(one)
-
-
-@quick
-@given(pairs())
-def test_overlap(pair):
-    first, second = pair
-    if not (first.fits() and second.fits()):
-        with pytest.raises(gl.LayoutError, match="does not fit"):
-            sophon.overlap(first, second)
-        return
-    a, b = occupied(first), occupied(second)
-    found = sophon.overlap(first, second)
-    shared = sorted(a.keys() & b.keys())
-    if not shared:
-        assert found is None
-        return
-    assert (found.npu, found.byte) == shared[0]
-    assert found.first in a[shared[0]]
-    assert found.second in b[shared[0]]
-
-
-def test_tensors_side_by_side_and_interleaved():
-    x = local((1, 4, 1, 16), "float32", strides=(32, 32, 32, 2), chip=TOY)
-    between = local((1, 4, 1, 16), "float32", strides=(32, 32, 32, 2), start=4, chip=TOY)
-    assert sophon.overlap(x, between) is None
-    assert sophon.overlap(x, x) == sophon.Overlap(0, 0, (0, 0, 0, 0), (0, 0, 0, 0))
-    # An int8 tensor in the third byte of a float32 element.
-    byte = local((1, 1, 1, 1), "int8", strides=(1, 1, 1, 1), start=1024 + 10, chip=TOY)
-    assert sophon.overlap(x, byte) == sophon.Overlap(1, 10, (0, 1, 0, 1), (0, 0, 0, 0))
-    assert (
-        sophon.overlap(x, local((1, 1, 1, 1), "int8", "compact", start=1024 + 12, chip=TOY)) is None
-    )
-
-
-@pytest.mark.parametrize(
-    ("width", "block", "column"),
-    [(15, 9, 39), (15, 10, None), (15, 14, None), (6, 35, 39), (6, 36, None), (6, 5, 17)],
-)
-def test_the_empty_columns_of_a_last_channel_are_free(width, block, column):
-    """Of 40 columns the last channel holds 10 (W=15) or 4 (W=6, its second row), in NPU 2."""
-    x = matrix(1, 40, width, "float32", chip=TOY)
-    one = local((1, 1, 1, 1), "float32", "compact", start=2 * 1024 + block * 4, chip=TOY)
-    found = sophon.Overlap(2, block * 4, (0, column), (0, 0, 0, 0))
-    assert sophon.overlap(x, one) == (None if column is None else found)
-
-
-def test_overlap_of_tensors_that_fill_a_chip():
-    chip = BM1684
-    x = local((4, 64, 128, 256), "float32", "compact", chip=chip)  # all 512 KiB of each NPU
-    assert x.fits().free == 0
-    last = local((1, 1, 1, 1), "float32", "compact", start=64 * chip.npu_bytes - 4, chip=chip)
-    assert sophon.overlap(x, last) == sophon.Overlap(
-        63, chip.npu_bytes - 4, (3, 63, 127, 255), (0, 0, 0, 0)
-    )
-
-
-@quick
-@given(locals_())
-def test_banks_of_an_allocation(layout):
-    chip, used = layout.chip, range(layout.offset, layout.offset + layout.bytes_per_core)
-    if chip.banks is None:
-        with pytest.raises(gl.LayoutError, match="states no banks"):
-            layout.bank_range()
-    elif not layout.fits():
-        with pytest.raises(gl.LayoutError, match=f"past the {chip.npu_bytes} B"):
-            layout.bank_range()
-    else:
-        touched = {byte * chip.banks // chip.npu_bytes for byte in used}
-        assert layout.bank_range() == (min(touched), max(touched))
 
 
 # --- on devices ---

@@ -32,9 +32,9 @@ function fillForm(parameters) {
     ownStrides = defaultText(shape, grid.length) !== mapText(rows, shape.length);
     showRows(rows);
   } else {
-    const { npu, offset, lanes, chip, strides } = parameters;
+    const { npu, offset, lanes, chip, strides, allocation } = parameters;
     set({ layout: parameters.layout ?? "strides", "sophon-strides": list(strides), npu, offset });
-    set({ storage: parameters.storage ?? "none", lanes, chip: chip.known ?? "custom" });
+    set({ storage: parameters.storage ?? "none", lanes, allocation, chip: chip.known ?? "custom" });
     set(Object.fromEntries(CHIP_SIZES.map((id) => [id, chip[id]])));
   }
 }
@@ -72,6 +72,7 @@ function readSophon() {
     strides: text("layout") === "strides" ? readInts(text("sophon-strides"), "strides") : null,
     storage: text("storage") === "none" ? null : text("storage"),
     lanes: text("storage") === "none" ? number("lanes", 1) : 1,
+    allocation: text("allocation").trim() === "" ? null : number("allocation", 1),
     npu: number("npu"),
     offset: number("offset"),
     chip: { banks: own.banks, name: own.name, ...chip, known: custom ? null : text("chip") },

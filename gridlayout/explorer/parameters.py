@@ -13,8 +13,8 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.sophon.chip import CHIPS, Chip
+from gridlayout.sophon.local_memory import LocalLayout, local
 from gridlayout.sophon.strides import LAYOUTS, STORAGE
-from gridlayout.sophon.tensors import LocalLayout, local
 
 # The greatest number up to which a browser's numbers are exact.
 MAX_EXACT = 2**53 - 1
@@ -91,6 +91,7 @@ def _sophon(layout: LocalLayout) -> tuple[Parameters, Iterable[int]]:
         "dtype": layout.dtype.name,
         "layout": layout.layout,
         "strides": layout.strides,
+        "allocation": layout.own_allocation,
         "npu": layout.start_npu,
         "offset": layout.offset,
         "storage": layout.storage,

@@ -46,6 +46,18 @@ function checkStart(start, name, alignment, bits) {
   );
 }
 
+// Elements of the view that a tensor takes of each NPU. Strides over an extent of 1 make no sense
+// and don't count, but where a named layout sets them.
+function allocationOf({ layout, allocation }, extents, strides) {
+  const least = plus(1, sum(extents.map((n, k) => (n > 1 ? times(n - 1, strides[k]) : 0))));
+  if (allocation !== null && allocation < least) {
+    throw new LayoutError(`allocation: the elements span ${least}`, "allocation");
+  }
+  const outer = layout !== null || extents[0] > 1 ? 0 : 1;
+  const counted = outer === 0 || extents[1] > 1 ? times(extents[outer], strides[outer]) : 0;
+  return allocation ?? Math.max(counted, least);
+}
+
 function sophonModel(parameters, facts) {
   const { shape, dtype, layout, npu: first, offset: startByte, chip } = parameters;
   const element = elementType(facts, dtype);
@@ -71,14 +83,16 @@ function sophonModel(parameters, facts) {
   const start = plus(times(first, chip.npu_bytes), startByte);
   checkStart(start, layout, chip.alignment, wide);
   const extents = [groups, slots, shape[2], shape[3]];
-  const span = plus(1, sum(extents.map((n, k) => times(n - 1, strides[k]))));
-  const extent = times(lanes, Math.max(times(groups, strides[0]), span));
+  const allocation = allocationOf(parameters, extents, strides);
+  const extent = times(lanes, allocation);
   const names = ["group", "slot", "h", "w"];
   const terms = nested([
     ...names.map((name, k) => ({ name, stride: times(strides[k], lanes), extent: extents[k] })),
     { name: "lane", stride: 1, extent: lanes },
   ]);
   const physicalShape = [chip.npus, extent];
+  const feature = slots > 1 ? strides[1] : groups > 1 ? strides[0] : allocation;
+  const row = shape[2] > 1 ? strides[2] : 0;
 
   function place([n, c, h, w]) {
     const [slot, group] = [quotient(first + c, chip.npus), quotient(n, lanes)];
@@ -110,7 +124,9 @@ function sophonModel(parameters, facts) {
     `start=${start}`,
     ...(mode ? [`storage='${mode}'`] : lanes === 1 ? [] : [`lanes=${lanes}`]),
   ];
-  const end = oob === "undef" ? "" : `, oob=${paddingCode(facts, oob)}`;
+  const usual = allocationOf({ layout, allocation: null }, extents, strides);
+  const own = allocation === usual ? "" : `, allocation=${allocation}`;
+  const end = oob === "undef" ? own : `${own}, oob=${paddingCode(facts, oob)}`;
   const call = (prefix) =>
     `${prefix}sophon.local(${arguments_.join(", ")}, chip=${prefix}${chipText(chip)}${end})`;
   const rest = chip.npu_bytes - startByte - ceil(times(extent, element.bits), 8);
@@ -122,7 +138,7 @@ function sophonModel(parameters, facts) {
     text: call(""),
     python: call("gl."),
     core: "NPU",
-    naturalWidths: [...divisors(times(strides[1], lanes)), times(strides[2], lanes)],
+    naturalWidths: [...divisors(times(feature, lanes)), times(row, lanes)],
     tileSize: 0,
     sizes: [
       ["strides N, C, H, W", tuple(strides)],

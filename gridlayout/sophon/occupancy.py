@@ -1,4 +1,4 @@
-"""Overlap: whether two tensors in local memory share a byte, and where.
+"""Occupancy: which bytes of local memory tensors hold, whether two share one, or use a gap.
 
 Exact, and without a look at every element: an NPU's memory is one mask of bytes, and a dim of a
 tensor repeats what lies below it at its stride. Neighbouring NPUs mostly hold the same rows of
@@ -7,18 +7,21 @@ channels, so that one look where the rows change is enough, at a few masks of `n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
-from gridlayout.sophon.tensors import LocalLayout
+from gridlayout.sophon.local_memory import LocalLayout
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    Mask = NDArray[np.bool_]
 
 # One byte of mask a byte of memory: far above any chip, far below what hurts.
 MAX_NPU_BYTES = 2**26
@@ -40,12 +43,23 @@ class Overlap:
     second: tuple[int, ...] | None
 
 
+@dataclass(frozen=True)
+class Reuse:
+    """The first byte of a tensor in an empty block of another: `byte` of NPU `npu`.
+
+    index: what the tensor has there, None for a dummy element.
+    """
+
+    npu: int
+    byte: int
+    index: tuple[int, ...] | None
+
+
 def overlap(first: LocalLayout, second: LocalLayout) -> Overlap | None:
     """The first byte that two tensors of one chip share, or None where they share none.
 
     Dummy elements of a storage mode count, for a write writes them; the empty blocks between
-    features don't, though the document ("Scatter Features to Different NPUs") warns against using
-    them.
+    features don't: `reuse` looks for tensors in those.
 
     `LayoutError`: different chips, other layouts, or a tensor that does not fit in local memory.
 
@@ -56,30 +70,114 @@ def overlap(first: LocalLayout, second: LocalLayout) -> Overlap | None:
     >>> print(overlap(x, sophon.local((1, 3, 3, 4), "float32", "compact", start=80)))
     None
     """
-    for layout in (first, second):
+    check_tensors((first, second))
+    found = _first_byte(first, second, lambda a, b: a & b)
+    if found is None:
+        return None
+    return Overlap(*found, held_at(first, *found), held_at(second, *found))
+
+
+def reuse(tensor: LocalLayout, other: LocalLayout) -> Reuse | None:
+    """The first byte of another tensor in an empty block of this one, or None where there is none.
+
+    Empty blocks are the bytes of a tensor's allocation, in every NPU, that hold none of its
+    elements: between features, after them, and in NPUs that have none. Whoever works on the tensor
+    with all NPUs in parallel may write them: "Try not to reuse the empty blocks" (Sophon, "Scatter
+    Features to Different NPUs"). `LayoutError` as of `overlap`.
+
+    >>> from gridlayout import sophon
+    >>> x = sophon.local((2, 3, 4, 5), "float32")
+    >>> print(reuse(x, sophon.local((1, 3, 3, 4), "float32", "compact", start=80)))
+    Reuse(npu=0, byte=80, index=(0, 0, 0, 0))
+    >>> print(reuse(x, sophon.local((1, 3, 3, 4), "float32", "compact", start=256)))
+    None
+    """
+    check_tensors((tensor, other))
+    taken = allocated(tensor)
+    found = _first_byte(tensor, other, lambda a, b: taken & b & ~a)
+    return None if found is None else Reuse(*found, held_at(other, *found))
+
+
+def check_tensors(layouts: Sequence[LocalLayout]) -> None:
+    """`LayoutError` unless all are tensors in the local memory of one chip, and fit."""
+    chip = None
+    for layout in layouts:
         if not isinstance(layout, LocalLayout):
             raise LayoutError(f"{layout!r} is no tensor in Sophon local memory")
-    if first.chip != second.chip:
-        raise LayoutError(f"tensors on {first.chip} and on {second.chip} share no memory")
-    for layout in (first, second):
+        chip = chip or layout.chip
+        if layout.chip != chip:
+            raise LayoutError(f"tensors on {chip} and on {layout.chip} share no memory")
+    for layout in layouts:
         if not (fit := layout.fits()):
             raise LayoutError(f"{layout} {fit}")
-    if first.chip.npu_bytes > MAX_NPU_BYTES:
+    if chip is not None and chip.npu_bytes > MAX_NPU_BYTES:
         raise LayoutError(
-            f"npu_bytes {first.chip.npu_bytes} is over the {MAX_NPU_BYTES} B that overlap compares"
+            f"npu_bytes {chip.npu_bytes} is over the {MAX_NPU_BYTES} B that are compared"
         )
-    for npu in sorted({0, *_changes(first), *_changes(second)}):
-        shared = _bytes(first, _rows(first, npu)) & _bytes(second, _rows(second, npu))
-        if shared.any():
-            byte = int(shared.argmax())
-            return Overlap(npu, byte, _holder(first, npu, byte), _holder(second, npu, byte))
+
+
+def _first_byte(
+    first: LocalLayout, second: LocalLayout, wanted: Callable[[Mask, Mask], Mask]
+) -> tuple[int, int] | None:
+    """The first (NPU, byte) where what both hold there is as wanted."""
+    if first.offset + first.bytes_per_core <= second.offset:
+        return None
+    if second.offset + second.bytes_per_core <= first.offset:
+        return None
+    for npu, _ in runs((first, second)):
+        found = wanted(held(first, npu), held(second, npu))
+        if found.any():
+            return npu, int(found.argmax())
     return None
 
 
-def _changes(layout: LocalLayout) -> set[int]:
-    """The NPUs that hold other rows of channels than the NPU before them."""
-    last = (layout.start_npu + layout.view_shape[1] - 1) % layout.chip.npus
-    return {layout.start_npu, last, (last + 1) % layout.chip.npus}
+def runs(layouts: Sequence[LocalLayout]) -> list[tuple[int, int]]:
+    """The NPUs in runs (first, end) in which all of them hold the same rows of these tensors.
+
+    >>> from gridlayout import sophon
+    >>> runs([sophon.local((1, 66, 1, 1), "int8")])
+    [(0, 1), (1, 2), (2, 64)]
+    """
+    starts, npus = {0}, 1
+    for layout in layouts:
+        npus = layout.chip.npus
+        last = (layout.start_npu + layout.view_shape[1] - 1) % npus
+        starts |= {layout.start_npu, last, (last + 1) % npus}
+    return list(pairwise([*sorted(starts), npus]))
+
+
+def held(layout: LocalLayout, npu: int) -> Mask:
+    """True at the bytes of an NPU's memory that hold elements of a tensor, dummies included."""
+    mask = np.zeros(layout.chip.npu_bytes, bool)
+    groups, _, height, _ = layout.view_shape
+    n_stride, c_stride, h_stride, w_stride = layout.strides
+    bits = dtypes.bits(layout.dtype) * layout.lanes
+    for first, last, width in _rows(layout, npu):
+        dims = [
+            *((w_stride, width), (h_stride, height)),
+            *((c_stride, last - first + 1), (n_stride, groups)),
+        ]
+        mask |= _repeated(mask.size, layout.offset * 8, first * c_stride, dims, bits)
+    return mask
+
+
+def allocated(layout: LocalLayout) -> Mask:
+    """True at the bytes of any NPU's memory that a tensor takes, empty or not."""
+    mask = np.zeros(layout.chip.npu_bytes, bool)
+    mask[layout.offset : layout.offset + layout.bytes_per_core] = True
+    return mask
+
+
+def held_at(layout: LocalLayout, npu: int, byte: int) -> tuple[int, ...] | None:
+    """The logical index at a byte of an NPU's memory; None for a dummy element or an empty byte."""
+    bits = dtypes.bits(layout.dtype)
+    at = (byte - layout.offset) * 8 // bits
+    for offset in range(at, at + max(8 // bits, 1)):
+        if 0 <= offset < layout.local_shape[0]:
+            index = layout.logical_index((npu, offset))
+            if index is not None:
+                return index
+    return None
 
 
 def _rows(layout: LocalLayout, npu: int) -> _Rows:
@@ -97,24 +195,7 @@ def _rows(layout: LocalLayout, npu: int) -> _Rows:
     return (*full, (last, last, rest))
 
 
-def _bytes(layout: LocalLayout, rows: _Rows) -> NDArray[np.bool_]:
-    """True at the bytes of an NPU's memory that hold these rows of channels."""
-    mask = np.zeros(layout.chip.npu_bytes, bool)
-    groups, _, height, _ = layout.view_shape
-    n_stride, c_stride, h_stride, w_stride = layout.strides
-    bits = dtypes.bits(layout.dtype) * layout.lanes
-    for first, last, width in rows:
-        dims = [
-            *((w_stride, width), (h_stride, height)),
-            *((c_stride, last - first + 1), (n_stride, groups)),
-        ]
-        mask |= _repeated(mask.size, layout.offset * 8, first * c_stride, dims, bits)
-    return mask
-
-
-def _repeated(
-    size: int, start: int, slot: int, dims: Sequence[tuple[int, int]], bits: int
-) -> NDArray[np.bool_]:
+def _repeated(size: int, start: int, slot: int, dims: Sequence[tuple[int, int]], bits: int) -> Mask:
     """Bytes of an element of `bits` at `start`, repeated along (stride, extent) dims."""
     # Elements of 4 bits share bytes, so that the mask is of half bytes until the end.
     unit = 8 if bits % 8 == 0 else 4
@@ -129,14 +210,3 @@ def _repeated(
             mask[shift:] |= mask[:-shift]
             done += step
     return np.asarray(mask.reshape(size, 8 // unit).any(axis=1))
-
-
-def _holder(layout: LocalLayout, npu: int, byte: int) -> tuple[int, ...] | None:
-    bits = dtypes.bits(layout.dtype)
-    at = (byte - layout.offset) * 8 // bits
-    for offset in range(at, at + max(8 // bits, 1)):
-        if offset < layout.local_shape[0]:
-            index = layout.logical_index((npu, offset))
-            if index is not None:
-                return index
-    return None

@@ -2,7 +2,8 @@
 
 A tensor is read as its *view* (groups, channels, height, columns): groups of `lanes` elements of
 the first dim in a storage mode, else the first dim itself. Strides are in elements of the view,
-which take `bits` bits; `slots` is how many channels an NPU holds ("channels per NPU").
+which take `bits` bits; `slots` is how many channels an NPU holds ("channels per NPU"), in system
+memory all of them. `extents` are what the strides step over: groups, slots, height, columns.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from gridlayout.sophon.chip import Chip, as_count
 if TYPE_CHECKING:
     import numpy as np
 
-    from gridlayout.sophon.tensors import LocalLayout, SystemLayout
+    from gridlayout.sophon.tensors import Tensor
 
 LAYOUTS = ("aligned", "compact", "line_aligned")
 # Sophon, "Storage Modes": lanes, and the element types that a mode is for.
@@ -40,12 +41,27 @@ def as_nchw(shape: Any) -> Shape:
     return dims
 
 
-def as_strides(strides: Any) -> Shape:
-    """`strides` as four whole numbers >= 0, in elements: N, C, H, W."""
-    found = as_shape(strides, "strides")
-    if len(found) != 4:
-        raise LayoutError(f"strides {found} must be four: of N, C, H and W")
-    return found
+def as_strides(strides: Any, extents: Shape) -> Shape:
+    """`strides` as four whole numbers >= 0, in elements: N, C, H, W.
+
+    One that makes no sense, as its extent is 1, may be None, and is then 0.
+
+    >>> as_strides((120, None, None, 2), extents=(2, 1, 1, 10))
+    (120, 0, 0, 2)
+    """
+    try:
+        given = tuple(strides)
+    except TypeError:
+        raise LayoutError(f"strides {strides!r} must be a sequence of whole numbers") from None
+    if len(given) != 4:
+        raise LayoutError(f"strides {given} must be four: of N, C, H and W")
+    for name, stride, extent in zip("NCHW", given, extents, strict=True):
+        if stride is None and extent > 1:
+            raise LayoutError(
+                f"strides {given}: the {name} stride can't be None, as it makes sense: it steps "
+                f"over {extent} {'channels of an NPU' if name == 'C' else 'indices'}"
+            )
+    return as_shape([0 if stride is None else stride for stride in given], "strides")
 
 
 def as_lanes(storage: Any, lanes: Any, dtype: np.dtype[Any]) -> int:
@@ -118,9 +134,9 @@ def named_strides(name: Any, view: Shape, slots: int, alignment: int, bits: int)
 def agreed(name: Any, strides: Any, view: Shape, start_npu: int, chip: Chip, bits: int) -> Shape:
     """The strides of a named layout on a chip, which given ones must be equal to."""
     slots = channels_per_npu(start_npu, view[1], chip.npus)
-    found = named_strides(name, view, slots, chip.alignment, bits)
-    given = found if strides is None else as_strides(strides)
-    if given != found:
+    found, extents = named_strides(name, view, slots, chip.alignment, bits), steps_over(view, slots)
+    given = found if strides is None else as_strides(strides, extents)
+    if moving(given, extents) != moving(found, extents):
         raise LayoutError(
             f"strides {given} are not those of the {name} layout, {found}: give one of "
             "layout and strides"
@@ -145,17 +161,54 @@ def check_start(start: int, name: str | None, chip: Chip, bits: int) -> None:
         )
 
 
-def span(view: Shape, slots: int, strides: Shape) -> int:
-    """Elements of the view from the first one to the end of the last, in the fullest core."""
+def steps_over(view: Shape, slots: int) -> Shape:
+    """The extents that the strides step over: groups, slots, height, columns."""
     groups, _, height, columns = view
-    extents = (groups, slots, height, columns)
+    return (groups, slots, height, columns)
+
+
+def moving(strides: Shape, extents: Shape) -> Shape:
+    """The strides, 0 where they make no sense: N, H or W of extent 1, C with one channel in an NPU.
+
+    >>> moving((10**6, 20, 5, 1), extents=(1, 1, 4, 5))
+    (0, 0, 5, 1)
+    """
+    return tuple(stride if n > 1 else 0 for stride, n in zip(strides, extents, strict=True))
+
+
+def span(strides: Shape, extents: Shape) -> int:
+    """Elements of the view from the first one to the end of the last, in the fullest core."""
     return 1 + sum((n - 1) * stride for n, stride in zip(extents, strides, strict=True))
 
 
-def without_meaning(view: Shape, slots: int) -> tuple[str, ...]:
+def as_allocation(given: Any, name: str | None, strides: Shape, extents: Shape) -> int:
+    """Elements of the view that a tensor takes of each NPU; `given`, where that is enough of them.
+
+    Kernels count N * N stride. Where the N stride makes no sense and no named layout sets it, that
+    is channels per NPU * C stride, as in all layouts of the document; where that makes no sense
+    either, or is less, what the elements span.
+
+    >>> as_allocation(None, None, (10**6, 20, 5, 1), extents=(1, 1, 4, 5))
+    20
+    """
+    groups, slots, *_ = extents
+    least = span(strides, extents)
+    if given is None:
+        if name is not None or groups > 1:
+            return max(groups * strides[0], least)
+        return max(slots * strides[1], least) if slots > 1 else least
+    found = as_count(given, "allocation")
+    if found < least:
+        raise LayoutError(
+            f"allocation {found} ends before the last element: strides {strides} span {least} "
+            "elements of the view; give that many, or None"
+        )
+    return found
+
+
+def without_meaning(extents: Shape) -> tuple[str, ...]:
     """The dims whose stride moves nothing: N, H or W of extent 1, C with one channel in an NPU."""
-    groups, _, height, columns = view
-    return tuple(d for d, n in zip("NCHW", (groups, slots, height, columns), strict=True) if n == 1)
+    return tuple(d for d, n in zip("NCHW", extents, strict=True) if n == 1)
 
 
 def broadcast(view: Shape, npus: int, strides: Shape) -> tuple[str, ...]:
@@ -168,15 +221,16 @@ def broadcast(view: Shape, npus: int, strides: Shape) -> tuple[str, ...]:
     return tuple(d for d, n, s in zip("NCHW", extents, strides, strict=True) if s == 0 and n > 1)
 
 
-def check_destination(layout: LocalLayout | SystemLayout, npus: int) -> None:
+def check_destination(layout: Tensor) -> None:
     """`LayoutError` for a broadcast, naming two indices that share one element."""
     if not layout.broadcast:
         return
     name = layout.broadcast[0]
     if layout.ndim == 2:  # a matrix: rows are N, columns are C and W
-        axis, step = {"N": (0, 1), "C": (1, npus * layout.view_shape[3]), "W": (1, 1)}[name]
+        across = layout.npus * layout.view_shape[3]
+        axis, step = {"N": (0, 1), "C": (1, across), "W": (1, 1)}[name]
     else:
-        axis, step = "NCHW".index(name), {"N": layout.lanes, "C": npus}.get(name, 1)
+        axis, step = "NCHW".index(name), {"N": layout.lanes, "C": layout.npus}.get(name, 1)
     zero = (0,) * layout.ndim
     other = (*zero[:axis], step, *zero[axis + 1 :])
     raise LayoutError(

@@ -1,0 +1,152 @@
+"""The map of local memory, drawn: NPUs as rows, their bytes from left to right, a tensor a colour.
+
+What each byte holds is known exactly, from masks. Rows and columns are cut where that changes, and
+each cell is as wide as any other; where there are too many such places, columns are cut only where
+an allocation begins or ends, and gaps inside a tensor are not drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.draw.cells import MIXED, NOTHING, PADDING, Ints, Span
+from gridlayout.draw.palette import HUES
+from gridlayout.draw.panels import Axis, Box, Panel, figure
+from gridlayout.draw.svg import Drawing
+from gridlayout.sophon.local_memory import LocalLayout
+from gridlayout.sophon.occupancy import allocated, held, held_at, runs
+
+MAX_COLUMNS = 96  # that are cut where features are
+
+_SPECIAL = {
+    PADDING: ("pad", "empty blocks of a tensor"),
+    MIXED: ("mix", "several tensors"),
+    NOTHING: ("paper", "free"),
+}
+
+
+def draw_map(tensors: Mapping[str, LocalLayout]) -> Drawing:
+    """The drawing of tensors of one chip, all of which fit.
+
+    >>> from gridlayout import sophon
+    >>> draw_map({"x": sophon.local((2, 3, 4, 5), "float32")}).title
+    'Local memory by address: 1 tensor on 64 NPUs of 524,288 B'
+    """
+    table = _table(tensors)
+    seen = {int(key) for key in np.unique(table.keys)}
+    legend = [(f"c{k % HUES}", name) for k, name in enumerate(tensors) if k in seen]
+    legend += [_SPECIAL[key] for key in (PADDING, MIXED) if key in seen]
+    chip = next(iter(tensors.values())).chip
+    count = f"{len(tensors)} tensor{'s' * (len(tensors) > 1)}"
+    words = [
+        f"{name} takes bytes {x.offset:,}:{x.offset + x.bytes_per_core:,} of each NPU"
+        for name, x in tensors.items()
+    ]
+
+    def npu_tick(row: int) -> str:
+        first, end = table.npus[row]
+        text = f"{first}" if end == first + 1 else f"{first}:{end}"
+        return f"{text} at {first * chip.npu_bytes:,}"
+
+    rows = Axis("NPU", npu_tick)
+    columns = Axis("byte of the NPU", lambda column: f"{table.columns[column][0]:,}")
+    return figure(
+        f"Local memory by address: {count} on {chip.npus} NPUs of {chip.npu_bytes:,} B",
+        "Beside each NPU stands the address of its first byte. Not to scale; white is free.",
+        f"{'; '.join(words)}.",
+        [Panel("", rows, columns, tuple(_boxes(table, tensors)))],
+        legend,
+        [] if table.exact else ["There are many gaps: those inside a tensor are not drawn."],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """What the bytes of the NPUs hold, in runs of NPUs and of bytes.
+
+    keys: of each run of NPUs and each run of bytes, the number of a tensor or a special key.
+    exact: whether all bytes of a cell hold the same.
+    """
+
+    npus: Sequence[Span]
+    columns: Sequence[Span]
+    keys: Ints
+    exact: bool
+
+
+def _table(tensors: Mapping[str, LocalLayout]) -> _Table:
+    # One row of bytes and the one before it at a time: there may be many of them.
+    layouts = tuple(tensors.values())
+    size, starts, before = layouts[0].chip.npu_bytes, [], None
+    changes = np.zeros(size - 1, bool)
+    for npu, _ in runs(layouts):
+        row = _row(layouts, npu)
+        if before is None or (row != before).any():
+            starts.append(npu)
+            changes |= row[1:] != row[:-1]
+        before = row
+    exact = int(changes.sum()) < MAX_COLUMNS
+    if exact:
+        cuts = (np.flatnonzero(changes) + 1).tolist()
+    else:
+        cuts = [byte for x in layouts for byte in (x.offset, x.offset + x.bytes_per_core)]
+    columns = list(pairwise(sorted({0, *cuts, size})))
+    rows = (_row(layouts, npu) for npu in starts)
+    keys = [[_shown(np.unique(row[low:high])) for low, high in columns] for row in rows]
+    npus = list(pairwise([*starts, layouts[0].chip.npus]))
+    return _Table(npus, columns, np.array(keys), exact)
+
+
+def _row(layouts: Sequence[LocalLayout], npu: int) -> NDArray[np.int8]:
+    """What each byte of an NPU holds: the number of a tensor, or one of the special keys."""
+    found = np.full(layouts[0].chip.npu_bytes, NOTHING, np.int8)
+    for layout in layouts:
+        found[allocated(layout)] = PADDING
+    for number, layout in enumerate(layouts):
+        mask = held(layout, npu)
+        found[mask] = np.where(found[mask] == PADDING, number, MIXED)
+    return found
+
+
+def _shown(keys: NDArray[np.int8]) -> int:
+    """The key of a cell of several bytes: of a tensor, where no other is there."""
+    found = [int(key) for key in keys if key not in (PADDING, NOTHING)]
+    if len(found) > 1:
+        return MIXED
+    return found[0] if found else int(keys.max())
+
+
+def _boxes(table: _Table, tensors: Mapping[str, LocalLayout]) -> list[Box]:
+    """A box for each run of equal cells in a row."""
+    boxes = []
+    for row, keys in enumerate(table.keys.tolist()):
+        changes = [c for c in range(1, len(keys)) if keys[c] != keys[c - 1]]
+        for low, high in pairwise([0, *changes, len(keys)]):
+            fill, label, hover = _texts(table, tensors, row, (low, high))
+            boxes.append(Box((row, row + 1), (low, high), fill, label, hover))
+    return boxes
+
+
+def _texts(
+    table: _Table, tensors: Mapping[str, LocalLayout], row: int, columns: Span
+) -> tuple[str, str, str]:
+    """Fill, label and hover of the cells of a row in a span of columns, which hold the same."""
+    npu, end = table.npus[row]
+    low, high = table.columns[columns[0]][0], table.columns[columns[1] - 1][1]
+    key, names = int(table.keys[row, columns[0]]), list(tensors)
+    memory = tensors[names[0]].chip.npu_bytes
+    npus = f"NPU {npu}" if end == npu + 1 else f"NPUs {npu}:{end}"
+    addresses = f"from address {npu * memory + low:,} to {npu * memory + high - 1:,}"
+    where = f"{npus}, bytes {low:,}:{high:,}, {addresses}"
+    if key < 0:
+        fill, text = _SPECIAL[key]
+        return fill, "", f"{where}: {text}"
+    held_there = (held_at(tensors[names[key]], npu, byte) for byte in (low, high - 1))
+    ends = dict.fromkeys(str(index) for index in held_there if index is not None)
+    text = ", ".join([names[key], *([" ... ".join(ends)] if ends else [])])
+    return f"c{key % HUES}", names[key], f"{where}: {text}"

@@ -1,0 +1,234 @@
+"""Tensors and matrices in the local memory of NPUs.
+
+    (n, c, h, w) -> (NPU, n * Ns + slot * Cs + h * Hs + w * Ws)
+    where slot, NPU = divmod(start NPU + c, NPUs)
+
+Strides count elements of the view (`gridlayout.sophon.tensors`). The physical shape is (NPUs,
+elements of the allocation in each); the byte of an element counts from the start of the NPU's
+memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from gridlayout import dtypes
+from gridlayout.arguments import Shape
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.call_text import call_text
+from gridlayout.sophon import strides as rules
+from gridlayout.sophon.chip import BM1684, Chip, LocalFit, as_chip, as_count
+from gridlayout.sophon.tensors import Tensor, storage_argument
+from gridlayout.strided import oob_argument
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+
+def local(
+    shape: Sequence[int],
+    dtype: DTypeLike,
+    layout: str | None = None,
+    strides: Sequence[int | None] | None = None,
+    start: int = 0,
+    storage: str | None = None,
+    chip: Chip = BM1684,
+    *,
+    lanes: int | None = None,
+    allocation: int | None = None,
+    oob: Any = None,
+) -> LocalLayout:
+    """A tensor (N, C, H, W) in local memory, its channels scattered over the NPUs.
+
+    layout: "aligned" (the default), "compact" or "line_aligned"; or strides: those of N, C, H and
+    W, in elements, C from a channel to the next one of the same NPU; 0 broadcasts, and those that
+    make no sense may be None. start: the linear address in bytes, NPU * npu_bytes + offset.
+    storage: None, "4N", "2N" or "2IC"; strides then count groups of 4 or 2 elements; lanes: such a
+    group for any dtype. allocation: how many elements of the view it takes of each NPU, where
+    layout or strides say another number. oob: the padding's value.
+
+    `LayoutError`: extents < 1, an address that the layout does not allow or outside the chip, a
+    storage mode of another dtype, layout and strides that contradict one another, None for a stride
+    that makes sense, an allocation that does not reach the last element. Whether the tensor fits is
+    a question of its own: `LocalLayout.fits`.
+
+    >>> x = local((2, 3, 4, 5), "float32", start=2048, chip=Chip(4, 1024, 128))
+    >>> x.strides, x.channels_per_npu, x.physical_shape
+    ((64, 32, 5, 1), 2, (4, 128))
+    >>> x.locate((1, 2, 0, 3))
+    Location(core=(0,), local=(99,), offset=99, byte=396)
+    """
+    shape, kind, chip = rules.as_nchw(shape), dtypes.as_dtype(dtype), as_chip(chip)
+    start_npu, _ = chip.split(start)
+    count = rules.as_lanes(storage, lanes, kind)
+    view = (-(-shape[0] // count), *shape[1:])
+    if strides is None and layout is None:
+        layout = "aligned"
+    if layout is not None:
+        strides = rules.agreed(layout, strides, view, start_npu, chip, count * dtypes.bits(kind))
+    place = (view, strides, start, chip)
+    return LocalLayout(
+        shape, kind, *place, lanes=count, name=layout, allocation=allocation, oob=oob
+    )
+
+
+def matrix(
+    rows: int,
+    cols: int,
+    width: int,
+    dtype: DTypeLike,
+    start: int = 0,
+    chip: Chip = BM1684,
+    *,
+    strides: Sequence[int | None] | None = None,
+    allocation: int | None = None,
+    oob: Any = None,
+) -> LocalLayout:
+    """A matrix in local memory: `width` columns a channel, aligned (Sophon, "Matrix Layout").
+
+    The logical shape is (rows, cols); row r, column m is (r, m // width, 0, m % width) of a tensor
+    (rows, ceil(cols / width), 1, width), whose last channel may be partly padding. strides: of that
+    tensor, in elements, if not the aligned ones. start: the linear address in bytes. allocation: as
+    in `local`.
+
+    `LayoutError`: a width outside [1, cols] (`best_width` gives the best one), or a bad address.
+
+    >>> matrix(2, 40, 15, "float32", chip=Chip(4, 1024, 128)).locate((1, 39))
+    Location(core=(2,), local=(41,), offset=41, byte=164)
+    """
+    rows, cols = as_count(rows, "rows", least=1), as_count(cols, "cols", least=1)
+    kind, chip = dtypes.as_dtype(dtype), as_chip(chip)
+    start_npu, _ = chip.split(start)
+    width = as_count(width, "width (see sophon.best_width)")
+    if not 1 <= width <= cols:
+        raise LayoutError(
+            f"width {width} must be in [1, {cols}], the columns; "
+            "sophon.best_width(rows, cols, dtype, chip) gives the best one"
+        )
+    view = (rows, -(-cols // width), 1, width)
+    name = "aligned" if strides is None else None
+    if name is not None:
+        strides = rules.agreed(name, None, view, start_npu, chip, dtypes.bits(kind))
+    place = (view, strides, start, chip)
+    return LocalLayout((rows, cols), kind, *place, name=name, allocation=allocation, oob=oob)
+
+
+class LocalLayout(Tensor):
+    """A tensor or a matrix in local memory; `local` and `matrix` make it.
+
+    layout: the name of its strides, None for user strides. start: the linear address in bytes;
+    start_npu and offset are its parts. allocation: elements of the view that it takes of each NPU:
+    N * N stride, as kernels count it, or what the elements span where that is more; a stride of
+    one's own that makes no sense does not count.
+    """
+
+    chip: Chip
+
+    def __init__(
+        self,
+        shape: Shape,
+        dtype: DTypeLike,
+        view_shape: Shape,
+        strides: Any,
+        start: int,
+        chip: Chip,
+        *,
+        lanes: int = 1,
+        name: str | None = None,
+        allocation: int | None = None,
+        oob: Any = None,
+    ) -> None:
+        kind, start = dtypes.as_dtype(dtype), as_count(start, "start")
+        rules.check_start(start, name, chip, lanes * dtypes.bits(kind))
+        start_npu, _ = chip.split(start)
+        slots = rules.channels_per_npu(start_npu, view_shape[1], chip.npus)
+        extents = rules.steps_over(view_shape, slots)
+        strides = rules.as_strides(strides, extents)
+        self.layout: str | None = name
+        self.allocation: int = rules.as_allocation(allocation, name, strides, extents)
+        place = (view_shape, strides, lanes, start, chip)
+        super().__init__(shape, kind, *place, allocation=self.allocation, oob=oob)
+
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            *(self.shape, self.dtype, self.view_shape, self._moving, self.lanes),
+            *(self.start, self.chip, self.allocation, repr(self.oob)),
+        )
+
+    def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
+        """The same strides, in elements, of another type: aligned ones may then be user strides.
+
+        `LayoutError` where the start is no address for an element of that type.
+        """
+        new = super().with_dtype(dtype, oob)
+        name, bits = self.layout, self.lanes * dtypes.bits(new.dtype)
+        if name is not None and self.strides != rules.named_strides(
+            name, self.view_shape, self.channels_per_npu, self.chip.alignment, bits
+        ):
+            name = None
+        rules.check_start(self.start, name, self.chip, bits)
+        return new._changed(layout=name)
+
+    def __repr__(self) -> str:
+        strides: dict[str, Any] = {} if self.layout else {"strides": self.strides}
+        own = {} if self.own_allocation is None else {"allocation": self.own_allocation}
+        extras = {**storage_argument(self), "chip": self.chip, **own, **oob_argument(self)}
+        if self.ndim == 2:
+            sizes = (*self.shape, self.view_shape[3], self.dtype.name)
+            return call_text("sophon.matrix", *sizes, start=self.start, **strides, **extras)
+        named = strides or {"layout": self.layout}
+        tensor = (self.shape, self.dtype.name)
+        return call_text("sophon.local", *tensor, **named, start=self.start, **extras)
+
+    @property
+    def own_allocation(self) -> int | None:
+        """The allocation, where layout or strides alone would not say it; else None."""
+        usual = rules.as_allocation(None, self.layout, self.strides, self._extents)
+        return None if self.allocation == usual else self.allocation
+
+    @property
+    def slot_size(self) -> int | None:
+        """Elements from a feature to the next one of the same NPU; lanes where there is no such."""
+        groups, slots, *_ = self._extents
+        n_stride, c_stride, *_ = self._moving
+        step = c_stride if slots > 1 else n_stride if groups > 1 else self.allocation
+        return step * self.lanes if step else super().slot_size
+
+    @property
+    def slot_dim(self) -> int | None:
+        """The channels of a tensor."""
+        return 1 if self.ndim == 4 else None
+
+    @property
+    def last_channel_width(self) -> int:
+        """Columns in the last channel: fewer than the width where a matrix's columns run out."""
+        _, channels, _, width = self.view_shape
+        return self.shape[1] - (channels - 1) * width if self.ndim == 2 else width
+
+    def scatter(self, channel: int) -> tuple[int, int]:
+        """The NPU of a channel, and its row there: divmod(start NPU + channel, NPUs), swapped.
+
+        >>> local((1, 6, 1, 1), "int8", start=3 * 1024, chip=Chip(4, 1024, 128)).scatter(5)
+        (0, 2)
+        """
+        if as_count(channel, "channel") >= self.view_shape[1]:
+            raise LayoutError(f"channel {channel} is outside the {self.view_shape[1]} channels")
+        slot, npu = divmod(self.start_npu + channel, self.chip.npus)
+        return npu, slot
+
+    def fits(self) -> LocalFit:
+        """Whether the allocation ends inside the NPUs' memory: offset + N * N stride <= npu_bytes.
+
+        >>> print(local((4, 3, 227, 227), "float32", start=97280).fits())
+        does not fit: 824832 B from byte 97280 of the 524288 B of each NPU, -397824 B free
+        """
+        return LocalFit(self.offset, self.bytes_per_core, self.chip.npu_bytes)
+
+    def bank_range(self) -> tuple[int, int]:
+        """The first and the last memory bank that the allocation touches, in each NPU.
+
+        >>> local((4, 64, 64, 64), "float32", start=65536).bank_range()
+        (1, 1)
+        """
+        return self.chip.bank_range(self.start, self.bytes_per_core)
