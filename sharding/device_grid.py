@@ -23,6 +23,7 @@ from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
 from gridlayout.arguments import as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.sharding.collectives import check_sendable
 
 Shape = tuple[int, ...]
 
@@ -194,6 +195,7 @@ class DeviceGrid:
 
     def sharding(self, layout: Layout, batch: int = 0) -> NamedSharding:
         """The sharding of a layout's storage; `batch` leading dims are whole on every device."""
+        check_sendable(layout.dtype)
         spec = self.placement(layout.core_shape).spec
         return NamedSharding(self.fine, PartitionSpec(*(None,) * batch, *spec))
 
