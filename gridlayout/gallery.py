@@ -166,7 +166,7 @@ def _formats() -> Iterator[Entry]:
             f"format_{name}",
             f"{name} of a (2, 64, 3, 3) tensor, whose elements are numbered in order of NCHW; "
             "coloured by channel.",
-            megengine.format(shape, name, "int8").draw(
+            megengine.format(shape, name, "int4" if name == "NCHW64" else "int8").draw(
                 "memory", color=1, width=width, rows=6, label="number"
             ),
         )
