@@ -17,19 +17,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_shape
+from gridlayout.arguments import Shape, as_shape, one_of
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Step, StepBuilder
-from gridlayout.strided import (
-    StridedLayout,
-    as_count,
-    as_dims,
-    contiguous_strides,
-    elements_per_byte,
-    oob_argument,
-)
+from gridlayout.layouts.strides import as_count, contiguous_strides, elements_per_byte
+from gridlayout.strided import StridedLayout, as_dims, oob_argument
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -75,6 +69,9 @@ MADE_FOR: dict[str, tuple[str, ...]] = {
 }
 
 
+ORDERS = ("row_major", "column_major")
+
+
 def strided(
     shape: Sequence[int],
     strides: Sequence[int],
@@ -92,14 +89,22 @@ def strided(
     return StridedLayout(shape, strides, dtype, start=start, size=size, oob=oob)
 
 
-def contiguous(shape: Sequence[int], dtype: DTypeLike, *, oob: Any = None) -> StridedLayout:
-    """A row-major tensor; rows of 4-bit elements are rounded up to whole bytes.
+def contiguous(
+    shape: Sequence[int], dtype: DTypeLike, order: str = "row_major", *, oob: Any = None
+) -> StridedLayout:
+    """A tensor without gaps: row-major, or column-major (MegEngine, "How values are stored").
+
+    order: "row_major" lays the last dim's elements side by side, "column_major" the first one's.
+    Elements of less than a byte fill up the last byte of each such row.
 
     >>> contiguous((2, 5), "int32").strides, contiguous((2, 3, 5), "int4").strides
     ((5, 1), (18, 6, 1))
+    >>> contiguous((3, 3), "int32", "column_major").strides_bytes
+    (4, 12)
     """
-    dims = as_dims(shape)
-    return StridedLayout(dims, contiguous_strides(dims, dtypes.as_dtype(dtype)), dtype, oob=oob)
+    dims, kind = as_dims(shape), dtypes.as_dtype(dtype)
+    turn = -1 if one_of(order, ORDERS, "order") == "column_major" else 1
+    return StridedLayout(dims, contiguous_strides(dims[::turn], kind)[::turn], kind, oob=oob)
 
 
 def image2d(

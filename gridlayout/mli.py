@@ -22,14 +22,8 @@ from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
-from gridlayout.strided import (
-    StridedLayout,
-    as_count,
-    as_permutation,
-    oob_argument,
-    span,
-    strided_steps,
-)
+from gridlayout.layouts.strides import as_count, as_permutation, span, strided_steps
+from gridlayout.strided import StridedLayout, oob_argument
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
