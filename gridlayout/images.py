@@ -1,4 +1,4 @@
-"""Images: the bytes of each core's memory, as they are handed to the chip, and back.
+"""Images: the bytes of each core's buffer, as they are handed to the chip, and back.
 
     image(x, layout)[where.core][where.byte]     where = layout.locate(index)
 
@@ -32,14 +32,15 @@ def image(x: Any, layout: Layout) -> Bytes:
     """The bytes of each core's buffer, for the chip.
 
     x: an array of `layout.shape` and `layout.dtype`, on the host or on devices; nested lists take
-    the dtype. Returns a uint8 array of shape `layout.core_shape + (bytes,)`: `image[core]` is one
-    core's, and `bytes(image)` all of them in order; without dims of cores it is the buffer itself.
+    the dtype. Returns a uint8 array of shape `layout.core_shape + (layout.bytes_per_core,)`:
+    `image[core]` is one core's, and `bytes(image)` all of them in order; without dims of cores it
+    is the buffer itself.
 
     Element `index` lies in `image[where.core]` from `where.byte` on, where `where` is
-    `layout.locate(index)`; its bytes are little-endian. Two 4-bit elements share a byte, the first
-    in the low nibble (`where.bit` is 0 or 4), as MegEngine and XLA pack them; bools take a byte of
-    0 or 1. Tiles in a block format are encoded. `bytes` is `layout.bytes_per_core`; in an NPU's
-    local memory, where `where.byte` counts from the NPU's byte 0, also the bytes before the tensor.
+    `layout.locate(index)`; its bytes are little-endian. (Sophon counts bytes from the start of the
+    memory: there the image begins at byte `layout.byte_of(0)`, the tensor's start.) Two 4-bit
+    elements share a byte, the first in the low nibble (`where.bit` is 0 or 4), as MegEngine and XLA
+    pack them; bools take a byte of 0 or 1. Tiles in a block format are encoded.
 
     Padding holds `layout.oob`, or 0 where that is undef. What is no element's place is 0: the rest
     of a word wider than its element, of an aligned page, of the last byte.
@@ -58,7 +59,7 @@ def image(x: Any, layout: Layout) -> Bytes:
     layout.check_invertible()
     cores, elements = layout.num_cores, prod(layout.local_shape)
     held = pack_host(array, layout).reshape(cores, elements)
-    out = np.zeros((cores, _image_bytes(layout)), np.uint8)
+    out = np.zeros((cores, layout.bytes_per_core), np.uint8)
     if layout.tile_format is not None:
         _blocks(out, layout)[...] = bfp.encode(_as_tiles(held, layout), layout.tile_format)
     else:
@@ -66,16 +67,16 @@ def image(x: Any, layout: Layout) -> Bytes:
         for first, count, byte in _runs(layout):
             data = joined(_own_bits(fields[:, first : first + count], layout), layout.stored_bits)
             out[:, byte : byte + data.shape[-1]] = data
-    return out.reshape(*layout.core_shape, out.shape[-1])
+    return out.reshape(*layout.core_shape, layout.bytes_per_core)
 
 
 def from_image(data: Any, layout: Layout) -> NDArray[Any]:
     """The logical array that the bytes of each core hold, whatever their padding is.
 
-    data: as `image` returns it, a uint8 array of shape `layout.core_shape + (bytes,)`; or the bytes
-    of all cores one after another, as `bytes`, `bytearray`, `memoryview` or a flat uint8 array.
-    Returns a NumPy array of `layout.shape` and `layout.dtype`. A bool is True where its byte is not
-    0. `LayoutError` for another number of bytes.
+    data: as `image` returns it, a uint8 array of shape `core_shape + (bytes_per_core,)`; or the
+    bytes of all cores one after another, as `bytes`, `bytearray`, `memoryview` or a flat uint8
+    array. Returns a NumPy array of `layout.shape` and `layout.dtype`. A bool is True where its byte
+    is not 0. `LayoutError` for another number of bytes.
 
     >>> from gridlayout import GridLayout
     >>> layout = GridLayout((2, 3), "int4", grid=(1, 2))
@@ -98,11 +99,6 @@ def from_image(data: Any, layout: Layout) -> NDArray[Any]:
     return unpack_host(physical.reshape(layout.physical_shape), layout)
 
 
-def _image_bytes(layout: Layout) -> int:
-    """Bytes of one core's image: its buffer, and what its memory has before that."""
-    return (layout.byte_of(0) or 0) + layout.bytes_per_core
-
-
 def _runs(layout: Layout) -> Iterator[tuple[int, int, int]]:
     """What lies side by side in a core's buffer: the first element, how many, the first byte.
 
@@ -119,12 +115,12 @@ def _runs(layout: Layout) -> Iterator[tuple[int, int, int]]:
         if gap(first, min(count, total - first)):
             count = bisect_left(range(1, total - first), True, key=lambda n: gap(first, n + 1)) + 1
         count = min(count, total - first)
-        yield first, count, _place(layout, first) // 8
+        yield first, count, (_place(layout, first) - _place(layout, 0)) // 8
         first += count
 
 
 def _place(layout: Layout, offset: int) -> int:
-    """The first bit of an element of a core's buffer."""
+    """The first bit of an element of a core's buffer, counted as `Location.byte` is."""
     byte, bit = layout.byte_of(offset), layout.bit_of(offset)
     assert byte is not None
     assert bit is not None
@@ -212,7 +208,7 @@ def _as_logical(x: Any, layout: Layout) -> NDArray[Any]:
 
 def _as_bytes(data: Any, layout: Layout) -> Bytes:
     """The bytes of each core, (cores, bytes), or `LayoutError`."""
-    shape = (*layout.core_shape, _image_bytes(layout))
+    shape = (*layout.core_shape, layout.bytes_per_core)
     is_buffer = isinstance(data, (bytes, bytearray, memoryview))
     held = np.frombuffer(bytes(data), np.uint8) if is_buffer else np.asarray(data)
     if held.dtype != np.uint8:
