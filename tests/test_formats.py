@@ -47,6 +47,28 @@ def test_a_layouts_text_warns_too_and_a_copy_of_another_type_does_not():
     assert layout.with_dtype("float32").made_for == ("int4", "uint4")
 
 
+def offsets(name, indices):
+    layout = megengine.format(SHAPE, name, "int8")
+    return [layout.locate(index).offset for index in indices]
+
+
+def side_by_side(found):
+    return found == list(range(found[0], found[0] + len(found)))
+
+
+def test_what_lies_side_by_side():
+    """NCHW "同一个通道的像素值连续排布"; NHWC "不同通道中的同一位置元素顺序存储"."""
+    pixels = [(1, 5, h, w) for h in range(3) for w in range(3)]
+    channels = [(1, c, 2, 1) for c in range(64)]
+    assert side_by_side(offsets("NCHW", pixels))
+    assert side_by_side(offsets("NHWC", channels))
+    assert not side_by_side(offsets("NCHW", channels))
+    assert not side_by_side(offsets("NHWC", pixels))
+    # NCHWX: X channels of a pixel; CHWN4: four, then those of the next image.
+    assert side_by_side(offsets("NCHW32", channels[32:]))
+    assert side_by_side(offsets("CHWN4", [(n, c, 2, 1) for n in range(2) for c in range(4)]))
+
+
 @pytest.mark.parametrize(("name", "dtype"), [("NCHW32", "int8"), ("NCHW64", "int4")])
 def test_both_tensor_core_formats_lay_32_bytes_side_by_side(name, dtype):
     layout = megengine.format(SHAPE, name, dtype)
