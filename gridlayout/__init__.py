@@ -16,6 +16,7 @@ from gridlayout.affine.integer_set import AffineSet
 from gridlayout.affine.map import AffineExpr, AffineMap
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError, LayoutWarning
+from gridlayout.images import from_image, image
 from gridlayout.layouts.layout import Layout, Location
 from gridlayout.layouts.memory import Chip, Fit
 from gridlayout.text import parse
@@ -112,7 +113,9 @@ __all__ = [
     "emulate_devices",
     "explain",
     "explore",
+    "from_image",
     "from_physical",
+    "image",
     "map_shards",
     "megengine",
     "mli",

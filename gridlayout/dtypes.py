@@ -13,16 +13,19 @@ from gridlayout.errors import LayoutError
 
 MLIR_NAMES: dict[str, str] = {
     "bool": "i1",
+    "int2": "i2",
     "int4": "i4",
     "int8": "i8",
     "int16": "i16",
     "int32": "i32",
     "int64": "i64",
+    "uint2": "ui2",
     "uint4": "ui4",
     "uint8": "ui8",
     "uint16": "ui16",
     "uint32": "ui32",
     "uint64": "ui64",
+    "float4_e2m1fn": "f4E2M1FN",
     "float8_e4m3fn": "f8E4M3FN",
     "float8_e5m2": "f8E5M2",
     "float16": "f16",
@@ -33,6 +36,10 @@ MLIR_NAMES: dict[str, str] = {
     "complex128": "complex<f64>",
 }
 FROM_MLIR = {name: dtype for dtype, name in MLIR_NAMES.items()}
+
+# The types of less than a byte, and their bits.
+_SMALL_BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}
+_SATURATING = ("float4_e2m1fn", "float8_e4m3fn")  # they have no infinity
 
 # Bytes of a 32x32 tile whose elements share exponents in groups of 16: 64 bytes of exponents more
 # per 1024 elements (Tenstorrent tile formats).
@@ -79,7 +86,7 @@ def bits(dtype: np.dtype[Any]) -> int:
     >>> bits(as_dtype("int4")), bits(as_dtype("bool")), bits(as_dtype("complex64"))
     (4, 8, 64)
     """
-    return 4 if dtype.name in ("int4", "uint4") else dtype.itemsize * 8
+    return _SMALL_BITS.get(dtype.name, dtype.itemsize * 8)
 
 
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -126,7 +133,7 @@ def oob_value(oob: Any, dtype: np.dtype[Any]) -> Scalar | None:
 def _kind(dtype: np.dtype[Any]) -> str:
     if dtype.kind in "biuc":
         return {"b": "bool", "i": "int", "u": "int", "c": "complex"}[dtype.kind]
-    return "int" if dtype.name in ("int4", "uint4") else "float"
+    return "int" if dtype.name.startswith(("int", "uint")) else "float"
 
 
 def _nearest_float(value: int) -> float:
@@ -144,8 +151,9 @@ def _plain(value: Any) -> Scalar:
 def _float_value(value: float, dtype: np.dtype[Any]) -> Scalar:
     info = ml_dtypes.finfo(dtype)
     largest = float(info.max)
-    no_infinity = dtype.name == "float8_e4m3fn"
-    if no_infinity and abs(value) > largest:
+    if value != value and dtype.name == "float4_e2m1fn":
+        raise LayoutError(f"oob nan is not a value of {dtype.name}; use undef, zero or a number")
+    if dtype.name in _SATURATING and abs(value) > largest:
         value = math.copysign(largest, value)
     with np.errstate(over="ignore"):
         return _plain(float(dtype.type(value)))

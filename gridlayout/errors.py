@@ -15,4 +15,7 @@ class LayoutError(ValueError):
 
 
 class LayoutWarning(UserWarning):
-    """A legal choice that wastes most of its memory; the message gives the ways out."""
+    """A legal choice that wastes most of its memory, or is made for something else.
+
+    The message gives the ways out.
+    """

@@ -41,6 +41,7 @@ def entries() -> Iterator[Entry]:
     yield from _layouts()
     yield from _matrices()
     yield from _storage_modes()
+    yield from _orders()
     yield from _formats()
     yield from _mli()
     yield from _document_model()
@@ -173,19 +174,57 @@ def _storage_modes() -> Iterator[Entry]:
     )
 
 
+_MEGENGINE = "MegEngine: strides and formats"
+
+
+def _orders() -> Iterator[Entry]:
+    for order, side in (("row_major", "row"), ("column_major", "column")):
+        layout = megengine.contiguous((3, 3), "int32", order)
+        words = order.replace("_", "-")
+        yield Entry(
+            _MEGENGINE,
+            "How values are stored in memory",
+            order,
+            f"a11 ... a33 {words}: a {side}'s values lie side by side. The numbers are offsets.",
+            layout.draw("strides"),
+        )
+        yield Entry(
+            _MEGENGINE,
+            "How values are stored in memory",
+            f"{order}_memory",
+            f"The same nine values in memory, {words}: which index lies at each offset.",
+            layout.draw("memory", color=0, width=9),
+        )
+    yield Entry(
+        _MEGENGINE,
+        "Strides of a tensor, in two dims",
+        "strides_2x5",
+        "2x5 values of int32: 4 bytes to the next column, 20 to the next row; numbers are bytes.",
+        megengine.contiguous((2, 5), "int32").draw("strides", label="byte"),
+    )
+
+
 def _formats() -> Iterator[Entry]:
     shape = (2, 64, 3, 3)
+    yield Entry(
+        _MEGENGINE,
+        "Introduction of formats",
+        "format_logical",
+        "The tensor, N = 2, C = 64, H = 3 and W = 3: its first planes (n, c), their elements "
+        "numbered as in the figures of the formats below.",
+        megengine.format(shape, "NCHW", "int8").draw("logical", color=1, label="number"),
+    )
     # Elements of a row: those that lie together, as the document's figures group them.
     widths = {"NCHW": 9, "NHWC": 64, "NCHW4": 36, "NCHW32": 32, "NCHW64": 64, "CHWN4": 8}
     for name, width in widths.items():
         section = {"NCHW": "NCHW and NHWC", "NHWC": "NCHW and NHWC", "CHWN4": "CHWN4"}
         yield Entry(
-            "MegEngine: formats",
+            _MEGENGINE,
             section.get(name, "NCHWX"),
             f"format_{name}",
             f"{name} of a (2, 64, 3, 3) tensor, whose elements are numbered in order of NCHW; "
             "coloured by channel.",
-            megengine.format(shape, name, "int8").draw(
+            megengine.format(shape, name, "int4" if name == "NCHW64" else "int8").draw(
                 "memory", color=1, width=width, rows=6, label="number"
             ),
         )

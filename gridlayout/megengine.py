@@ -4,36 +4,33 @@
     CHWN4:  (n, c, h, w) -> (c floordiv 4, h, w, n, c mod 4)
 
 A format is a table entry: the physical dims, each a logical dim, its blocks (`C//4`) or the place
-in a block (`C%4`). Blocks that the channels don't fill are padded. The document counts strides in
-bytes, the source code in elements, and so does this module; `strides_bytes` has the others.
+in a block (`C%4`). Blocks that the channels don't fill are padded. Formats in blocks are made for
+the element types in `MADE_FOR`, and warn of others. The document counts strides in bytes, the
+source code in elements, and so does this module; `strides_bytes` has the others.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_shape
-from gridlayout.errors import LayoutError
+from gridlayout.arguments import Shape, as_shape, one_of
+from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Step, StepBuilder
-from gridlayout.strided import (
-    StridedLayout,
-    as_count,
-    as_dims,
-    contiguous_strides,
-    elements_per_byte,
-    oob_argument,
-)
+from gridlayout.layouts.strides import as_count, contiguous_strides, elements_per_byte
+from gridlayout.strided import StridedLayout, as_dims, oob_argument
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 __all__ = [
     "FORMATS",
+    "MADE_FOR",
     "FormatLayout",
     "StridedLayout",
     "contiguous",
@@ -64,6 +61,15 @@ _WEIGHTS = {
 FORMATS: dict[str, tuple[str, ...]] = {
     name: tuple(dims.split()) for name, dims in {**_DATA, **_WEIGHTS}.items()
 }
+# MegEngine, "NCHWX" and "CHWN4": dp4a multiplies four 8-bit integers at once, and a tensor core
+# takes 32 of them, or 64 of 4 bits. A format that is not here is for any type.
+MADE_FOR: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("NCHW4", "NCHW32", "CHWN4"), ("int8", "uint8")),
+    "NCHW64": ("int4", "uint4"),
+}
+
+
+ORDERS = ("row_major", "column_major")
 
 
 def strided(
@@ -83,14 +89,22 @@ def strided(
     return StridedLayout(shape, strides, dtype, start=start, size=size, oob=oob)
 
 
-def contiguous(shape: Sequence[int], dtype: DTypeLike, *, oob: Any = None) -> StridedLayout:
-    """A row-major tensor; rows of 4-bit elements are rounded up to whole bytes.
+def contiguous(
+    shape: Sequence[int], dtype: DTypeLike, order: str = "row_major", *, oob: Any = None
+) -> StridedLayout:
+    """A tensor without gaps: row-major, or column-major (MegEngine, "How values are stored").
+
+    order: "row_major" lays the last dim's elements side by side, "column_major" the first one's.
+    Elements of less than a byte fill up the last byte of each such row.
 
     >>> contiguous((2, 5), "int32").strides, contiguous((2, 3, 5), "int4").strides
     ((5, 1), (18, 6, 1))
+    >>> contiguous((3, 3), "int32", "column_major").strides_bytes
+    (4, 12)
     """
-    dims = as_dims(shape)
-    return StridedLayout(dims, contiguous_strides(dims, dtypes.as_dtype(dtype)), dtype, oob=oob)
+    dims, kind = as_dims(shape), dtypes.as_dtype(dtype)
+    turn = -1 if one_of(order, ORDERS, "order") == "column_major" else 1
+    return StridedLayout(dims, contiguous_strides(dims[::turn], kind)[::turn], kind, oob=oob)
 
 
 def image2d(
@@ -152,6 +166,7 @@ class FormatLayout(Layout):
     where uint8 becomes a signed type.
 
     `LayoutError`: a name that is no format, another rank, channels that the groups don't divide.
+    `LayoutWarning`: an element type that the format is not made for (`made_for`).
 
     >>> x = format((1, 6, 1, 2), "NCHW4", "int8", groups=2, oob=0)
     >>> x.physical_shape, x.locate((0, 3, 0, 1)).offset
@@ -181,6 +196,8 @@ class FormatLayout(Layout):
         steps, order = _format_steps(shape, name, self.channel_groups, self.align)
         super().__init__(shape, kind, steps, order, oob=oob)
         _check_whole_bytes(self)
+        if self.made_for and kind.name not in self.made_for:
+            _warn_of_type(name, kind.name)
 
     def _key(self) -> tuple[Any, ...]:
         # NCHW4 and NCHW44 put feature maps in the same places, but print differently.
@@ -196,6 +213,15 @@ class FormatLayout(Layout):
         return new
 
     @property
+    def made_for(self) -> tuple[str, ...]:
+        """The element types that the format is made for; none where it is for any.
+
+        >>> format((1, 64, 3, 3), "NCHW64", "int4").made_for
+        ('int4', 'uint4')
+        """
+        return MADE_FOR.get(self.format, ())
+
+    @property
     def blocks(self) -> tuple[int, ...]:
         """The channels or images that lie side by side as one, in elements."""
         return (self.physical_shape[-1],) if "%" in FORMATS[self.format][-1] else ()
@@ -209,6 +235,16 @@ class FormatLayout(Layout):
 
 
 format = FormatLayout
+
+
+def _warn_of_type(name: str, kind: str) -> None:
+    others = [other for other, kinds in MADE_FOR.items() if kind in kinds] or ["NCHW", "NHWC"]
+    warnings.warn(
+        f"format {name} is made for {' and '.join(MADE_FOR[name])}, not {kind}, of which units "
+        f"that multiply small integers make no use: take {' or '.join(others)}",
+        LayoutWarning,
+        stacklevel=3,
+    )
 
 
 def _as_format_shape(shape: Any, name: str) -> Shape:

@@ -12,20 +12,31 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.affine.map import AffineMap, constant, dim
-from gridlayout.arguments import MAX_ELEMENTS, Shape, as_shape
+from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.steps import Step, StepBuilder, nest
+from gridlayout.layouts.strides import (
+    as_count,
+    as_permutation,
+    as_strides,
+    contiguous_strides,
+    elements_per_byte,
+    low_bits_refuse,
+    span,
+    strided_steps,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
+
+# What one dim is cut by; `StridedLayout.slice` hides the name of the type.
+Cut: TypeAlias = "slice | int"
 
 # The most dims that MegEngine's tensors have; none at all stands for "not initialised" there.
 MAX_DIMS = 7
@@ -164,11 +175,50 @@ class StridedLayout(Layout):
         """
         return not self.is_scatter or self.index_map.is_injective(self.shape)
 
-    # -- views of the same buffer --------------------------------------------------------------
+    # -- views of the same buffer: none of them copies anything --------------------------------
 
-    def _view(self, shape: Sequence[int], strides: Sequence[int]) -> StridedLayout:
-        place = {"start": self.start, "size": self.buffer_size}
+    def _view(
+        self, shape: Sequence[int], strides: Sequence[int], start: int | None = None
+    ) -> StridedLayout:
+        place = {"start": self.start if start is None else start, "size": self.buffer_size}
         return StridedLayout(shape, strides, self.dtype, **place, oob=self.oob)
+
+    def slice(self, *cuts: Cut) -> StridedLayout:
+        """The view of some elements: `cuts` are what NumPy takes in brackets, one for each dim.
+
+        A slice keeps its dim, a number drops it; dims without a cut stay whole, and one element
+        alone has the shape (1,). `LayoutError` for cuts outside the dim, and where elements of less
+        than a byte would not begin at one, or go backward.
+
+        >>> x = StridedLayout((4, 6), (6, 1), "float32").slice(slice(1, 3), slice(None, None, -2))
+        >>> x.shape, x.strides, x.start, x.locate((0, 0)).byte
+        ((2, 3), (6, -2), 11, 44)
+        """
+        if len(cuts) > self.ndim:
+            raise LayoutError(f"{len(cuts)} cuts of {self.ndim} dims: give at most one a dim")
+        start, dims = self.start, []
+        for d, (n, stride) in enumerate(zip(self.shape, self.strides, strict=True)):
+            cut: Any = cuts[d] if d < len(cuts) else slice(None)
+            first, count, step = _taken(cut, n, d)
+            start += first * stride
+            if isinstance(cut, slice):
+                dims.append((count, stride * step))
+        dims = dims or [(1, 1)]
+        empty = any(n == 0 for n, _ in dims)
+        place = self.start if empty else start
+        return self._view([n for n, _ in dims], [s for _, s in dims], place)
+
+    def flip(self, *dims: int) -> StridedLayout:
+        """The view in which the given dims go backward; all of them where none is given.
+
+        >>> x = StridedLayout((2, 3), (3, 1), "int8").flip(1)
+        >>> x.strides, x.start, x.locate((1, 0)).offset
+        ((3, -1), 2, 5)
+        """
+        turned = as_shape(dims or range(self.ndim), "dims")
+        if len(set(turned)) < len(turned) or any(d >= self.ndim for d in turned):
+            raise LayoutError(f"dims {turned} must be different ones of 0 to {self.ndim - 1}")
+        return self.slice(*(slice(None, None, -1 if d in turned else 1) for d in range(self.ndim)))
 
     def dimshuffle(self, dims: Sequence[int]) -> StridedLayout:
         """The view whose dim `k` is dim `dims[k]` of this one.
@@ -247,6 +297,27 @@ class StridedLayout(Layout):
         return self._view(target, strides)
 
 
+def _taken(cut: Any, extent: int, d: int) -> tuple[int, int, int]:
+    """The first index that a cut of dim `d` takes, how many, and the step from one to the next."""
+    parts = (cut.start, cut.stop, cut.step) if isinstance(cut, slice) else (cut, None, None)
+    try:
+        at, stop, step = (None if p is None else operator.index(p) for p in parts)
+    except TypeError:
+        raise LayoutError(f"cut {cut!r} of dim {d} must be a slice or a whole number") from None
+    if any(isinstance(p, (bool, np.bool_)) for p in parts) or step == 0:
+        raise LayoutError(f"cut {cut!r} of dim {d} must hold whole numbers, and a step but 0")
+    if not isinstance(cut, slice):
+        if at is None or not -extent <= at < extent:
+            raise LayoutError(f"index {cut} is outside dim {d}, of extent {extent}")
+        return at % extent, 1, 1
+    if any(p is not None and not -extent <= p <= extent for p in (at, stop)):
+        raise LayoutError(
+            f"cut {cut} of dim {d} must lie in [-{extent}, {extent}], as its extent is {extent}"
+        )
+    taken = range(*slice(at, stop, step).indices(extent))
+    return taken.start, len(taken), taken.step
+
+
 def _reshaped(collapsed: StridedLayout, target: Shape) -> list[int] | None:
     """Strides of `target`, from the last dim on, each of its dims inside one collapsed dim."""
     sources = list(zip(collapsed.shape, collapsed.strides, strict=True))
@@ -261,56 +332,6 @@ def _reshaped(collapsed: StridedLayout, target: Shape) -> list[int] | None:
     return strides[::-1]
 
 
-def span(shape: Shape, strides: Shape) -> tuple[int, int]:
-    """The lowest place of an element, and one more than the highest; (0, 0) for no elements.
-
-    >>> span((2, 3), (-1, 1))
-    (-1, 3)
-    """
-    if 0 in shape:
-        return 0, 0
-    reach = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
-    low, high = sum(min(r, 0) for r in reach), 1 + sum(max(r, 0) for r in reach)
-    if high - low > MAX_ELEMENTS:
-        raise LayoutError(
-            f"strides {strides} of shape {shape} span {high - low} elements, more than 2**62"
-        )
-    return low, high
-
-
-def strided_steps(
-    shape: Shape, strides: Shape, start: int, size: int
-) -> tuple[list[Step], tuple[int, ...]]:
-    """The steps of a strided view of a buffer of `size` elements, and their one axis."""
-    builder, dims = StepBuilder(shape), range(len(shape))
-    if 0 in shape:
-        return builder.steps, (builder.resize(builder.join(list(dims)), size),)
-    terms = [(strides[d], d) for d in dims]
-    if nest(terms, builder.extent) is not None:
-        return builder.steps, (builder.strided(terms, start, size),)
-    offset = constant(start)
-    for d in dims:
-        if shape[d] > 1:
-            offset = offset + dim(d) * strides[d]
-    return builder.steps, builder.scatter(AffineMap(len(shape), (offset,)), (size,))
-
-
-def contiguous_strides(shape: Shape, dtype: np.dtype[Any]) -> Shape:
-    """Row-major strides, in elements; rows of 4-bit elements are rounded up to whole bytes.
-
-    >>> contiguous_strides((2, 3, 5), dtypes.as_dtype("int4"))
-    (18, 6, 1)
-    """
-    unit = elements_per_byte(dtype)
-    inner = (*shape[:-1], -(-shape[-1] // unit) * unit) if shape else ()
-    return tuple(prod(inner[k + 1 :]) for k in range(len(shape)))
-
-
-def elements_per_byte(dtype: np.dtype[Any]) -> int:
-    """How many elements fill a byte: 1 for all types that take at least one."""
-    return max(8 // dtypes.bits(dtype), 1)
-
-
 def _check_low_bits(shape: Shape, strides: Shape, start: int, dtype: np.dtype[Any]) -> None:
     unit = elements_per_byte(dtype)
     if start % unit:
@@ -321,19 +342,6 @@ def _check_low_bits(shape: Shape, strides: Shape, start: int, dtype: np.dtype[An
             f"stride {stride} of strides {strides}: strides of {dtype.name} must be 0, 1 or "
             f"positive multiples of {unit}, as rows begin at whole bytes"
         )
-
-
-def low_bits_refuse(shape: Shape, strides: Sequence[int], dtype: np.dtype[Any]) -> int | None:
-    """The first stride that elements of less than a byte can't have, or None.
-
-    >>> low_bits_refuse((2, 3), (3, 1), dtypes.as_dtype("int4"))
-    3
-    """
-    unit = elements_per_byte(dtype)
-    for n, s in zip(shape, strides, strict=True):
-        if unit > 1 and n > 1 and (s < 0 or (s != 1 and s % unit)):
-            return s
-    return None
 
 
 def oob_argument(layout: Layout) -> dict[str, Any]:
@@ -356,32 +364,3 @@ def as_dims(shape: Any) -> Shape:
             "scalar is (1,)"
         )
     return dims
-
-
-def as_count(value: Any, what: str) -> int:
-    """`value` as a whole number from 0 to 2**62."""
-    return as_shape((value,), what)[0]
-
-
-def as_strides(strides: Any, shape: Shape) -> Shape:
-    """`strides` as whole numbers of any sign, one for each dim of `shape`."""
-    try:
-        given = tuple(strides)
-        found = tuple(operator.index(s) for s in given)
-    except TypeError:
-        raise LayoutError(f"strides {strides!r} must be a sequence of whole numbers") from None
-    if any(isinstance(s, (bool, np.bool_)) for s in given):
-        raise LayoutError(f"strides {strides!r} must hold whole numbers, not truth values")
-    if len(found) != len(shape):
-        raise LayoutError(f"strides {found} must be {len(shape)}, one for each dim of {shape}")
-    if any(abs(s) > MAX_ELEMENTS for s in found):
-        raise LayoutError(f"strides {found} hold a number beyond 2**62")
-    return found
-
-
-def as_permutation(dims: Any, rank: int, what: str) -> Shape:
-    """`dims` as a permutation of 0 ... rank - 1."""
-    order = as_shape(dims, what)
-    if sorted(order) != list(range(rank)):
-        raise LayoutError(f"{what} {order} must name each of the dims 0 to {rank - 1} once")
-    return order

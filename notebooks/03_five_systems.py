@@ -104,12 +104,12 @@ print(f"{four.dummies} dummy items, {four.padding_share:.1%} padding")
 # ## MegEngine: channels in blocks
 #
 # NCHW4 lets four channels of a pixel lie side by side, for hardware that multiplies four bytes at
-# once. 5 channels are two blocks of 4. CHWN4 moves the batch inside.
+# once: it is made for int8. 5 channels are two blocks of 4. CHWN4 moves the batch inside.
 
 # %%
-nchw4 = gl.megengine.format(shape, "NCHW4", "float32")
+nchw4 = gl.megengine.format(shape, "NCHW4", "int8")
 for name in ("NCHW", "NHWC", "NCHW4", "CHWN4"):
-    layout = gl.megengine.format(shape, name, "float32")
+    layout = gl.megengine.format(shape, name, "int8")
     print(f"{name:6}", layout.index_map)
 nchw4.draw("memory", color=1, width=16, label="number")
 
@@ -142,8 +142,8 @@ systems = [
     ("XLA, TPU tiles", gl.parse("f32[2,5,3,4]{3,2,1,0:T(8,128)}"), last),
     ("Sophon compact", compact, last),
     ("Sophon aligned", aligned, last),
-    ("MegEngine NCHW4", nchw4, last),
-    ("MegEngine CHWN4", gl.megengine.format(shape, "CHWN4", "float32"), last),
+    ("MegEngine NHWC", gl.megengine.format(shape, "NHWC", "float32"), last),
+    ("MegEngine NCHW8", gl.megengine.format(shape, "NCHW8", "float32"), last),
     ("MLI HWCN", gl.mli.tensor((3, 4, 5, 2), "HWCN", "float32"), (2, 3, 4, 1)),
 ]
 print(f"{'':17}{'core':>7}{'byte':>7}{'bytes':>8}{'padding':>9}")
@@ -155,13 +155,14 @@ for name, layout, index in systems:
 # %% [markdown]
 # ## From one to another
 #
-# Since all are maps of the same kind, any layout can be turned into any other. `pack` makes the
-# bytes of a layout, for example to hand weights to a chip. Here are the first two pixels in NCHW4:
-# four channels each.
+# Since all are maps of the same kind, any layout can be turned into any other. `pack` moves the
+# elements, and `image` makes the bytes, for example to hand weights to a chip. Here are the first
+# two pixels in NCHW4: four channels each.
 
 # %%
 numbers = np.arange(120, dtype=np.float32).reshape(shape)
-print(gl.pack(numbers, nchw4)[0, 0, 0, :2])
+small = numbers.astype(np.int8)
+print(gl.pack(small, nchw4)[0, 0, 0, :2].tolist(), bytes(gl.image(small, nchw4)[:8]).hex(" "))
 
 # %% [markdown]
 # `relayout` moves an array on devices from one layout to another. The plan says what has to change

@@ -16,6 +16,8 @@ import jax
 import numpy as np
 from jax import lax
 
+from gridlayout import dtypes
+from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import MEMORY_SPACES
 
 if TYPE_CHECKING:
@@ -129,6 +131,20 @@ class Collectives:
             receivers = self.device.size // n * min(reach, n - reach)
             self._add(PERMUTE, axes, nbytes, receivers, count)
         return self
+
+
+def check_sendable(dtype: np.dtype[Any]) -> None:
+    """`LayoutError` for types that devices can't send each other: those of 2 bits.
+
+    XLA's collectives on CPUs (JAX 0.10 to 0.12) return other bits, or end the process.
+
+    >>> check_sendable(np.dtype("int8"))
+    """
+    if dtypes.bits(dtype) < 4:
+        raise LayoutError(
+            f"{dtype.name} can't lie on devices, whose collectives lose elements of 2 bits: use "
+            "int4 or int8 there; gl.image and gl.pack take it as it is"
+        )
 
 
 def total_bytes(collectives: Iterable[Collective]) -> int:

@@ -21,6 +21,7 @@ from gridlayout.arguments import as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import HOST_SPACES
+from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.core_map import StatedMap, stated_map
 from gridlayout.sharding.placement import MeshAxes, Placement, default_placement
 from gridlayout.tenstorrent.core_maps import CoreMap
@@ -216,6 +217,7 @@ class DeviceGrid:
 
     def partitioned(self, layout: Layout, batch: int = 0) -> NamedSharding:
         """The same sharding in the devices' own memory, where programs run."""
+        check_sendable(layout.dtype)
         spec = self.placement(layout.core_shape).spec
         return NamedSharding(self.fine, PartitionSpec(*(None,) * batch, *spec))
 

@@ -29,7 +29,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 GOLDEN = Path(__file__).parent / "golden"
 TOY = gl.sophon.Chip(npus=4, npu_bytes=1024, alignment=128)
 ELEMENT = re.compile(
-    r"logical \((.*?)\) -> core \((.*?)\), local \((.*?)\), offset (\d+)(?:, byte (\d+))?$"
+    r"logical \((.*?)\) -> core \((.*?)\), local \((.*?)\), offset (\d+)"
+    r"(?:, byte (\d+))?(?:, bit \d+)?$"
 )
 
 SMALL = {
@@ -248,6 +249,8 @@ def test_the_gallery_has_the_documents_figures(gallery):
     formats = ("NCHW", "NHWC", "NCHW4", "NCHW32", "NCHW64", "CHWN4")
     expected |= {"conv2d_in", "conv2d_weights", "conv2d_out"}
     expected |= {f"format_{name}" for name in formats} | {"collapse", "faces", "relayout"}
+    expected |= {f"{order}_major{end}" for order in ("row", "column") for end in ("", "_memory")}
+    expected |= {"strides_2x5", "format_logical"}
     assert set(gallery) == expected
 
 
@@ -421,6 +424,38 @@ def test_formats_are_stored_in_megengines_order(gallery, name):
     assert len(elements) >= 6 * 8
     for index, place in elements.items():
         assert order[place[3]] == np.ravel_multi_index(index, (2, 64, 3, 3))
+
+
+def test_elements_that_share_a_byte_say_in_which_bit_they_begin(gallery):
+    read = Read(gallery["format_NCHW64"])
+    for index, (rect, *_, byte) in read.elements().items():
+        c = index[1]
+        assert byte == ((index[2] * 3 + index[3]) * 64 + c) // 2
+        assert rect[-1].endswith(f", byte {byte}, bit 4" if c % 2 else f", byte {byte}")
+
+
+@pytest.mark.parametrize("order", ["row", "column"])
+def test_nine_values_lie_in_megengines_order(gallery, order):
+    strides = (3, 1) if order == "row" else (1, 3)
+    for name in (f"{order}_major", f"{order}_major_memory"):
+        elements = Read(gallery[name]).elements()
+        assert {i: place[3] for i, place in elements.items()} == {
+            (r, c): r * strides[0] + c * strides[1] for r in range(3) for c in range(3)
+        }
+
+
+def test_megengines_strides_are_bytes(gallery):
+    read = Read(gallery["strides_2x5"])
+    drawn = {i: int(read.label(place[0])) for i, place in read.elements().items()}
+    assert drawn == {(r, c): 20 * r + 4 * c for r in range(2) for c in range(5)}
+    assert "20 B" in gallery["strides_2x5"].svg
+
+
+def test_the_planes_of_formats_are_numbered_in_order(gallery):
+    read = Read(gallery["format_logical"])
+    drawn = {i: int(read.label(place[0])) for i, place in read.elements().items()}
+    assert len(drawn) >= 8 * 9
+    assert drawn == {i: np.ravel_multi_index(i, (2, 64, 3, 3)) for i in drawn}
 
 
 def test_mli_keeps_channels_inside(gallery):

@@ -111,6 +111,7 @@ ARGUMENTS = [
     ({"oob": 1j}, ["oob 1j is complex", "float32"]),
     ({"oob": 3.5, "dtype": "int32"}, ["oob 3.5 is no whole number", "int32"]),
     ({"oob": math.nan, "dtype": "int8"}, ["oob nan is not a value of int8", "undef, zero"]),
+    ({"oob": math.nan, "dtype": "float4_e2m1fn"}, ["oob nan is not a value of float4_e2m1fn"]),
     ({"oob": math.nan, "dtype": "bool"}, ["oob nan is not a value of bool", "undef, zero"]),
     ({"memory_space": "L1"}, ["memory_space 'L1'", "system, mmio, dram, l1"]),
     ({"memory_space": None}, ["memory_space None", "system, mmio, dram, l1"]),
@@ -271,19 +272,23 @@ def test_injective_maps_pass(linear):
 # --- what is known of the padding ---
 
 # dtype, the least and the greatest value, what infinity becomes. Sources: the formats' own
-# definitions (OCP OFP8 for float8: E4M3 has no infinity, its greatest value is 448).
+# definitions (OCP OFP8 for float8: E4M3 has no infinity, its greatest value is 448; OCP MX for
+# float4: E2M1 has neither infinity nor NaN).
 LIMITS = [
     ("bool", False, True),
+    ("int2", -2, 1),
     ("int4", -8, 7),
     ("int8", -128, 127),
     ("int16", -32768, 32767),
     ("int32", -(2**31), 2**31 - 1),
     ("int64", -(2**63), 2**63 - 1),
+    ("uint2", 0, 3),
     ("uint4", 0, 15),
     ("uint8", 0, 255),
     ("uint16", 0, 65535),
     ("uint32", 0, 2**32 - 1),
     ("uint64", 0, 2**64 - 1),
+    ("float4_e2m1fn", -6.0, 6.0),
     ("float8_e4m3fn", -448.0, 448.0),
     ("float8_e5m2", -math.inf, math.inf),
     ("float16", -math.inf, math.inf),
@@ -319,6 +324,7 @@ def test_infinity_and_numbers_out_of_range(dtype, least, greatest):
 
 # dtype, a value, what is known. Ends of the formats, and the nearest value in between.
 ROUNDED = [
+    ("float4_e2m1fn", 2.4, 2.0),
     ("float8_e4m3fn", 449, 448.0),
     ("float8_e4m3fn", 447, 448.0),
     ("float8_e4m3fn", -1e9, -448.0),

@@ -162,6 +162,7 @@ DTYPES = [
     "uint16",
     "int32",
     "uint32",
+    "float4_e2m1fn",
     "float8_e4m3fn",
     "float8_e5m2",
     "float16",
@@ -180,8 +181,6 @@ BIT_LAYOUTS = {
 def bits(x):
     """The bits of each element, and nothing that could change them."""
     x = np.ascontiguousarray(x)
-    if x.dtype.name in ("int4", "uint4"):
-        return x.astype(np.int8)
     size = min(x.dtype.itemsize, 4)
     return x.view(np.uint8).reshape(*x.shape[:-1], -1) if size == 1 else x.view(f"u{size}")
 
@@ -191,12 +190,10 @@ def every_value(dtype):
     dtype = np.dtype(dtype)
     if dtype == np.bool_:
         return (np.arange(256) % 3 == 0).reshape(16, 16)
-    if dtype.name in ("int4", "uint4"):
-        return (
-            (np.arange(256) % 16 - (8 if dtype.name == "int4" else 0)).astype(dtype).reshape(16, 16)
-        )
     if dtype.itemsize == 1:
-        return np.arange(256, dtype=np.uint8).view(dtype).reshape(16, 16)
+        # Of types of less than a byte, the low bits of one.
+        count = 16 if dtype.name in ("int4", "uint4", "float4_e2m1fn") else 256
+        return (np.arange(256) % count).astype(np.uint8).view(dtype).reshape(16, 16)
     word = min(dtype.itemsize, 4)
     random = np.random.default_rng(0).integers(0, 256, 256 * dtype.itemsize, np.uint8)
     raw = random.view(f"u{word}")
@@ -232,7 +229,9 @@ def test_bits_survive_packing_and_placing(dtype, arguments):
     np.testing.assert_array_equal(bits(np.asarray(put)), bits(x))
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int4", "float8_e5m2", "bfloat16", "float32"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int4", "float4_e2m1fn", "float8_e5m2", "bfloat16", "float32"]
+)
 def test_bits_survive_a_put_on_the_devices_and_a_relayout(dtype):
     device = gl.DeviceGrid((2, 4))
     layout = gl.GridLayout((16, 16), dtype, **BIT_LAYOUTS["flips and gaps"])

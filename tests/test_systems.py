@@ -11,6 +11,8 @@ import gridlayout as gl
 from gridlayout.layouts.program import pack_host, run_host
 from gridlayout.layouts.route import find_route
 
+# Formats are moved as any type here, also those that they are not made for.
+pytestmark = pytest.mark.filterwarnings("ignore:format .* is made for:gridlayout.LayoutWarning")
 NCHW, MATRIX = (3, 6, 4, 5), (7, 40)
 
 

@@ -88,6 +88,7 @@ def test_padding_value(dtype, oob, word):
 # dtype and its element type in MLIR's text.
 ELEMENTS = [
     *(("bool", "i1"), ("int4", "i4"), ("int8", "i8"), ("int16", "i16"), ("int32", "i32")),
+    *(("int2", "i2"), ("uint2", "ui2"), ("float4_e2m1fn", "f4E2M1FN")),
     *(("int64", "i64"), ("uint4", "ui4"), ("uint8", "ui8"), ("uint16", "ui16")),
     *(("uint32", "ui32"), ("uint64", "ui64"), ("float8_e4m3fn", "f8E4M3FN")),
     *(("float8_e5m2", "f8E5M2"), ("float16", "f16"), ("bfloat16", "bf16"), ("float32", "f32")),

@@ -144,9 +144,10 @@ def hover(points: Points, k: tuple[int, ...]) -> str:
     logical, core, local = at(points, k)
     layout = points.layout
     offset = int(number(local, layout.local_shape))
-    byte = layout.byte_of(offset)
+    byte, bit = layout.byte_of(offset), layout.bit_of(offset)
     place = f"core {core}, local {local}, offset {offset}"
     place += "" if byte is None else f", byte {byte}"
+    place += f", bit {bit}" if bit else ""
     return f"logical {logical} -> {place}" if points.valid[k] else f"padding: {place}"
 
 

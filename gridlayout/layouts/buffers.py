@@ -115,6 +115,10 @@ class Buffers:
         """The byte of an element of a core's buffer; None in a block format."""
         return None if self.tile_format else offset * self.stored_bits // 8
 
+    def bit_of(self, offset: int) -> int | None:
+        """The lowest bit of that byte that is the element's; None in a block format."""
+        return None if self.tile_format else offset * self.stored_bits % 8
+
     # -- memory --------------------------------------------------------------------------------
 
     @property

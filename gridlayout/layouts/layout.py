@@ -42,13 +42,24 @@ if TYPE_CHECKING:
 class Location:
     """Where one element lives: `offset` in elements and `byte` in bytes, inside the core's buffer.
 
-    `byte` is None for elements of a block format (bfp_bf8 ...), which share their exponents.
+    bit: the lowest bit of that byte that is the element's: not 0 only for elements that share a
+    byte, of which the first lies in the low bits. `byte` and `bit` are None for elements of a block
+    format (bfp_bf8 ...), which share their exponents.
+
+    >>> from gridlayout import GridLayout
+    >>> GridLayout((2, 3), "int4").locate((1, 0))
+    Location(core=(0, 0), local=(1, 0), offset=3, byte=1, bit=4)
     """
 
     core: Shape
     local: Shape
     offset: int
     byte: int | None
+    bit: int | None = 0
+
+    def __repr__(self) -> str:
+        place = f"core={self.core}, local={self.local}, offset={self.offset}, byte={self.byte}"
+        return f"Location({place}{f', bit={self.bit}' if self.bit else ''})"
 
 
 class Layout(Buffers):
@@ -294,7 +305,7 @@ class Layout(Buffers):
         offset = 0
         for i, n in zip(local, self.local_shape, strict=True):
             offset = offset * n + i
-        return Location(core, local, offset, self.byte_of(offset))
+        return Location(core, local, offset, self.byte_of(offset), self.bit_of(offset))
 
     def logical_index(self, physical: Sequence[int]) -> Shape | None:
         """The logical index at a physical one; None where that position is padding.

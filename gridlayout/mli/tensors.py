@@ -14,8 +14,9 @@ from gridlayout.arguments import Shape, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.strides import as_count, as_permutation, span, strided_steps
 from gridlayout.mli.access import Lanes, Transfers, transfers_of
-from gridlayout.strided import as_count, as_permutation, oob_argument, span, strided_steps
+from gridlayout.strided import oob_argument
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

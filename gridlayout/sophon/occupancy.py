@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import gcd
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -197,8 +198,8 @@ def _rows(layout: LocalLayout, npu: int) -> _Rows:
 
 def _repeated(size: int, start: int, slot: int, dims: Sequence[tuple[int, int]], bits: int) -> Mask:
     """Bytes of an element of `bits` at `start`, repeated along (stride, extent) dims."""
-    # Elements of 4 bits share bytes, so that the mask is of half bytes until the end.
-    unit = 8 if bits % 8 == 0 else 4
+    # Elements of less than a byte share bytes, so that the mask is of parts of them until the end.
+    unit = gcd(bits, 8)
     mask = np.zeros(size * 8 // unit, bool)
     at, wide = (start + slot * bits) // unit, bits // unit
     mask[at : at + wide] = True

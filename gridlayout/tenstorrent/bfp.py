@@ -27,6 +27,7 @@ import numpy as np
 
 from gridlayout.dtypes import BLOCK_FORMATS
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.bits import joined, parted
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -65,7 +66,7 @@ def encode(tiles: ArrayLike, tile_format: str) -> NDArray[np.uint8]:
     sign = np.where(magnitude > 0, pattern >> 31, 0)
     elements = ((sign << bits) | magnitude).astype(np.uint8)
     lead = rows.shape[:-2]
-    data = _joined(elements.reshape(*lead, _EXPONENTS * _GROUP), bits + 1)
+    data = joined(elements.reshape(*lead, _EXPONENTS * _GROUP, 1), bits + 1)
     return np.concatenate([shared[..., 0].astype(np.uint8), data], axis=-1)
 
 
@@ -91,7 +92,7 @@ def decode(data: ArrayLike, tile_format: str, *, faces: bool = False) -> NDArray
     shared = held[..., :_EXPONENTS, None].astype(np.int32)
     if (shared == 0xFF).any():
         raise LayoutError("data holds an exponent of 255, which no finite number has")
-    elements = _digits(held[..., _EXPONENTS:], bits + 1).reshape(
+    elements = parted(held[..., _EXPONENTS:], bits + 1, _EXPONENTS * _GROUP, 1).reshape(
         *held.shape[:-1], _EXPONENTS, _GROUP
     )
     magnitude = np.where(shared > 0, elements & ((1 << bits) - 1), 0).astype(np.float32)
@@ -136,19 +137,3 @@ def _nearest_even(values: NDArray[np.uint32], dropped: int) -> NDArray[np.uint32
     odd = (values >> np.uint32(dropped)) & np.uint32(1)
     half_less = np.uint32((1 << (dropped - 1)) - 1)
     return (values + half_less + odd) >> np.uint32(dropped)
-
-
-def _joined(elements: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
-    """Elements of `width` bits in bytes, the first in the low bits."""
-    *lead, count = elements.shape
-    parts = elements.reshape(*lead, count * width // 8, 8 // width)
-    shifts = np.arange(0, 8, width, dtype=np.uint8)
-    joined: NDArray[np.uint8] = np.bitwise_or.reduce(parts << shifts, axis=-1)
-    return joined
-
-
-def _digits(data: NDArray[np.uint8], width: int) -> NDArray[np.uint8]:
-    """The elements of `width` bits that bytes hold."""
-    shifts = np.arange(0, 8, width, dtype=np.uint8)
-    digits = (data[..., None] >> shifts) & np.uint8((1 << width) - 1)
-    return digits.reshape(*data.shape[:-1], data.shape[-1] * 8 // width)

@@ -352,6 +352,10 @@ class TensorLayout(Layout):
         start = page * align(self.page_bytes, self.page_alignment)
         return start + inside * dtypes.bits(self.dtype) // 8
 
+    def bit_of(self, offset: int) -> int | None:
+        """The lowest bit of that byte that is the element's; None in a block format."""
+        return super().bit_of(offset % prod(self.page_shape))
+
 
 # The name by which a text calls it, as for the other systems.
 tensor_layout = TensorLayout

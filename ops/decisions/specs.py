@@ -19,6 +19,7 @@ from jax.sharding import PartitionSpec
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
+from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.exchange import local_bytes
 from gridlayout.sharding.placement import Placement
 
@@ -31,6 +32,9 @@ class Sharded:
 
     layout: Layout
     placement: Placement
+
+    def __post_init__(self) -> None:
+        check_sendable(self.layout.dtype)
 
     @property
     def shape(self) -> Shape:

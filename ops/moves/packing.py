@@ -42,8 +42,9 @@ def pack(x: Any, layout: Layout, *, path: Path = "program") -> jax.Array:
     """The physical array of a logical one.
 
     x: an array of `layout.shape` and `layout.dtype`. Returns an array of `layout.physical_shape`
-    whose padding holds `layout.oob`, or 0 where that is undef. `LayoutError` for another shape or
-    dtype, and for a layout that puts two elements in one place.
+    whose padding holds `layout.oob`, or 0 where that is undef. These are elements: `gl.image` makes
+    the bytes for a chip, where small ones share a byte. `LayoutError` for another shape or dtype,
+    and for a layout that puts two elements in one place.
 
     >>> import jax.numpy as jnp
     >>> from gridlayout import GridLayout

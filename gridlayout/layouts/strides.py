@@ -1,0 +1,108 @@
+"""Strides, in elements: what they span, the steps that they make, the bytes that rows must fill."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from gridlayout import dtypes
+from gridlayout.affine.map import AffineMap, constant, dim
+from gridlayout.arguments import MAX_ELEMENTS, Shape, as_shape
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.steps import Step, StepBuilder, nest
+
+
+def span(shape: Shape, strides: Shape) -> tuple[int, int]:
+    """The lowest place of an element, and one more than the highest; (0, 0) for no elements.
+
+    >>> span((2, 3), (-1, 1))
+    (-1, 3)
+    """
+    if 0 in shape:
+        return 0, 0
+    reach = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    low, high = sum(min(r, 0) for r in reach), 1 + sum(max(r, 0) for r in reach)
+    if high - low > MAX_ELEMENTS:
+        raise LayoutError(
+            f"strides {strides} of shape {shape} span {high - low} elements, more than 2**62"
+        )
+    return low, high
+
+
+def strided_steps(
+    shape: Shape, strides: Shape, start: int, size: int
+) -> tuple[list[Step], tuple[int, ...]]:
+    """The steps of a strided view of a buffer of `size` elements, and their one axis."""
+    builder, dims = StepBuilder(shape), range(len(shape))
+    if 0 in shape:
+        return builder.steps, (builder.resize(builder.join(list(dims)), size),)
+    terms = [(strides[d], d) for d in dims]
+    if nest(terms, builder.extent) is not None:
+        return builder.steps, (builder.strided(terms, start, size),)
+    offset = constant(start)
+    for d in dims:
+        if shape[d] > 1:
+            offset = offset + dim(d) * strides[d]
+    return builder.steps, builder.scatter(AffineMap(len(shape), (offset,)), (size,))
+
+
+def contiguous_strides(shape: Shape, dtype: np.dtype[Any]) -> Shape:
+    """Row-major strides, in elements; rows of 4-bit elements are rounded up to whole bytes.
+
+    >>> contiguous_strides((2, 3, 5), dtypes.as_dtype("int4"))
+    (18, 6, 1)
+    """
+    unit = elements_per_byte(dtype)
+    inner = (*shape[:-1], -(-shape[-1] // unit) * unit) if shape else ()
+    return tuple(prod(inner[k + 1 :]) for k in range(len(shape)))
+
+
+def elements_per_byte(dtype: np.dtype[Any]) -> int:
+    """How many elements fill a byte: 1 for all types that take at least one."""
+    return max(8 // dtypes.bits(dtype), 1)
+
+
+def low_bits_refuse(shape: Shape, strides: Sequence[int], dtype: np.dtype[Any]) -> int | None:
+    """The first stride that elements of less than a byte can't have, or None.
+
+    >>> low_bits_refuse((2, 3), (3, 1), dtypes.as_dtype("int4"))
+    3
+    """
+    unit = elements_per_byte(dtype)
+    for n, s in zip(shape, strides, strict=True):
+        if unit > 1 and n > 1 and (s < 0 or (s != 1 and s % unit)):
+            return s
+    return None
+
+
+def as_count(value: Any, what: str) -> int:
+    """`value` as a whole number from 0 to 2**62."""
+    return as_shape((value,), what)[0]
+
+
+def as_strides(strides: Any, shape: Shape) -> Shape:
+    """`strides` as whole numbers of any sign, one for each dim of `shape`."""
+    try:
+        given = tuple(strides)
+        found = tuple(operator.index(s) for s in given)
+    except TypeError:
+        raise LayoutError(f"strides {strides!r} must be a sequence of whole numbers") from None
+    if any(isinstance(s, (bool, np.bool_)) for s in given):
+        raise LayoutError(f"strides {strides!r} must hold whole numbers, not truth values")
+    if len(found) != len(shape):
+        raise LayoutError(f"strides {found} must be {len(shape)}, one for each dim of {shape}")
+    if any(abs(s) > MAX_ELEMENTS for s in found):
+        raise LayoutError(f"strides {found} hold a number beyond 2**62")
+    return found
+
+
+def as_permutation(dims: Any, rank: int, what: str) -> Shape:
+    """`dims` as a permutation of 0 ... rank - 1."""
+    order = as_shape(dims, what)
+    if sorted(order) != list(range(rank)):
+        raise LayoutError(f"{what} {order} must name each of the dims 0 to {rank - 1} once")
+    return order

@@ -1,0 +1,80 @@
+"""Types of 2 and 4 bits that JAX has beside int4: what works with them, and what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from laid_out import packed
+
+import gridlayout as gl
+
+PATHS = ("program", "gather")
+LAYOUTS = (
+    gl.GridLayout((6, 8), "int8", grid=(3, 2), tile=(4, 4)),
+    gl.GridLayout((6, 8), "int8", grid=(2, 2), linear="(d0, d1) -> (-d0 + 5, d1 * 2)"),
+    gl.parse("s8[6,8]{0,1:T(2,4)}"),
+)
+
+
+def values(dtype):
+    """Every value of the type."""
+    count = 4 if dtype.endswith("int2") else 16
+    return (np.arange(48, dtype=np.uint8) % count).view(dtype).reshape(6, 8)
+
+
+@pytest.mark.parametrize("dtype", ["int2", "uint2", "float4_e2m1fn"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_packing_moves_every_value(dtype, layout):
+    layout, x = layout.with_dtype(dtype), values(dtype)
+    for path in PATHS:
+        found = np.asarray(jax.jit(lambda x, p=path: gl.pack(x, layout, path=p))(x))
+        assert found.tobytes() == packed(x, layout, np.zeros((), dtype)[()]).tobytes()
+        assert np.asarray(gl.unpack(found, layout, path=path)).tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_floats_of_4_bits_are_placed_moved_and_computed_with(layout):
+    layout, x = layout.with_dtype("float4_e2m1fn"), values("float4_e2m1fn")
+    device = gl.DeviceGrid((len(jax.devices()),))
+    laid = gl.put(x, layout, device)
+    assert np.asarray(laid).tobytes() == x.tobytes()
+    other = gl.GridLayout((6, 8), "float4_e2m1fn", grid=(2, 3))
+    assert np.asarray(gl.relayout(laid, other)).tobytes() == x.tobytes()
+    found = gl.on_grid(lambda x: x.astype(jnp.float32) * 2)(laid)
+    np.testing.assert_array_equal(np.asarray(found), x.astype(np.float32) * 2)
+
+
+@pytest.mark.parametrize("dtype", ["int2", "uint2"])
+def test_elements_of_2_bits_are_not_placed(dtype):
+    device = gl.DeviceGrid((len(jax.devices()),))
+    layout = gl.GridLayout((6, 8), dtype, grid=(2, 4))
+    words = f"{dtype} can't lie on devices, .* use int4 or int8"
+    wide = gl.put(values(dtype).astype(np.int8), layout.with_dtype("int8"), device)
+    for place in (
+        lambda: gl.put(values(dtype), layout, device),
+        lambda: gl.put(jnp.asarray(values(dtype)), layout, device),
+        lambda: gl.put(jax.ShapeDtypeStruct((6, 8), dtype), layout, device),
+        lambda: gl.from_physical(gl.pack(values(dtype), layout), layout, device),
+        lambda: gl.on_grid(lambda x: x.astype(dtype))(wide),
+    ):
+        with pytest.raises(gl.LayoutError, match=words):
+            place()
+
+
+def test_two_bits_in_megengine():
+    """A row of 2-bit elements fills whole bytes: four elements each."""
+    layout = gl.megengine.contiguous((2, 3, 5), "int2")
+    assert (layout.strides, layout.nbytes) == ((24, 8, 1), 12)
+    where = layout.locate((1, 2, 3))
+    assert (where.offset, where.byte, where.bit) == (43, 10, 6)
+    with pytest.raises(gl.LayoutError, match="strides of uint2 must be 0, 1 or positive multiples"):
+        gl.megengine.strided((2, 3), (6, 1), "uint2")
+
+
+def test_two_bits_in_local_memory_share_bytes():
+    chip = gl.sophon.Chip(npus=2, npu_bytes=64, alignment=16)
+    first = gl.sophon.local((1, 2, 1, 6), "int2", strides=(8, 8, 8, 1), chip=chip)
+    second = gl.sophon.local((1, 2, 1, 6), "int2", strides=(8, 8, 8, 1), start=1, chip=chip)
+    third = gl.sophon.local((1, 2, 1, 6), "int2", strides=(8, 8, 8, 1), start=2, chip=chip)
+    assert gl.sophon.overlap(first, second)
+    assert not gl.sophon.overlap(first, third)
