@@ -85,3 +85,28 @@ def test_the_site_has_programs_on_its_pages():
     for folder in ("how-to", "coming-from"):
         for page in (ROOT / "docs" / folder).glob("*.md"):
             assert f"docs/{folder}/{page.stem}" in ids
+
+
+def test_what_the_documents_say_is_what_their_calls_give():
+    page = ROOT / "docs" / "documents.md"
+    (_, program), *more = blocks(page, "python")
+    assert not more
+    cells = [line.strip("|").split(" | ") for line in page.read_text().splitlines() if "` |" in line]
+    calls, shown = zip(*((row[2].strip(" `"), row[3].strip(" `")) for row in cells), strict=True)
+    assert len(calls) > 50
+    prints = "".join(f"print({call}, end={BETWEEN!r})\n" for call in calls)
+    *found, end = printed("-c", program + prints).split(BETWEEN)
+    assert not end
+    for call, expected, actual in zip(calls, shown, found, strict=True):
+        assert actual == expected, call
+
+
+def test_every_document_has_its_sections():
+    text = (ROOT / "docs" / "documents.md").read_text()
+    assert re.findall(r"^## (.*) \((.*)\)$", text, flags=re.MULTILINE) == [
+        ("Tensor Layout", "tt-mlir"),
+        ("Tiled layout", "XLA"),
+        ("Tensor in local memory", "Sophon"),
+        ("Tensor memory layout", "MegEngine"),
+        ("Data Layouts", "embARC MLI"),
+    ]
