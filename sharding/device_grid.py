@@ -22,7 +22,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import HOST_SPACES
 from gridlayout.sharding.collectives import check_sendable
-from gridlayout.sharding.core_map import StatedMap, stated_map
+from gridlayout.sharding.core_map import stated_map
 from gridlayout.sharding.placement import MeshAxes, Placement, default_placement
 from gridlayout.tenstorrent.core_maps import CoreMap
 
@@ -81,7 +81,7 @@ class DeviceGrid:
         self._devices: Any = mesh.devices if isinstance(mesh, Mesh) else None
         self.mesh: Any = self._mesh(sizes, names)
         self._axes: MeshAxes = MeshAxes.of(names, sizes)
-        self._stated: StatedMap | None = None
+        self._given, self._stated = core_map, None
         self.order: tuple[int, ...] = tuple(range(prod(sizes)))
         if core_map is not None:
             self._stated = stated_map(core_map, sizes, self._axes)
@@ -150,6 +150,14 @@ class DeviceGrid:
 
     def __hash__(self) -> int:
         return hash((self.mesh, self._stated))
+
+    def __reduce__(self) -> Any:
+        # Sizes, names and the map: another process has devices of its own.
+        names = tuple(map(str, self.mesh.axis_names))
+        return _restored, (self.shape, names, self.is_abstract, self._given)
+
+    def __deepcopy__(self, memo: Any) -> DeviceGrid:
+        return self
 
     def __repr__(self) -> str:
         axes = ", ".join(f"{n}={s}" for n, s in zip(self.mesh.axis_names, self.shape, strict=True))
@@ -244,7 +252,14 @@ class DeviceGrid:
         return NamedSharding(self.fine, PartitionSpec())
 
 
-def _first_devices(shape: Any) -> Mesh:
+def _restored(sizes: Shape, names: tuple[str, ...], is_abstract: bool, core_map: Any) -> DeviceGrid:
+    """An unpickled device grid, of the first devices that there are."""
+    if is_abstract:
+        return DeviceGrid(AbstractMesh(sizes, names), core_map=core_map)
+    return DeviceGrid(_first_devices(sizes, names), core_map=core_map)
+
+
+def _first_devices(shape: Any, names: tuple[str, ...] | None = None) -> Mesh:
     sizes = as_shape(shape, "device grid")
     if not sizes or 0 in sizes:
         raise LayoutError(f"device grid {sizes} must hold at least one number, all >= 1")
@@ -254,10 +269,8 @@ def _first_devices(shape: Any) -> Mesh:
             f"device grid {sizes} needs {prod(sizes)} devices, but JAX has {len(devices)}; "
             f"gl.emulate_devices({prod(sizes)}) at the start of the program emulates them on a CPU"
         )
-    names = (
-        tuple("xyzw"[: len(sizes)])
-        if len(sizes) <= 4
-        else tuple(f"a{i}" for i in range(len(sizes)))
-    )
+    if names is None:
+        short = tuple("xyzw"[: len(sizes)])
+        names = short if len(sizes) <= 4 else tuple(f"a{i}" for i in range(len(sizes)))
     auto = (AxisType.Auto,) * len(sizes)
     return jax.make_mesh(sizes, names, axis_types=auto, devices=devices[: prod(sizes)])

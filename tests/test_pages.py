@@ -91,7 +91,9 @@ def test_what_the_documents_say_is_what_their_calls_give():
     page = ROOT / "docs" / "documents.md"
     (_, program), *more = blocks(page, "python")
     assert not more
-    cells = [line.strip("|").split(" | ") for line in page.read_text().splitlines() if "` |" in line]
+    cells = [
+        line.strip("|").split(" | ") for line in page.read_text().splitlines() if "` |" in line
+    ]
     calls, shown = zip(*((row[2].strip(" `"), row[3].strip(" `")) for row in cells), strict=True)
     assert len(calls) > 50
     prints = "".join(f"print({call}, end={BETWEEN!r})\n" for call in calls)

@@ -1,6 +1,7 @@
 """Which device holds which core: the bytes are where `DeviceGrid.core_map` says, on any mesh."""
 
 import copy
+import io
 import itertools
 import math
 import os
@@ -529,6 +530,64 @@ def test_layouts_pickle_and_copy(layout):
         assert again.index_map == layout.index_map
         with pytest.raises(AttributeError, match="frozen"):
             again.oob = 3
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        LAYOUT,
+        LAYOUT.with_oob(1),
+        LAYOUT.replace(memory_space="system"),
+        gl.GridLayout((5, 7), "bfloat16", (2, 2), linear="(d0, d1) -> (d0 + d1, d1)"),
+        gl.tenstorrent.ttnn((5, 7), "float32", grid=(2, 2)),
+        gl.megengine.strided((5, 7), (1, 5), "float32"),
+        gl.parse("f32[5,7]{0,1:T(2,4)}"),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("core_map", [None, "(d0, d1) -> ((d0 + d1) mod 2, d1 mod 2)"])
+def test_arrays_pickle_and_copy(layout, core_map):
+    device = gl.DeviceGrid((2, 2), core_map=core_map)
+    values = np.linspace(-1, 1, 35).reshape(5, 7).astype(layout.dtype)
+    x = gl.put(values, layout, device)
+    data = pickle.dumps({"x": x})
+    assert len(data) < 2000
+    for again in (pickle.loads(data)["x"], copy.deepcopy({"x": x})["x"]):
+        assert (again.layout, again.device) == (layout, device)
+        assert again.storage is not x.storage
+        assert again.sharding.is_equivalent_to(x.sharding, x.storage.ndim)
+        np.testing.assert_array_equal(np.asarray(again), values)
+        np.testing.assert_array_equal(np.asarray(again + again), values + values)
+    # On the host as it is in NumPy.
+    np.testing.assert_array_equal(np.asarray(jax.device_get(x)), values)
+    file = io.BytesIO()
+    np.save(file, np.asarray(jax.device_get(x), "float32"))
+    assert copy.deepcopy(device) is device
+    assert pickle.loads(pickle.dumps(device)) == device
+
+
+def test_what_a_pickle_cannot_hold():
+    layout = gl.GridLayout((2, 3), grid=(2, 1))
+    device = gl.DeviceGrid((2,))
+    x = gl.put(np.ones((2, 3), np.float32), layout, device)
+    with pytest.raises(gl.LayoutError, match="batch dims"):
+        pickle.dumps(gl.GridArray(jnp.stack([x.storage] * 2), layout, device))
+    text = run_python(
+        "import pickle, gridlayout as gl",
+        "gl.emulate_devices(1)",
+        "try:",
+        f"    pickle.loads({pickle.dumps(x)!r})",
+        "except gl.LayoutError as error:",
+        "    print(error)",
+    )
+    assert "device grid (2,) needs 2 devices, but JAX has 1" in text
+    again = run_python(
+        "import pickle, numpy as np, gridlayout as gl",
+        "gl.emulate_devices(4)",
+        f"x = pickle.loads({pickle.dumps(x)!r})",
+        "print(x.device.size, x.layout, np.asarray(x).sum())",
+    )
+    assert again.split() == ["2", *str(layout).split(), "6.0"]
 
 
 # -- other processes --------------------------------------------------------------------------

@@ -144,9 +144,8 @@ class GridArray:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError("a GridArray has no logical array to share: copy=False can't be met")
-        if self.storage.is_fully_addressable and self.storage.ndim == len(
-            self.layout.physical_shape
-        ):
+        is_here = isinstance(self.storage, np.ndarray) or self.storage.is_fully_addressable
+        if is_here and self.storage.ndim == len(self.layout.physical_shape):
             storage = np.asarray(self.storage)
             array = unpack_host(storage[tuple(map(slice, self.layout.physical_shape))], self.layout)
         else:
@@ -166,6 +165,9 @@ class GridArray:
         """Wait until the data is there."""
         self.storage.block_until_ready()
         return self
+
+    def __deepcopy__(self, memo: Any) -> GridArray:
+        return GridArray(jnp.copy(self.storage), self.layout, self.device)
 
     # Operators, `.T` and jnp's methods are lifted, and set, by `gridlayout.ops.user.operators`.
     if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.spaces import brought_back
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.text import parse
 
 
 def put(array: Any, layout: Layout, device: DeviceGrid) -> GridArray:
@@ -170,3 +172,17 @@ def _check_layout(layout: Any) -> None:
         raise LayoutError(
             f"layout must be a gl.Layout, such as gl.GridLayout(...), not {type(layout).__name__}"
         )
+
+
+def _pickled(x: GridArray) -> Any:
+    """What a pickle holds: the layout's text, the mesh's sizes and names, and the logical array."""
+    if x.storage.ndim != len(x.layout.physical_shape):
+        raise LayoutError(f"{x!r} has batch dims, of which a layout's text does not speak")
+    return _unpickled, (str(x.layout), x.device, np.asarray(x))
+
+
+def _unpickled(text: str, device: DeviceGrid, array: Any) -> GridArray:
+    return put(array, parse(text), device)
+
+
+copyreg.pickle(GridArray, _pickled)
