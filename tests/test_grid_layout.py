@@ -4,6 +4,7 @@ import copy
 import pickle
 import re
 import warnings
+from dataclasses import replace
 from itertools import accumulate, product
 from math import prod
 
@@ -270,7 +271,7 @@ def test_facts_change_and_places_stay(case, bits):
     assert before == (layout.nbytes, layout.index_map, hash(layout), str(layout))
 
     untiled = layout.replace(tile=None, face=None)
-    plain = Brute(brute.shape, brute.grid, brute.sums, None, None, brute.bits)
+    plain = replace(brute, tile=None, face=None)
     assert untiled.physical_shape == plain.physical_shape
     assert untiled.nbytes == plain.nbytes
 

@@ -25,6 +25,7 @@ from gridlayout.document.collapse import (
     collapsed_shape,
     default_map,
 )
+from gridlayout.document.shard import Stated, as_shard, ceil_shard, stated_by
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES, Chip, Fit
@@ -48,7 +49,9 @@ class GridLayout(Layout):
     face: splits a tile into blocks. oob: the value of the padding, None for undef: a number, or
     undef, zero, one, inf, neginf. memory_space: system, mmio, dram or l1. tile_format: a block
     format (bfp_bf8, bfp_bf4, bfp_bf2) in which a core stores 32x32 tiles; it changes bytes only,
-    arrays keep `dtype`.
+    arrays keep `dtype`. shard_shape: what each core holds of the collapsed dims, in elements before
+    it is put in tiles, where that is more than ceil-division gives (None for a dim: what it gives);
+    the last cores may then hold nothing.
 
     Raises `LayoutError` for anything that does not fit together.
 
@@ -72,6 +75,7 @@ class GridLayout(Layout):
         *,
         face: Sequence[int] | None = None,
         tile_format: str | None = None,
+        shard_shape: Sequence[int | None] | None = None,
     ) -> None:
         shape = as_shape(shape, "shape")
         self.grid: Shape = positive(grid, "grid")
@@ -88,9 +92,9 @@ class GridLayout(Layout):
         self.collapsed_shape: Shape = collapsed_shape(self.linear, shape, self.grid)
         if is_default and prod(self.collapsed_shape) > 2 * prod(shape) > 0:
             _warn_of_waste(shape, self.grid, self.linear, self.collapsed_shape)
-        self.shard_shape: Shape = tuple(
-            -(-n // g) for n, g in zip(self.collapsed_shape, self.grid, strict=True)
-        )
+        self.shard_shape: Shape
+        self.stated_shard: Stated
+        self.shard_shape, self.stated_shard = as_shard(shard_shape, self.collapsed_shape, self.grid)
         self.tile: Shape | None = None if tile is None else positive(tile, "tile")
         self.face: Shape | None = None if face is None else positive(face, "face")
         self.tile_format: str | None = tile_format
@@ -130,16 +134,19 @@ class GridLayout(Layout):
     def _key(self) -> tuple[Any, ...]:
         return (
             *(self.shape, self.dtype, self.grid, self.tile, self.face, self.tile_format),
-            *(self.linear, self.memory_space, repr(self.oob)),
+            *(self.linear, self.shard_shape, self.memory_space, repr(self.oob)),
         )
 
     def replace(self, **changes: Any) -> GridLayout:
         """The same layout with some constructor arguments changed.
 
+        A stated shard stays as it is: `shard_shape=None` gives that of another shape or grid.
+
         >>> GridLayout((53, 63), grid=(3, 2)).replace(tile=(32, 32), oob=0).physical_shape
         (3, 2, 1, 1, 32, 32)
         """
         now = {name: getattr(self, name) for name in _ARGUMENTS}
+        now["shard_shape"] = self.stated_shard if any(self.stated_shard) else None
         if "collapse" in changes:
             now.pop("linear")
         return GridLayout(**{**now, **changes})
@@ -149,6 +156,7 @@ class GridLayout(Layout):
         wastes = prod(self.collapsed_shape) > 2 * prod(self.shape) > 0
         if wastes or self.linear != default_map(self.shape, len(self.grid)):
             extras.append(f"linear={str(self.linear)!r}")
+        extras += [f"shard_shape={self.shard_shape}"] if any(self.stated_shard) else []
         extras += [f"face={self.face}"] if self.face else []
         extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
         extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
@@ -161,8 +169,15 @@ class GridLayout(Layout):
         tensor = shaped_text(self.shape, dtypes.MLIR_NAMES[self.dtype.name])
         return (
             f"tensor<{tensor}, #ttcore.metal_layout<{self.linear}, {dtypes.oob_text(self.oob)}, "
-            f"<{dims_text(self.grid)}>, {self.memref}>>"
+            f"<{dims_text(self.grid)}>, {self.memref}{self._shard_text()}>>"
         )
+
+    def _shard_text(self) -> str:
+        """The shard, where the memref's tiles do not state it."""
+        plain = self._counts(ceil_shard(self.collapsed_shape, self.grid))
+        if stated_by(self.tile_counts, plain, self.padded_tile) == self.stated_shard:
+            return ""
+        return f", shard = {dims_text(self.shard_shape)}"
 
     @property
     def memref(self) -> str:
@@ -189,7 +204,10 @@ class GridLayout(Layout):
     @property
     def tile_counts(self) -> Shape:
         """The shard in tiles: the document's memref shape."""
-        return tuple(-(-n // t) for n, t in zip(self.shard_shape, self.padded_tile, strict=True))
+        return self._counts(self.shard_shape)
+
+    def _counts(self, shard: Shape) -> Shape:
+        return tuple(-(-n // t) for n, t in zip(shard, self.padded_tile, strict=True))
 
     def fits(self, chip: Chip) -> Fit:
         """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.

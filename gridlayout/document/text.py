@@ -1,8 +1,10 @@
 """The document's text (tt-mlir): reading it; `str` of a `GridLayout` prints it.
 
 `tensor<53x63xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <3x2>, memref<18x32xf32,
-#ttcore.memory_space<l1>>>>`. Padding values beyond the document's words are printed as numbers, and
-a tile with faces as `!ttcore.tile<32x32, f32, face<16x16>>`: both are this library's.
+#ttcore.memory_space<l1>>>>`. A memref of more than the shape, the map and the grid need states the
+shard. Padding values beyond the document's words are printed as numbers, a tile with faces as
+`!ttcore.tile<32x32, f32, face<16x16>>`, and a shard that whole tiles do not state after the memref,
+as `, shard = 96x16`: these are this library's.
 """
 
 from __future__ import annotations
@@ -11,7 +13,9 @@ from typing import Any
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.document.shard import stated_by
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import Reader, dims_text
 
@@ -35,15 +39,19 @@ def read_grid_layout(reader: Reader) -> GridLayout:
     reader.expect(",")
     reader.skip()
     at = reader.at
-    memref = _read_memref(reader, element)
+    counts, found = _read_memref(reader, element)
+    if reader.take(","):
+        reader.expect("shard")
+        reader.expect("=")
+        found["shard_shape"] = reader.dims()
     reader.expect(">")
     reader.expect(">")
     reader.end()
-    counts = memref.pop("counts")
     try:
-        layout = GridLayout(
-            shape, dtypes.FROM_MLIR[element], grid, linear=linear, oob=oob, **memref
-        )
+        layout = GridLayout(shape, dtypes.FROM_MLIR[element], grid, linear=linear, oob=oob, **found)
+        stated = stated_by(counts, layout.tile_counts, layout.padded_tile)
+        if stated is not None and "shard_shape" not in found:
+            layout = layout.replace(shard_shape=stated)
     except LayoutError as error:
         raise LayoutError(f"column {at + 1}: {error}") from None
     if counts != layout.tile_counts:
@@ -90,12 +98,12 @@ def read_oob_word(reader: Reader) -> dtypes.Scalar | None:
     reader.fail(f"{word!r} is not one of {', '.join(dtypes.OOB_NAMES)}, nor a number", at)
 
 
-def _read_memref(reader: Reader, element: str) -> dict[str, Any]:
-    """The constructor arguments that a memref states, and its shape as `counts`."""
+def _read_memref(reader: Reader, element: str) -> tuple[Shape, dict[str, Any]]:
+    """A memref's shape, and the constructor arguments that it states."""
     found: dict[str, Any] = {}
     reader.expect("memref")
     reader.expect("<")
-    found["counts"] = reader.dims_before_element()
+    counts = reader.dims_before_element()
     at = reader.at
     if reader.take("!ttcore.tile"):
         reader.expect("<")
@@ -122,4 +130,4 @@ def _read_memref(reader: Reader, element: str) -> dict[str, Any]:
     found["memory_space"] = reader.match(r"[A-Za-z0-9_]+", "a memory space")
     reader.expect(">")
     reader.expect(">")
-    return found
+    return counts, found

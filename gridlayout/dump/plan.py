@@ -108,7 +108,7 @@ def _runs(dims: int, parts: int) -> list[tuple[tuple[int, int], ...]]:
 
 def _trimmed(layout: GridLayout, **changes: Any) -> GridLayout:
     """The changed layout, its shards of as many tiles on no more cores than need be."""
-    layout = layout.replace(**changes)
+    layout = layout.replace(**changes, shard_shape=None)
     whole = [n * t for n, t in zip(layout.tile_counts, layout.padded_tile, strict=True)]
     grid = tuple(max(-(-n // s), 1) for n, s in zip(layout.collapsed_shape, whole, strict=True))
     return layout.replace(grid=grid)

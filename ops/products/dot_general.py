@@ -196,7 +196,8 @@ def _same_batch(left: Side, right: Side, batch: tuple[Dims, Dims]) -> bool:
         for k in side.batch:
             coefficients, offset = layout.linear.coefficients()[k]
             terms = sorted((name[d], coefficients[d]) for d in layout.groups[k])
-            found.append((terms, offset, layout.grid[k], layout.padded_tile[k]))
+            block = (layout.grid[k], layout.shard_shape[k], layout.padded_tile[k])
+            found.append((terms, offset, block))
         return found
 
     return rows(left, names[0]) == rows(right, names[1])
@@ -323,5 +324,9 @@ def _natural(left: Side, rows: tuple[Row, ...], dtype: Any, shape: Dims) -> Grid
         (*ones, *(row.side.layout.grid[row.k] for row in rows)),
         (*ones, *(row.side.layout.padded_tile[row.k] for row in rows)) if tiled else None,
         linear=AffineMap(len(shape), tuple(exprs)),
+        shard_shape=(
+            *(None for _ in ones),
+            *(row.side.layout.stated_shard[row.k] for row in rows),
+        ),
         memory_space=left.layout.memory_space,
     )

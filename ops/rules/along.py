@@ -47,6 +47,7 @@ def stacked(rest: GridLayout, axes: Shape, extents: Shape) -> GridLayout:
         shape=tuple(sizes[d] for d in range(rank)),
         grid=(*(1 for _ in axes), *rest.grid),
         linear=AffineMap(rank, (*(dim(a) for a in axes), *rows)),
+        shard_shape=(*(None for _ in axes), *rest.stated_shard),
         oob=None,
     )
 
@@ -72,6 +73,7 @@ def without(layout: Layout, axes: Shape) -> GridLayout | None:
         shape=tuple(own.shape[d] for d in kept),
         grid=tuple(own.grid[k] for k in stay),
         linear=AffineMap(len(kept), tuple(rows[k] for k in stay)),
+        shard_shape=tuple(own.stated_shard[k] for k in stay),
         oob=None,
     )
 
@@ -105,7 +107,7 @@ def _spread_out(
     k = max(range(len(own.grid)), key=lambda k: own.shard_shape[k])
     cores = prod(layout.grid) // prod(own.grid)
     grid = tuple(g * cores if i == k else g for i, g in enumerate(own.grid))
-    wide = own.replace(grid=grid)
+    wide = own.replace(grid=grid, shard_shape=None)
     few, many = (moved_bytes(layout, stacked(rest, axes, extents), device) for rest in (wide, own))
     return wide if 2 * few < many else own
 
@@ -230,12 +232,13 @@ def _can_resize(layout: GridLayout, shape: Shape) -> bool:
 
 @lru_cache(maxsize=4096)
 def resized(layout: GridLayout, shape: Shape) -> GridLayout:
-    """The layout with other extents of dims that are alone: their flips and gaps are dropped."""
-    rows = tuple(
-        dim(group[0]) if any(shape[d] != layout.shape[d] for d in group) else row
-        for row, group in zip(layout.linear.results, layout.groups, strict=True)
-    )
-    return layout.replace(shape=shape, linear=AffineMap(len(shape), rows), oob=None)
+    """The layout with other extents of dims that are alone: flips, gaps and stated shards go."""
+    rows, shard = list(layout.linear.results), list(layout.stated_shard)
+    for k, group in enumerate(layout.groups):
+        if any(shape[d] != layout.shape[d] for d in group):
+            rows[k], shard[k] = dim(group[0]), None
+    linear = AffineMap(len(shape), tuple(rows))
+    return layout.replace(shape=shape, linear=linear, shard_shape=shard, oob=None)
 
 
 def _one_dim(name: str) -> Callable[..., Any]:

@@ -264,6 +264,9 @@ def _without(layout: GridLayout, axes: tuple[int, ...], dtype: Any, added: int) 
         dtype=dtype,
         grid=layout.grid[added:],
         linear=AffineMap(len(kept), rows[added:]),
+        shard_shape=tuple(
+            None if k in gone else n for k, n in enumerate(layout.stated_shard) if k >= added
+        ),
         oob=None,
         tile_format=None,
     )
