@@ -45,7 +45,7 @@ class GridLayout(Layout):
     tile: the innermost block of the last `len(tile)` collapsed dims, or None for scalars.
     collapse: half-open intervals of logical dims to join, negative ends count from the rank; dims
     in no interval stay ("Dimension Collapsing"). A `LayoutWarning` where the default wastes most of
-    its places. linear: an affine map, or its text, instead.
+    its places. linear: an affine map, or its text, instead; `d0 <> d1` in it joins dims.
     face: splits a tile into blocks. oob: the value of the padding, None for undef: a number, or
     undef, zero, one, inf, neginf. memory_space: system, mmio, dram or l1. tile_format: a block
     format (bfp_bf8, bfp_bf4, bfp_bf2) in which a core stores 32x32 tiles; it changes bytes only,
@@ -85,7 +85,7 @@ class GridLayout(Layout):
         if linear is None:
             linear = collapse_map(shape, collapse, len(self.grid))
         elif isinstance(linear, str):
-            linear = AffineMap.parse(linear)
+            linear = AffineMap.parse(linear, shape)
         elif not isinstance(linear, AffineMap):
             raise LayoutError(f"linear {linear!r} must be an AffineMap or its text")
         self.linear: AffineMap = as_printed(linear)

@@ -1,10 +1,10 @@
 """The document's text (tt-mlir): reading it; `str` of a `GridLayout` prints it.
 
 `tensor<53x63xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <3x2>, memref<18x32xf32,
-#ttcore.memory_space<l1>>>>`. A memref of more than the shape, the map and the grid need states the
-shard. Padding values beyond the document's words are printed as numbers, a tile with faces as
-`!ttcore.tile<32x32, f32, face<16x16>>`, and a shard that whole tiles do not state after the memref,
-as `, shard = 96x16`: these are this library's.
+#ttcore.memory_space<l1>>>>`. `d0 <> d1` in the map joins dims by the shape. A memref of more than
+the shape, the map and the grid need states the shard. Padding values beyond the document's words
+are printed as numbers, a tile with faces as `!ttcore.tile<32x32, f32, face<16x16>>`, and a shard
+that whole tiles do not state after the memref, as `, shard = 96x16`: these are this library's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def read_grid_layout(reader: Reader) -> GridLayout:
     reader.expect(",")
     reader.expect("#ttcore.metal_layout")
     reader.expect("<")
-    linear = read_map(reader)
+    linear = read_map(reader, shape)
     reader.expect(",")
     oob = read_oob_word(reader)
     reader.expect(",")
@@ -63,8 +63,11 @@ def read_grid_layout(reader: Reader) -> GridLayout:
     return layout
 
 
-def read_map(reader: Reader) -> AffineMap:
-    """The affine map: `(...) -> (...)` up to the parenthesis that closes its results."""
+def read_map(reader: Reader, shape: Shape | None = None) -> AffineMap:
+    """The affine map: `(...) -> (...)` up to the parenthesis that closes its results.
+
+    shape: by which `d0 <> d1` joins dims.
+    """
     reader.skip()
     start, depth, groups = reader.at, 0, 0
     for at in range(start, len(reader.text)):
@@ -78,7 +81,7 @@ def read_map(reader: Reader) -> AffineMap:
     reader.at = at + 1
     try:
         # Blanks in front keep the columns of the map's own errors true.
-        return AffineMap.parse(" " * start + reader.text[start : reader.at])
+        return AffineMap.parse(" " * start + reader.text[start : reader.at], shape)
     except LayoutError as error:
         raise LayoutError(f"in the affine map: {error}") from None
 
