@@ -93,7 +93,8 @@ def joined(shape, intervals, grid_rank):
 class Brute:
     """A layout of the document, evaluated index by index.
 
-    more: positions of each dim that a stated shard has beyond what `ceilDiv` gives.
+    more: positions of each dim that a stated shard has beyond what `ceilDiv` gives. row_bits: what
+    a row of an untiled shard is padded to a multiple of.
     """
 
     shape: tuple[int, ...]
@@ -103,6 +104,7 @@ class Brute:
     face: tuple[int, ...] | None = None
     bits: int = field(default=32)
     more: tuple[int, ...] = ()
+    row_bits: int = 1
 
     @property
     def text(self):
@@ -129,7 +131,10 @@ class Brute:
     @cached_property
     def tile_counts(self):
         """ "Tile dims also always `ceilDiv` the resulting `memref` shape"."""
-        return tuple(map(ceil, self.shard_shape, self._tile))
+        counts = list(map(ceil, self.shard_shape, self._tile))
+        while not self.tile and counts[-1] * self.bits % self.row_bits:
+            counts[-1] += 1
+        return tuple(counts)
 
     @property
     def _tile(self):

@@ -95,6 +95,7 @@ def layouts(shape, dtype="float32"):
     plain = gl.GridLayout(shape, dtype, grid, tile, intervals)
     shard = tuple(n + k + 1 for k, n in enumerate(plain.shard_shape))
     found["stated shard"] = plain.replace(shard_shape=shard)
+    found["aligned rows"] = plain.replace(row_alignment=16)
     if len(grid) == 2:
         found["stated shard, tiled"] = found["stated shard"].replace(tile=(2, 4))
     for name, text in LINEAR[len(shape)].items():

@@ -109,7 +109,13 @@ def cases(draw, stated=True):
     if stated and draw(st.integers(0, 3)) == 0:
         each = st.sampled_from([0, 0, 1, 2, 5])
         more = tuple(draw(st.lists(each, min_size=grid_rank, max_size=grid_rank)))
-    brute = Brute(shape, grid, sums, tile, face, BITS[arguments["dtype"]], more)
+    bits, row_bits = BITS[arguments["dtype"]], 1
+    if stated and draw(st.integers(0, 3)) == 0:
+        arguments["row_alignment"] = draw(st.sampled_from([1, 2, 8, 16]))
+        # What is less than an element asks for nothing.
+        row_bits = max(8 * arguments["row_alignment"], bits)
+        assume(tile is None or prod(tile) * bits % row_bits == 0)
+    brute = Brute(shape, grid, sums, tile, face, bits, more, row_bits)
     if more:
         arguments["shard_shape"] = brute.shard_shape
     if "collapse" not in arguments and kind != "default":

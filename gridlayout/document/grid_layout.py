@@ -25,7 +25,14 @@ from gridlayout.document.collapse import (
     collapsed_shape,
     default_map,
 )
-from gridlayout.document.shard import Stated, as_shard, ceil_shard, stated_by
+from gridlayout.document.shard import (
+    Stated,
+    as_shard,
+    ceil_shard,
+    row_bytes,
+    row_multiple,
+    stated_by,
+)
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES, Chip, Fit
@@ -51,7 +58,8 @@ class GridLayout(Layout):
     format (bfp_bf8, bfp_bf4, bfp_bf2) in which a core stores 32x32 tiles; it changes bytes only,
     arrays keep `dtype`. shard_shape: what each core holds of the collapsed dims, in elements before
     it is put in tiles, where that is more than ceil-division gives (None for a dim: what it gives);
-    the last cores may then hold nothing.
+    the last cores may then hold nothing. row_alignment: bytes of which each row of a core's buffer
+    is a multiple, a power of 2; tiles are not padded, but must be such multiples themselves.
 
     Raises `LayoutError` for anything that does not fit together.
 
@@ -76,6 +84,7 @@ class GridLayout(Layout):
         face: Sequence[int] | None = None,
         tile_format: str | None = None,
         shard_shape: Sequence[int | None] | None = None,
+        row_alignment: int | None = None,
     ) -> None:
         shape = as_shape(shape, "shape")
         self.grid: Shape = positive(grid, "grid")
@@ -100,6 +109,7 @@ class GridLayout(Layout):
         self.tile_format: str | None = tile_format
         self.memory_space: str = one_of(memory_space, MEMORY_SPACES, "memory_space")
         _check_tile(self.tile, self.face, tile_format, self.grid)
+        self.row_multiple: int = row_multiple(row_alignment, dtypes.as_dtype(dtype), self.tile)
         builder = StepBuilder(shape)
         axes = collapse_steps(builder, self.linear, shape, self.collapsed_shape)
         order = self._divide(builder, axes)
@@ -115,10 +125,10 @@ class GridLayout(Layout):
             whole = builder.resize(axis, self.grid[k] * self.shard_shape[k])
             core, shard = builder.split(whole, (self.grid[k], self.shard_shape[k]))
             cores.append(core)
+            shard = builder.resize(shard, self.tile_counts[k] * tile[k])
             if k < untiled:
                 tiles.append(shard)
                 continue
-            shard = builder.resize(shard, self.tile_counts[k] * tile[k])
             count, rest = builder.split(shard, (self.tile_counts[k], tile[k]))
             tiles.append(count)
             if self.face is not None and k >= len(self.grid) - len(self.face):
@@ -134,7 +144,7 @@ class GridLayout(Layout):
     def _key(self) -> tuple[Any, ...]:
         return (
             *(self.shape, self.dtype, self.grid, self.tile, self.face, self.tile_format),
-            *(self.linear, self.shard_shape, self.memory_space, repr(self.oob)),
+            *(self.linear, self.shard_shape, self.row_multiple, self.memory_space, repr(self.oob)),
         )
 
     def replace(self, **changes: Any) -> GridLayout:
@@ -157,6 +167,7 @@ class GridLayout(Layout):
         if wastes or self.linear != default_map(self.shape, len(self.grid)):
             extras.append(f"linear={str(self.linear)!r}")
         extras += [f"shard_shape={self.shard_shape}"] if any(self.stated_shard) else []
+        extras += [f"row_alignment={self.row_alignment}"] if self.row_alignment else []
         extras += [f"face={self.face}"] if self.face else []
         extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
         extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
@@ -169,15 +180,15 @@ class GridLayout(Layout):
         tensor = shaped_text(self.shape, dtypes.MLIR_NAMES[self.dtype.name])
         return (
             f"tensor<{tensor}, #ttcore.metal_layout<{self.linear}, {dtypes.oob_text(self.oob)}, "
-            f"<{dims_text(self.grid)}>, {self.memref}{self._shard_text()}>>"
+            f"<{dims_text(self.grid)}>, {self.memref}{self._words()}>>"
         )
 
-    def _shard_text(self) -> str:
-        """The shard, where the memref's tiles do not state it."""
+    def _words(self) -> str:
+        """The shard, where the memref's tiles do not state it, and the alignment of rows."""
         plain = self._counts(ceil_shard(self.collapsed_shape, self.grid))
-        if stated_by(self.tile_counts, plain, self.padded_tile) == self.stated_shard:
-            return ""
-        return f", shard = {dims_text(self.shard_shape)}"
+        is_stated = stated_by(self.tile_counts, plain, self.padded_tile) == self.stated_shard
+        shard = "" if is_stated else f", shard = {dims_text(self.shard_shape)}"
+        return shard + (f", row_alignment = {self.row_alignment}" if self.row_alignment else "")
 
     @property
     def memref(self) -> str:
@@ -207,7 +218,20 @@ class GridLayout(Layout):
         return self._counts(self.shard_shape)
 
     def _counts(self, shard: Shape) -> Shape:
-        return tuple(-(-n // t) for n, t in zip(shard, self.padded_tile, strict=True))
+        counts = [-(-n // t) for n, t in zip(shard, self.padded_tile, strict=True)]
+        if self.tile is None:
+            counts[-1] = -(-counts[-1] // self.row_multiple) * self.row_multiple
+        return tuple(counts)
+
+    @property
+    def row_alignment(self) -> int | None:
+        """Bytes of which each row of a core's buffer is a multiple; None where nothing is asked.
+
+        >>> layout = GridLayout((3, 5), "bfloat16", row_alignment=16)
+        >>> layout.row_alignment, layout.tile_counts, layout.bytes_per_core
+        (16, (3, 8), 48)
+        """
+        return row_bytes(self.row_multiple, self.dtype)
 
     def fits(self, chip: Chip) -> Fit:
         """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.
@@ -283,7 +307,7 @@ class GridLayout(Layout):
 
 _ARGUMENTS = (
     *("shape", "dtype", "grid", "tile", "linear"),
-    *("oob", "memory_space", "face", "tile_format"),
+    *("oob", "memory_space", "face", "tile_format", "row_alignment"),
 )
 
 

@@ -1,10 +1,17 @@
-"""Shards: the elements of the collapsed dims on each core, by ceil-division or as stated."""
+"""Shards: the elements of the collapsed dims on each core, by ceil-division or as stated.
+
+And the alignment of a shard's rows: "minimum Noc addressing requirements" (tt-mlir, "Padding").
+"""
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
-from gridlayout.arguments import Shape, as_shape
+import numpy as np
+
+from gridlayout import dtypes
+from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.errors import LayoutError
 
 # Of each collapsed dim the shard that was stated, None where it is what ceil-division gives.
@@ -64,3 +71,35 @@ def stated_by(counts: Shape, plain: Shape, tile: Shape) -> Stated | None:
         return None
     sides = zip(counts, plain, tile, strict=True)
     return tuple(n * side if n > m else None for n, m, side in sides)
+
+
+def row_multiple(row_alignment: Any, dtype: np.dtype[Any], tile: Shape | None) -> int:
+    """The elements that a row of a core's buffer is a multiple of, for an alignment in bytes.
+
+    A tile's elements lie together, so with tiles it is their bytes that must be a multiple.
+    `LayoutError` for what is no power of 2, and for tiles that are not aligned.
+
+    >>> row_multiple(16, dtypes.as_dtype("bfloat16"), None)
+    8
+    """
+    if row_alignment is None:
+        return 1
+    (bytes_,) = positive((row_alignment,), "row_alignment")
+    if bytes_ & (bytes_ - 1):
+        raise LayoutError(f"row_alignment {bytes_} must be a power of 2, in bytes, such as 16")
+    multiple = max(8 * bytes_ // dtypes.bits(dtype), 1)
+    if tile is not None and prod(tile) % multiple:
+        raise LayoutError(
+            f"row_alignment {bytes_}: a tile {tile} of {dtype.name} is "
+            f"{prod(tile) * dtypes.bits(dtype) / 8:g} B, no multiple of it; give another tile"
+        )
+    return multiple
+
+
+def row_bytes(multiple: int, dtype: np.dtype[Any]) -> int | None:
+    """The alignment in bytes that a multiple of elements is; None for single elements.
+
+    >>> row_bytes(8, dtypes.as_dtype("bfloat16"))
+    16
+    """
+    return None if multiple == 1 else multiple * dtypes.bits(dtype) // 8

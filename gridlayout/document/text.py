@@ -3,8 +3,9 @@
 `tensor<53x63xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <3x2>, memref<18x32xf32,
 #ttcore.memory_space<l1>>>>`. `d0 <> d1` in the map joins dims by the shape. A memref of more than
 the shape, the map and the grid need states the shard. Padding values beyond the document's words
-are printed as numbers, a tile with faces as `!ttcore.tile<32x32, f32, face<16x16>>`, and a shard
-that whole tiles do not state after the memref, as `, shard = 96x16`: these are this library's.
+are printed as numbers, a tile with faces as `!ttcore.tile<32x32, f32, face<16x16>>`, and after the
+memref a shard that its tiles do not state, `, shard = 96x16`, and the alignment of rows in bytes,
+`, row_alignment = 16`: these are this library's.
 """
 
 from __future__ import annotations
@@ -40,10 +41,7 @@ def read_grid_layout(reader: Reader) -> GridLayout:
     reader.skip()
     at = reader.at
     counts, found = _read_memref(reader, element)
-    if reader.take(","):
-        reader.expect("shard")
-        reader.expect("=")
-        found["shard_shape"] = reader.dims()
+    found |= _read_words(reader)
     reader.expect(">")
     reader.expect(">")
     reader.end()
@@ -99,6 +97,23 @@ def read_oob_word(reader: Reader) -> dtypes.Scalar | None:
         except ValueError:
             continue
     reader.fail(f"{word!r} is not one of {', '.join(dtypes.OOB_NAMES)}, nor a number", at)
+
+
+def _read_words(reader: Reader) -> dict[str, Any]:
+    """What may come after the memref: the shard, and the alignment of rows."""
+    found: dict[str, Any] = {}
+    while reader.take(","):
+        reader.skip()
+        at = reader.at
+        word = reader.match(r"[a-z_]+", "shard or row_alignment")
+        if word not in ("shard", "row_alignment") or f"{word}_shape" in found or word in found:
+            reader.fail(f"{word!r} is not one of shard, row_alignment, each once", at)
+        reader.expect("=")
+        if word == "shard":
+            found["shard_shape"] = reader.dims()
+        else:
+            found["row_alignment"] = reader.number()
+    return found
 
 
 def _read_memref(reader: Reader, element: str) -> tuple[Shape, dict[str, Any]]:

@@ -163,6 +163,7 @@ def _of_ttnn(layout: TtnnLayout) -> Candidates:
             tile=layout.tile,
             buffer_type=layout.buffer_type,
             tile_format=layout.tile_format,
+            row_alignment=layout.row_alignment,
             oob=layout.oob,
         )
 

@@ -60,6 +60,8 @@ def _grid(layout: GridLayout) -> tuple[Parameters, Iterable[int]]:
         _refuse(f"a GridLayout whose map divides, {layout.linear},")
     if any(layout.stated_shard):
         _refuse(f"a GridLayout whose shard is stated, {layout.shard_shape},")
+    if layout.row_alignment:
+        _refuse("a GridLayout whose rows are aligned")
     rows = layout.linear.coefficients()
     found = {
         "model": "grid",

@@ -58,6 +58,7 @@ tile=(32, 32))
             *(layout.shape, layout.dtype, stride, layout.shard_shape, layout.grid, layout.tile),
             memory_space=layout.memory_space,
             tile_format=layout.tile_format,
+            row_alignment=layout.row_alignment,
             oob=layout.oob,
         )
     except LayoutError:  # the strides are of dims in another order, or overlap
@@ -154,6 +155,7 @@ def _ttnn_like(layout: GridLayout, shape: Shape, grid: Shape) -> TtnnLayout:
     return TtnnLayout(
         *(shape, layout.dtype, grid, layout.tile, None, _BUFFERS[layout.memory_space]),
         tile_format=layout.tile_format,
+        row_alignment=layout.row_alignment,
         oob=layout.oob,
     )
 

@@ -15,10 +15,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, dim, embedding
 from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.document.shard import as_shard
+from gridlayout.document.shard import as_shard, row_bytes, row_multiple
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
@@ -38,7 +39,7 @@ class TtnnDocument(Layout):
     the ends of rows, as padding. shard_shape: rows and columns of the plane on each core; a tile
     need not divide them. By default, the plane by the grid, where the rows are whole steps of d0.
     grid: rows and columns of cores; by default as many as there are shards. tile: rows and columns,
-    None for row-major scalars. memory_space, tile_format: as for `gl.GridLayout`.
+    None for row-major scalars. memory_space, tile_format, row_alignment: as for `gl.GridLayout`.
 
     The physical shape is grid + shard in tiles + tile. `LayoutError` for other strides, and for
     shards that do not hold the tensor.
@@ -62,12 +63,14 @@ class TtnnDocument(Layout):
         *,
         memory_space: str = "l1",
         tile_format: str | None = None,
+        row_alignment: int | None = None,
         oob: Any = None,
     ) -> None:
         shape = as_shape(shape, "shape")
         self.stride: Shape = contiguous(shape) if stride is None else _as_stride(stride, shape)
         self.tile: Shape | None = as_tile(tile, tile_format)
         self.tile_format: str | None = tile_format
+        self.row_multiple: int = row_multiple(row_alignment, dtypes.as_dtype(dtype), self.tile)
         self.memory_space: str = memory_space
         self.plane: Shape = _plane(shape, self.stride)
         used = _used(shape, self.stride)
@@ -90,6 +93,7 @@ class TtnnDocument(Layout):
             shard_shape=self.shard_shape,
             memory_space=self.memory_space,
             tile_format=self.tile_format,
+            row_alignment=row_bytes(self.row_multiple, dtypes.as_dtype(dtype)),
             oob=oob,
         )
 
@@ -98,7 +102,7 @@ class TtnnDocument(Layout):
     def _key(self) -> tuple[Any, ...]:
         return (
             *(self.shape, self.dtype, self.stride, self.shard_shape, self.grid, self.tile),
-            *(self.tile_format, self.memory_space, repr(self.oob)),
+            *(self.tile_format, self.memory_space, self.row_multiple, repr(self.oob)),
         )
 
     def replace(self, **changes: Any) -> TtnnDocument:
@@ -130,7 +134,12 @@ class TtnnDocument(Layout):
     @property
     def tile_counts(self) -> Shape:
         """The shard in tiles."""
-        return _divided(self.shard_shape, self.tile_shape)
+        return self.as_grid.tile_counts
+
+    @property
+    def row_alignment(self) -> int | None:
+        """Bytes of which each row of a core's buffer is a multiple; None where nothing is asked."""
+        return row_bytes(self.row_multiple, self.dtype)
 
     @property
     def physical_shard_shape(self) -> Shape:
@@ -187,7 +196,7 @@ ttnn_document = TtnnDocument
 
 _ARGUMENTS = (
     *("shape", "dtype", "stride", "shard_shape", "grid", "tile"),
-    *("memory_space", "tile_format", "oob"),
+    *("memory_space", "tile_format", "row_alignment", "oob"),
 )
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, dim, embedding, linearized
 from gridlayout.arguments import Shape, as_shape, positive
+from gridlayout.document.shard import row_bytes, row_multiple
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.reader import dims_text, shaped_text
@@ -40,7 +41,7 @@ class TtnnLayout(Layout):
     grid: rows and columns of cores. tile: rows and columns in elements, None for row-major
     scalars. memory_layout: interleaved (grid 1x1), height_sharded (Mx1), width_sharded (1xM) or
     block_sharded; by default what the grid says. buffer_type: l1, l1_small, dram, system_memory or
-    trace. tile_format: a block format, as for `gl.GridLayout`.
+    trace. tile_format, row_alignment: as for `gl.GridLayout`.
 
     The physical shape is grid + shard in tiles + tile. `LayoutError` for what TTNN refuses: system
     memory or interleaved DRAM on more than one core, block-sharded DRAM.
@@ -65,6 +66,7 @@ class TtnnLayout(Layout):
         buffer_type: str = "l1",
         *,
         tile_format: str | None = None,
+        row_alignment: int | None = None,
         oob: Any = None,
     ) -> None:
         shape = as_shape(shape, "shape")
@@ -73,6 +75,7 @@ class TtnnLayout(Layout):
             raise LayoutError(f"grid {self.grid} must have rank 2: TTNN lays tensors on a plane")
         self.tile: Shape | None = as_tile(tile, tile_format)
         self.tile_format: str | None = tile_format
+        self.row_multiple: int = row_multiple(row_alignment, dtypes.as_dtype(dtype), self.tile)
         if memory_layout is None:
             memory_layout = _default_memory_layout(self.grid)
         self.memory_layout: str = memory_layout
@@ -93,10 +96,10 @@ class TtnnLayout(Layout):
             whole = builder.resize(axis, self.grid[k] * self.shard_shape[k])
             core, shard = builder.split(whole, (self.grid[k], self.shard_shape[k]))
             cores.append(core)
+            shard = builder.resize(shard, self.physical_shard_shape[k])
             if self.tile is None:
                 counts.append(shard)
                 continue
-            shard = builder.resize(shard, self.physical_shard_shape[k])
             count, rest = builder.split(shard, (self.tile_counts[k], self.tile[k]))
             counts.append(count)
             inner.append(rest)
@@ -105,12 +108,13 @@ class TtnnLayout(Layout):
     def _key(self) -> tuple[Any, ...]:
         return (
             *(self.shape, self.dtype, self.grid, self.tile, self.tile_format),
-            *(self.memory_layout, self.buffer_type, repr(self.oob)),
+            *(self.memory_layout, self.buffer_type, self.row_multiple, repr(self.oob)),
         )
 
     def __repr__(self) -> str:
         extras = [f"buffer_type={self.buffer_type!r}"] if self.buffer_type != "l1" else []
         extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
+        extras += [f"row_alignment={self.row_alignment}"] if self.row_alignment else []
         extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
         arguments = [
             *(str(self.shape), repr(self.dtype.name), f"grid={self.grid}", f"tile={self.tile}"),
@@ -121,11 +125,12 @@ class TtnnLayout(Layout):
     def __str__(self) -> str:
         """The type that tt-mlir writes; `ttnn_layout_text` reads it."""
         tensor = shaped_text(self.shape, dtypes.MLIR_NAMES[self.dtype.name])
-        oob = f", oob = {dtypes.oob_text(self.oob)}" if self.oob is not None else ""
+        words = f", row_alignment = {self.row_alignment}" if self.row_alignment else ""
+        words += f", oob = {dtypes.oob_text(self.oob)}" if self.oob is not None else ""
         ranges = f", {self.ranges_text}" if self.core_ranges else ""
         return (
             f"tensor<{tensor}, #ttnn.ttnn_layout<{self.linear}, <{dims_text(self.grid)}>, "
-            f"{self.memref}, <{self.memory_layout}>{ranges}{oob}>>"
+            f"{self.memref}, <{self.memory_layout}>{ranges}{words}>>"
         )
 
     @property
@@ -175,11 +180,21 @@ class TtnnLayout(Layout):
     @property
     def tile_counts(self) -> Shape:
         """The shard in tiles: the memref shape."""
-        return tuple(-(-n // t) for n, t in zip(self.shard_shape, self.tile_shape, strict=True))
+        rows, columns = (-(-n // t) for n, t in zip(self.shard_shape, self.tile_shape, strict=True))
+        return (rows, align(columns, self.row_multiple) if self.tile is None else columns)
+
+    @property
+    def row_alignment(self) -> int | None:
+        """Bytes of which each row of a core's buffer is a multiple; None where nothing is asked.
+
+        >>> TtnnLayout((3, 5), "bfloat16", row_alignment=16).bytes_per_core
+        48
+        """
+        return row_bytes(self.row_multiple, self.dtype)
 
     @property
     def physical_shard_shape(self) -> Shape:
-        """The shard padded out to tiles."""
+        """The shard padded out to tiles, or to the alignment of rows."""
         return tuple(n * t for n, t in zip(self.tile_counts, self.tile_shape, strict=True))
 
     @property

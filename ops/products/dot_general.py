@@ -52,7 +52,12 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     matrices = _matrices(product, layouts, batch, order, shape, dtype)
     wanted = b.choose(shape, dtype, left.layout)
     grid = wanted.as_grid
-    if product.natural is not None and grid is not None and grid.face is None:
+    if (
+        product.natural is not None
+        and grid is not None
+        and grid.face is None
+        and not grid.row_alignment
+    ):
         have, want = _blocks(product.natural), _blocks(grid)
         # Batch, rows and columns stay apart; which of the grid's dims each takes is left open.
         if have == want or (batch[0] and sorted(have) == sorted(want)):
@@ -145,6 +150,8 @@ def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
     """The roles of a layout's collapsed dims, or None where one mixes roles."""
     own = layout.grouped
     if own is None or own.face or own.tile_format is not None or 0 in own.shape:
+        return None
+    if own.row_multiple > 1 and own.tile is None:
         return None
     roles: dict[str, list[int]] = {"batch": [], "free": [], "contract": [], "empty": []}
     named = {d for group in own.groups for d in group}

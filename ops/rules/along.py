@@ -70,6 +70,7 @@ def without(layout: Layout, axes: Shape) -> GridLayout | None:
     rows = own.linear.compose(embedding(own.ndim, kept)).results
     stay = [k for k in range(len(own.grid)) if k not in gone]
     return own.replace(
+        row_alignment=None if len(own.grid) - 1 in gone else own.row_alignment,
         shape=tuple(own.shape[d] for d in kept),
         grid=tuple(own.grid[k] for k in stay),
         linear=AffineMap(len(kept), tuple(rows[k] for k in stay)),
@@ -153,7 +154,9 @@ def run(
     if rest is None or (not axes and out_axes is None):
         return None
     if not (isinstance(first.spec, Sharded) and without(first.spec.layout, axes)):
-        rest = rest.replace(tile=None, face=None)  # it moves anyway: no work on padding
+        rest = rest.replace(
+            tile=None, face=None, row_alignment=None
+        )  # it moves anyway: no work on padding
     entered = [unstack(b, value, own, rest) for value, own in operands]
     made = [axes] * len(op.outs) if out_axes is None else out_axes
     left = [
