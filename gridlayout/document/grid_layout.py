@@ -236,13 +236,15 @@ class GridLayout(Layout):
     def fits(self, chip: Chip) -> Fit:
         """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.
 
+        It also says where no op of the chip computes with the tile.
+
         >>> from gridlayout import tenstorrent
         >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits(tenstorrent.WORMHOLE))
         does not fit: 16777216 B of 1498112 B l1 on each core, -15279104 B free
         """
         space = self.memory_space
         needed = self.bytes_per_core if space == "l1" else self.nbytes
-        return Fit(space, self.bytes_per_core, needed, chip.capacity.get(space))
+        return chip.fit(space, self.bytes_per_core, needed, self.tile)
 
     def padding_along(self, axis: int) -> NDArray[np.int64]:
         """Padding positions along collapsed dim `axis` in each core's shard, one number a core.

@@ -22,6 +22,7 @@ from gridlayout.dump.findings import padding_share
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.tenstorrent.metal_layout import MetalLayout, tile_alignments
+from gridlayout.tenstorrent.tiles import COMPUTE_TILES
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.xla import XlaLayout, tpu_tiles
 
@@ -30,8 +31,6 @@ _MAX_CANDIDATES = 512
 _MAX_RUNS = 16
 _MAX_CORES = 1 << 12  # grids are found by trial division
 _LANES = 128  # the minor extent of a TPU's tile
-# The tiles that cores compute with; smaller ones are for the host (`tenstorrent.tiles.FACES`).
-_TILES = ((32, 32), (16, 32), (32, 16), (16, 16))
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,8 @@ Candidates = Iterator[Callable[[], Layout]]
 def _of_document(layout: GridLayout) -> Candidates:
     rank = len(layout.grid)
     tiles = [layout.tile]
-    if layout.tile in _TILES and layout.tile_format is None and layout.face is None:
-        tiles += [tile for tile in _TILES if tile != layout.tile]
+    if layout.tile in COMPUTE_TILES and layout.tile_format is None and layout.face is None:
+        tiles += [tile for tile in COMPUTE_TILES if tile != layout.tile]
     maps = [layout.linear]
     if rank <= layout.ndim:
         maps += [collapse_map(layout.shape, runs, rank) for runs in _runs(layout.ndim, rank)]

@@ -174,16 +174,20 @@ def place(layout: Layout) -> str:
 
 
 def fits(fit: Fit | None) -> str:
-    """Whether it fits, and the bytes that are left or lacking.
+    """Whether it fits, the bytes that are left or lacking, and a tile that no op computes with.
 
     >>> fits(Fit("l1", 512, 512, 2048)), fits(Fit("l1", 4096, 4096, 1024)), fits(None)
     ('l1, 1.5 KiB free', 'NO: l1, 3.0 KiB over', '-')
+    >>> fits(Fit("l1", 512, 512, 2048, (4, 4)))
+    'l1, 1.5 KiB free; no op: 4x4'
     """
-    if fit is None or fit.free is None:
+    if fit is None:
         return "-"
-    if fit:
-        return f"{fit.space}, {size(fit.free)} free"
-    return f"NO: {fit.space}, {size(-fit.free)} over"
+    words = [] if fit.unusable_tile is None else [f"no op: {dims_text(fit.unusable_tile)}"]
+    if fit.free is not None:
+        room = f"{size(fit.free)} free" if fit else f"{size(-fit.free)} over"
+        words.insert(0, f"{'' if fit else 'NO: '}{fit.space}, {room}")
+    return "; ".join(words) or "-"
 
 
 def size(n: int) -> str:

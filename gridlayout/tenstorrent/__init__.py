@@ -34,7 +34,7 @@ from gridlayout.tenstorrent.sharding import (
     squeeze_rank,
     width_sharded,
 )
-from gridlayout.tenstorrent.tiles import face_of, tile_map
+from gridlayout.tenstorrent.tiles import COMPUTE_TILES, face_of, tile_map
 from gridlayout.tenstorrent.tt_metal import TensorLayout, tensor_layout
 from gridlayout.tenstorrent.ttnn_document import TtnnDocument, ttnn_document
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout, interleaved_shard_shape, ttnn
@@ -76,5 +76,7 @@ __all__ = [
 ]
 
 # Usable L1 is the SRAM less what the firmware reserves; DRAM is channels x bytes.
-WORMHOLE = Chip("Wormhole", (8, 8), {"l1": 1499136 - 1024, "dram": 12 * 2**30})
-BLACKHOLE = Chip("Blackhole", (10, 13), {"l1": 1572864 - 98304, "dram": 8 * 4278190080})
+WORMHOLE = Chip("Wormhole", (8, 8), {"l1": 1499136 - 1024, "dram": 12 * 2**30}, COMPUTE_TILES)
+BLACKHOLE = Chip(
+    "Blackhole", (10, 13), {"l1": 1572864 - 98304, "dram": 8 * 4278190080}, COMPUTE_TILES
+)
