@@ -43,7 +43,7 @@ def text_of(found: Explanation, colour: bool = False) -> str:
         if hidden := found.all_moves - sum(move.count for move in found.moves):
             parts.append(f"and {number(hidden, 'move')} of less data")
     if plans := plan_rows(found):
-        parts += ["layouts that waste less", _aligned(PLAN_HEAD, plans, [], colour)]
+        parts += [plan_title(found), _aligned(PLAN_HEAD, plans, [], colour)]
     parts += unknown_lines(found)
     return "\n\n".join(parts)
 
@@ -105,6 +105,13 @@ def move_rows(found: Explanation) -> list[tuple[str, ...]]:
         )
         for move in found.moves
     ]
+
+
+def plan_title(found: Explanation) -> str:
+    """What the proposals are."""
+    cores = [(new.layout.num_cores, new.instead_of.num_cores) for new in proposals(found)]
+    more = ", or less a core on more cores" if any(a > b for a, b in cores) else ""
+    return f"layouts that waste less{more}"
 
 
 def plan_rows(found: Explanation) -> list[tuple[str, ...]]:
