@@ -57,7 +57,11 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--html", action="store_true", help="print a page of HTML")
-    parser.add_argument("--plan", action="store_true", help="look for layouts that waste less")
+    parser.add_argument(
+        "--plan",
+        action="store_true",
+        help="look for layouts that waste less, on more cores where they do not fit",
+    )
     parser.add_argument("--limit", type=int, default=50, help="rows of a table (default: 50)")
     parser.add_argument(
         "--chip",

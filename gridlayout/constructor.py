@@ -15,7 +15,7 @@ from gridlayout.errors import LayoutError
 
 # system: its module, what its texts may call, and the constants that they may name.
 _SYSTEMS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "tenstorrent": (tenstorrent, ("tensor_layout",)),
+    "tenstorrent": (tenstorrent, ("tensor_layout", "ttnn_document")),
     "sophon": (
         sophon,
         ("local", "matrix", "system", "Chip", "BM1684", "BM1684X", "BM1688", "BM1690"),

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from gridlayout import megengine, mli, sophon
+from gridlayout import megengine, mli, sophon, tenstorrent
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.draw.svg import Drawing, escape, tag
 from gridlayout.text import parse
@@ -45,6 +45,7 @@ def entries() -> Iterator[Entry]:
     yield from _formats()
     yield from _mli()
     yield from _document_model()
+    yield from _ttnn()
 
 
 def _tiled() -> Iterator[Entry]:
@@ -313,6 +314,34 @@ def _document_model() -> Iterator[Entry]:
         "relayout",
         "From 3x2 cores to 2x3: the bytes that each core holds for each other.",
         layout.draw("flows", to=layout.replace(grid=(2, 3))),
+    )
+
+
+def _ttnn() -> Iterator[Entry]:
+    figure = partial(Entry, "Tenstorrent: TTNN tensor layout", "TTNN Example")
+    shape, tile = (12, 12, 16), (32, 32)
+    document = tenstorrent.ttnn_document(shape, "bfloat16", grid=(2, 1), tile=tile)
+    yield figure(
+        "ttnn",
+        "(12, 12, 16) by the strides (192, 16, 1) in a plane of 144x16, in shards of 72x16: six "
+        "batches a core, whatever the tile.",
+        document.draw(),
+    )
+    yield figure(
+        "ttnn_shards",
+        "The same shards padded out to tiles, 96x32: batches lie across tiles.",
+        document.draw("physical"),
+    )
+    apart = document.replace(stride=(32 * 16, 16, 1), shard_shape=(6 * 32, 16))
+    yield figure(
+        "ttnn_stride",
+        "With a stride of 512 along the first dim each batch begins a tile: shards of 192x32.",
+        apart.draw("physical"),
+    )
+    yield figure(
+        "ttnn_today",
+        "TTNN of today pads each batch to tiles before it divides: shards of 192x32.",
+        tenstorrent.ttnn(shape, "bfloat16", grid=(2, 1), tile=tile).draw("physical"),
     )
 
 

@@ -91,7 +91,11 @@ def joined(shape, intervals, grid_rank):
 
 @dataclass(frozen=True)
 class Brute:
-    """A layout of the document, evaluated index by index."""
+    """A layout of the document, evaluated index by index.
+
+    more: positions of each dim that a stated shard has beyond what `ceilDiv` gives. row_bits: what
+    a row of an untiled shard is padded to a multiple of.
+    """
 
     shape: tuple[int, ...]
     grid: tuple[int, ...]
@@ -99,6 +103,8 @@ class Brute:
     tile: tuple[int, ...] | None = None
     face: tuple[int, ...] | None = None
     bits: int = field(default=32)
+    more: tuple[int, ...] = ()
+    row_bits: int = 1
 
     @property
     def text(self):
@@ -117,13 +123,18 @@ class Brute:
 
     @cached_property
     def shard_shape(self):
-        """ "The grid dims always `ceilDiv` the affine map results"."""
-        return tuple(map(ceil, self.collapsed_shape, self.grid))
+        """ "The grid dims always `ceilDiv` the affine map results"; or more, where it is stated."""
+        more = self.more or (0,) * len(self.grid)
+        needed = map(ceil, self.collapsed_shape, self.grid)
+        return tuple(n + m for n, m in zip(needed, more, strict=True))
 
     @cached_property
     def tile_counts(self):
         """ "Tile dims also always `ceilDiv` the resulting `memref` shape"."""
-        return tuple(map(ceil, self.shard_shape, self._tile))
+        counts = list(map(ceil, self.shard_shape, self._tile))
+        while not self.tile and counts[-1] * self.bits % self.row_bits:
+            counts[-1] += 1
+        return tuple(counts)
 
     @property
     def _tile(self):

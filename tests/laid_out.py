@@ -90,6 +90,14 @@ def layouts(shape, dtype="float32"):
     for grid, tile, face, intervals in INTERVALS[len(shape)]:
         name = f"grid {grid} tile {tile} face {face} collapse {intervals}"
         found[name] = gl.GridLayout(shape, dtype, grid, tile, intervals, face=face)
+    # Cores that hold more than their share, so that the last ones hold less, or nothing.
+    grid, tile, _, intervals = INTERVALS[len(shape)][0]
+    plain = gl.GridLayout(shape, dtype, grid, tile, intervals)
+    shard = tuple(n + k + 1 for k, n in enumerate(plain.shard_shape))
+    found["stated shard"] = plain.replace(shard_shape=shard)
+    found["aligned rows"] = plain.replace(row_alignment=16)
+    if len(grid) == 2:
+        found["stated shard, tiled"] = found["stated shard"].replace(tile=(2, 4))
     for name, text in LINEAR[len(shape)].items():
         text = text.format(*shape)
         rank = gl.AffineMap.parse(text).results.__len__()

@@ -71,8 +71,11 @@ def lifted(sums, shape, extra):
 
 
 @st.composite
-def cases(draw):
-    """A brute-force reading and the arguments that build the library's layout of it."""
+def cases(draw, stated=True):
+    """A brute-force reading and the arguments that build the library's layout of it.
+
+    stated: with shards that are stated among them.
+    """
     rank = draw(st.integers(0, 4))
     extent = st.sampled_from([1, 2, 2, 3, 3, 4, 5, 7] if rank < 3 else [1, 2, 2, 3, 3, 4])
     shape = tuple(draw(st.lists(extent, min_size=rank, max_size=rank)))
@@ -103,7 +106,19 @@ def cases(draw):
         tile = tuple(a * b for a, b in digits)
         face = tuple(b for _, b in digits) if draw(st.booleans()) else None
     arguments |= {"tile": tile, "face": face, "dtype": draw(st.sampled_from(sorted(BITS)))}
-    brute = Brute(shape, grid, sums, tile, face, BITS[arguments["dtype"]])
+    more = ()
+    if stated and draw(st.integers(0, 3)) == 0:
+        each = st.sampled_from([0, 0, 1, 2, 5])
+        more = tuple(draw(st.lists(each, min_size=grid_rank, max_size=grid_rank)))
+    bits, row_bits = BITS[arguments["dtype"]], 1
+    if stated and draw(st.integers(0, 3)) == 0:
+        arguments["row_alignment"] = draw(st.sampled_from([1, 2, 8, 16]))
+        # What is less than an element asks for nothing.
+        row_bits = max(8 * arguments["row_alignment"], bits)
+        assume(tile is None or prod(tile) * bits % row_bits == 0)
+    brute = Brute(shape, grid, sums, tile, face, bits, more, row_bits)
+    if more:
+        arguments["shard_shape"] = brute.shard_shape
     if "collapse" not in arguments and kind != "default":
         arguments["linear"] = brute.text
     assume(prod(brute.physical_shape) <= MAX_VOLUME and prod(brute.collapsed_shape) <= MAX_VOLUME)

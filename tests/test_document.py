@@ -294,6 +294,18 @@ def test_collapse_interval(case):
         np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.parametrize("case", GOLDEN["collapse_intervals_doc"], ids=lambda case: case["result"])
+def test_the_join_operator(case):
+    """Dimension Collapsing: "we will use `<>` to represent a dimension join operator"."""
+    shape, grid = (2, 3, 4, 2, 3, 2, 2)[: case["rank"]], (1,) * case["grid_rank"]
+    dims = ", ".join(f"d{d}" for d in range(case["rank"]))
+    text = f"({dims}) -> {case['result'].replace('<>', ' <> ')}"
+    layout = gl.GridLayout(shape, grid=grid, collapse=[tuple(pair) for pair in case["iv"]])
+    assert gl.GridLayout(shape, grid=grid, linear=text) == layout
+    assert gl.parse(str(layout).replace(str(layout.linear), text)) == layout
+    assert layout.linear.joined_text(shape) == text
+
+
 def test_the_default_is_all_but_the_last_dim():
     """Dimension Collapsing: "By default, the dim range `[0, -1)` is collapsed"."""
     for shape in ((4, 5), (3, 4, 5), (2, 3, 4, 5)):

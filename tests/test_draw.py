@@ -251,7 +251,17 @@ def test_the_gallery_has_the_documents_figures(gallery):
     expected |= {f"format_{name}" for name in formats} | {"collapse", "faces", "relayout"}
     expected |= {f"{order}_major{end}" for order in ("row", "column") for end in ("", "_memory")}
     expected |= {"strides_2x5", "format_logical"}
+    expected |= {"ttnn", "ttnn_shards", "ttnn_stride", "ttnn_today"}
     assert set(gallery) == expected
+
+
+def test_ttnn_as_the_document_has_it_and_as_it_is_today(gallery):
+    """TTNN Example: `./tensor-layout.svg`. Rows of padding: none inside a batch, or 20 of 32."""
+    pads = {
+        name: sum(rect[5] == "pad" for rect in Read(gallery[name]).rects)
+        for name in ("ttnn_shards", "ttnn_stride", "ttnn_today")
+    }
+    assert pads["ttnn_shards"] < pads["ttnn_stride"] == pads["ttnn_today"]
 
 
 @pytest.mark.parametrize(("name", "case"), [("figure1", 0), ("figure2", 1)])

@@ -22,6 +22,7 @@ from jax.sharding import AbstractMesh
 import gridlayout as gl
 from gridlayout.__main__ import main
 from gridlayout.dump.explanation import _remembered
+from gridlayout.dump.findings import fit_of
 from gridlayout.dump.lines import PIECE, Line, lines_of_each
 from gridlayout.dump.moves import moved
 from gridlayout.dump.plan import THRESHOLD, propose
@@ -506,6 +507,75 @@ def test_plans_never_cost_more(shape, grid, system, tiled):
     assert found.saved_bytes + found.saved_per_core > 0
     new.check_invertible()
     assert (new.tile is None) == (layout.tile is None) if system != "xla" else True
+
+
+TOY_CHIP = gl.Chip("toy", (4, 4), {"l1": 4096})
+
+
+@pytest.mark.parametrize(
+    ("layout", "grid"),
+    [
+        (gl.GridLayout((4096, 4096), tile=(32, 32)), (8, 8)),
+        (gl.GridLayout((2, 2048, 4096), grid=(2, 1, 1), tile=(32, 32), collapse=[]), (2, 4, 8)),
+        (gl.GridLayout((2**24,), grid=(1,), collapse=[]), (64,)),
+        (gl.tenstorrent.ttnn((4096, 4096), grid=(1, 2), tile=(32, 32)), (8, 8)),
+        (gl.tenstorrent.metal((4096, 4096), tile=(32, 32)), (8, 8)),
+        # 32 rows are one tile high: a virtual grid.
+        (gl.GridLayout((32, 2**19), tile=(32, 32)), (1, 64)),
+    ],
+)
+def test_what_does_not_fit_is_spread_over_the_chip(layout, grid):
+    """Concerns: "By and large the heuristic we'll be following is just max the grid"."""
+    assert propose(layout) is None
+    found = propose(layout, WORMHOLE)
+    assert found.layout.core_shape == grid
+    assert fit_of(found.layout, WORMHOLE)
+    assert not fit_of(layout, WORMHOLE)
+    assert found.saved_per_core > 0
+    made = gl.explain(str(layout), plan=True, chip=WORMHOLE)
+    assert made.findings[0].proposal.layout.core_shape == grid
+    assert "layouts that waste less, or less a core on more cores" in str(made)
+    assert "<h2>Layouts that waste less, or less a core on more cores</h2>" in made.to_html()
+
+
+NOT_SPREAD = [
+    gl.GridLayout((32, 32), tile=(32, 32)),  # it fits
+    gl.GridLayout((4096, 4096), tile=(32, 32), memory_space="dram"),  # which all cores share
+    gl.tenstorrent.ttnn((4096, 4096), tile=(32, 32)),  # whose pages are on all cores already
+    gl.GridLayout((4096, 4096), grid=(4, 4), tile=(32, 32)),  # there are no more cores
+]
+
+
+@pytest.mark.parametrize("layout", NOT_SPREAD)
+def test_what_more_cores_do_not_help(layout):
+    assert propose(layout, TOY_CHIP) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    shape=st.lists(st.integers(1, 100), min_size=1, max_size=4),
+    grid=st.tuples(st.integers(1, 5), st.integers(1, 5)),
+    system=st.sampled_from(["document", "ttnn", "metal"]),
+    tiled=st.booleans(),
+)
+def test_plans_for_a_chip_never_hold_more_on_a_core(shape, grid, system, tiled):
+    tile = (32, 32) if tiled else None
+    if system == "metal":
+        layout = gl.tenstorrent.metal(shape, tile=tile)
+    elif system == "ttnn":
+        layout = gl.tenstorrent.ttnn(shape, grid=grid, tile=tile)
+    else:
+        layout = gl.GridLayout(shape, grid=grid, tile=tile)
+    found = propose(layout, TOY_CHIP)
+    if found is None or fit_of(layout, TOY_CHIP):
+        assert found == propose(layout)
+        return
+    new = found.layout
+    assert (type(new), new.shape, new.dtype) == (type(layout), layout.shape, layout.dtype)
+    assert new.num_cores <= max(layout.num_cores, 16)
+    assert new.bytes_per_core <= layout.bytes_per_core
+    assert found.saved_per_core > 0 or new.nbytes < layout.nbytes
+    new.check_invertible()
 
 
 # -- memory and chips ------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def grid_layouts(count):
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(cases())
+    @given(cases(stated=False))
     def collect(case):
         _, arguments = case
         layout = gl.GridLayout(**arguments)

@@ -34,6 +34,9 @@ def four_dims(dtype):
         ),
         "metal_layout": gl.tenstorrent.metal(NCHW, dtype, grid=(1, 1), tile=(32, 32)),
         "ttnn_layout": gl.tenstorrent.ttnn(NCHW, dtype, grid=(2, 1), tile=(32, 32)),
+        "ttnn, document": gl.tenstorrent.ttnn_document(
+            NCHW, dtype, (256, 32, 8, 1), shard_shape=(30, 5), grid=(5, 2), tile=(4, 2)
+        ),
         "xla": gl.parse(f"{element}[3,6,4,5]{{3,2,1,0}}"),
         "xla, transposed": gl.parse(f"{element}[3,6,4,5]{{0,2,3,1}}"),
         "xla, tiled": gl.parse(f"{element}[3,6,4,5]{{3,2,1,0:T(2,4)}}"),
@@ -149,6 +152,7 @@ def test_on_devices(table):
 # Elements of the nested blocks, the outer first; every other layout of the tables has none.
 BLOCKS = {
     **{"document, tiled": (16,), "document, faces": (32, 8), "tt-metal": (1024, 256)},
+    "ttnn, document": (8,),
     **dict.fromkeys(["metal_layout", "ttnn_layout"], (1024,)),
     **{"xla, tiled": (8,), "xla, tiled twice": (32, 2), "xla, combined": (12,)},
     **{"local, 4N": (4,), "NCHW4": (4,), "NCHW8": (8,), "NCHW32": (32,), "NCHW64": (64,)},
@@ -161,8 +165,12 @@ def test_layouts_say_what_they_are_made_of(table):
     for name, layout in TABLES[table]().items():
         assert layout.blocks == BLOCKS.get(name, ()), name
         is_grid = name.startswith("document")
-        assert layout.as_grid is (layout if is_grid else None)
-        assert layout.grouped is (layout if is_grid and not layout.is_scatter else None)
+        if name == "ttnn, document":  # it is a GridLayout in other terms
+            assert layout.as_grid.same_physical(layout)
+            assert layout.grouped is layout.as_grid
+        else:
+            assert layout.as_grid is (layout if is_grid else None)
+            assert layout.grouped is (layout if is_grid and not layout.is_scatter else None)
         index = tuple(n - 1 for n in layout.shape)
         assert layout.core_map(*index) == layout.locate(index).core
 

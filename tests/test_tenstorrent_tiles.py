@@ -327,3 +327,35 @@ BAD_DATA = [
 def test_what_cannot_be_decoded(data, tile_format, rule):
     with pytest.raises(gl.LayoutError, match=rule):
         bfp.decode(data, tile_format)
+
+
+# -- tiles that ops compute with -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chip", [gl.tenstorrent.WORMHOLE, gl.tenstorrent.BLACKHOLE])
+def test_constraints_check_that_a_tile_is_compatible_with_ops(chip):
+    """TTNN, Terms: "constraints must check that it's compatible with an op's usage"."""
+    for tile in (*gl.tenstorrent.tiles.FACES, (64, 32), (4, 4), (32,), (1, 32, 32), None):
+        rank = max(len(tile or ()), 2)
+        layout = gl.GridLayout((64,) * rank, grid=(1,) * rank, tile=tile, collapse=[])
+        fit = layout.fits(chip)
+        assert fit  # it is no question of memory
+        usable = tile in (None, (32, 32), (16, 32), (32, 16), (16, 16))
+        assert fit.unusable_tile == (None if usable else tile)
+        assert ("no op of" in str(fit)) is not usable
+    assert gl.GridLayout((64, 64), tile=(4, 4)).fits(gl.Chip("toy", (2, 2))).unusable_tile is None
+
+
+def test_dumps_flag_tiles_that_no_op_computes_with():
+    text = str(gl.tenstorrent.ttnn((64, 64), grid=(2, 2), tile=(8, 32)))
+    (finding,) = gl.explain(text).findings
+    assert finding.fit.unusable_tile == (8, 32)
+    assert "free; no op: 8x32" in str(gl.explain(text))
+    assert '"unusable_tile": [' in gl.explain(text).to_json()
+    assert "no op" not in str(gl.explain(text.replace("8x32", "16x32").replace("4x1x!", "2x1x!")))
+
+
+@pytest.mark.parametrize("tiles", [((0, 32),), ((),), (3,), ((32, True),)])
+def test_a_chips_tiles_are_checked(tiles):
+    with pytest.raises(gl.LayoutError, match="tile"):
+        gl.Chip("toy", (2, 2), tiles=tiles)

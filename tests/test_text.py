@@ -32,6 +32,10 @@ VALID = [
     "memref<1x2xi4, #ttcore.memory_space<mmio>>>>",
     "tensor<9xf8E4M3FN, #ttcore.metal_layout<(d0) -> (d0 floordiv 4, d0 mod 4), nan, <1x1>, "
     "memref<3x4xf8E4M3FN, #ttcore.memory_space<l1>>>>",
+    "tensor<12x12x16xf32, #ttcore.metal_layout<(d0, d1, d2) -> (d0 * 32 + d1, d2), undef, <4x1>, "
+    "memref<3x1x!ttcore.tile<32x32, f32>, #ttcore.memory_space<l1>>, shard = 96x16>>",
+    "tensor<3x5xbf16, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <1x1>, "
+    "memref<4x8xbf16, #ttcore.memory_space<l1>>, shard = 4x7, row_alignment = 16>>",
 ]
 
 
@@ -215,7 +219,10 @@ def tokens(layout):
         *("#ttcore.metal_layout", "<", *re.findall(r"->|\w+|[^\w\s]", str(layout.linear)), ","),
         *(word, ",", "<", *sizes(layout.grid, False), ">", ",", "memref", "<"),
         *(*sizes(layout.tile_counts, True), *tile, ",", "#ttcore.memory_space", "<"),
-        *(layout.memory_space, ">", ">", ">", ">"),
+        *(layout.memory_space, ">", ">"),
+        *([",", "shard", "=", *sizes(layout.shard_shape, False)] if "shard" in str(layout) else []),
+        *([",", "row_alignment", "=", str(layout.row_alignment)] if layout.row_alignment else []),
+        *(">", ">"),
     ]
 
 
@@ -246,8 +253,17 @@ REFUSED = [
     ("18x32xf32", "32x18xf32", "memref", "memref 32x18 does not follow .*: 18x32 does"),
     ("18x32xf32", "18xf32", "memref", "memref 18 does not follow .*: 18x32 does"),
     ("18x32xf32", "f32", "memref", "memref .*does not follow .*: 18x32 does"),
-    ("18x32xf32", "18x32x!ttcore.tile<32x32, f32>", "memref", "18x32 does not .*: 1x1 does"),
-    ("<3x2>", "<4x2>", "memref", "18x32 does not follow .*: 14x32 does"),
+    ("18x32xf32", "0x1x!ttcore.tile<32x32, f32>", "memref", "0x1 does not .*: 1x1 does"),
+    ("<3x2>", "<2x2>", "memref", "18x32 does not follow .*: 27x32 does"),
+    # A shard that is stated.
+    ("l1>>", "l1>>, shard = 17x32", "memref", "3 cores of 17 do not hold the 53 .* give 18 or"),
+    ("l1>>", "l1>>, shard = 19x32", "memref", "memref 18x32 does not follow .*: 19x32 does"),
+    ("l1>>", "l1>>, shard = 18", "memref", r"shard_shape \(18,\) has 1 dims, but the grid"),
+    ("l1>>", "l1>>, shards = 18x32", "shards", "'shards' is not one of shard, row_alignment"),
+    ("l1>>", "l1>>, row_alignment = 3", "memref", "row_alignment 3 must be a power of 2"),
+    ("l1>>", "l1>>, row_alignment = 0", "memref", "row_alignment .* >= 1"),
+    ("l1>>", "l1>>, shard = 18x32, shard = 18x32", "shard = 18x32>", "each once"),
+    ("l1>>", "l1>>, =", "=", "expected shard or row_alignment, found '=>>'"),
     # Elements.
     ("18x32xf32", "18x32xbf16", "bf16", "the memref holds bf16, but the tensor f32"),
     ("18x32xf32", "1x1x!ttcore.tile<32x32, bf16>", "bf16", "holds bf16, but the tensor f32"),

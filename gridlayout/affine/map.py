@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from math import prod
 from typing import Any, NamedTuple, NoReturn
 
 from gridlayout.affine import solver
@@ -27,13 +26,14 @@ from gridlayout.affine.expressions import (
     walk,
 )
 from gridlayout.affine.integer_set import AffineSet
+from gridlayout.affine.joins import joined_dims, linearized
 from gridlayout.affine.normal_form import simplified
 from gridlayout.affine.parsing import parse_map
-from gridlayout.affine.printing import map_text
+from gridlayout.affine.printing import dim_list, expr_text, map_text
 from gridlayout.affine.search import exact_range
 from gridlayout.errors import LayoutError
 
-__all__ = ["AffineExpr", "AffineMap", "ceildiv", "constant", "dim", "dims"]
+__all__ = ["AffineExpr", "AffineMap", "ceildiv", "constant", "dim", "dims", "linearized"]
 
 
 class AffineMap:
@@ -83,15 +83,36 @@ class AffineMap:
         return f"AffineMap.parse({str(self)!r})"
 
     @staticmethod
-    def parse(text: str) -> AffineMap:
+    def parse(text: str, shape: Sequence[int] | None = None) -> AffineMap:
         """The map that a text in MLIR's syntax means, with or without `affine_map<...>`.
 
-        LayoutError, with a column: anything that is not such a text.
+        shape: the extents of the dims, by which `d0 <> d1` joins them, the major first.
+        LayoutError, with a column: anything that is not such a text, and `<>` without a shape.
 
         >>> print(AffineMap.parse("affine_map<(n, c) -> (c, n floordiv 4, n mod 4)>"))
         (d0, d1) -> (d1, d0 floordiv 4, d0 mod 4)
+        >>> print(AffineMap.parse("(d0, d1, d2) -> (d0 <> d1, d2)", (2, 3, 4)))
+        (d0, d1, d2) -> (d0 * 3 + d1, d2)
         """
-        return AffineMap(*parse_map(text))
+        return AffineMap(*parse_map(text, shape))
+
+    def joined_text(self, shape: Sequence[int]) -> str:
+        """The map's text with `<>` where a result joins dims of these extents without gaps.
+
+        LayoutError: a shape of another rank.
+
+        >>> AffineMap.parse("(d0, d1, d2) -> (d0 * 3 + d1, d2)").joined_text((2, 3, 4))
+        '(d0, d1, d2) -> (d0 <> d1, d2)'
+        >>> AffineMap.parse("(d0, d1, d2) -> (d0 * 32 + d1, d2)").joined_text((2, 3, 4))
+        '(d0, d1, d2) -> (d0 * 32 + d1, d2)'
+        """
+        box = check_box(self, shape)
+        texts = []
+        for result in self.results:
+            rows = AffineMap(self.num_dims, (result,))
+            joined = joined_dims(*rows.coefficients()[0], box) if rows.is_linear() else None
+            texts.append(" <> ".join(f"d{d}" for d in joined) if joined else expr_text(result))
+        return f"{dim_list(self.num_dims)} -> ({', '.join(texts)})"
 
     @staticmethod
     def identity(count: int) -> AffineMap:
@@ -307,15 +328,3 @@ def embedding(rank: int, kept: Sequence[int]) -> AffineMap:
     for k, d in enumerate(kept):
         exprs[d] = dim(k)
     return AffineMap(len(kept), tuple(exprs))
-
-
-def linearized(shape: Sequence[int], dims: Sequence[int]) -> AffineExpr:
-    """The index of dims joined into one, the major first, with no gaps.
-
-    >>> print(linearized((2, 3, 4), (0, 1)))
-    d0 * 3 + d1
-    """
-    expr = constant(0)
-    for k, d in enumerate(dims):
-        expr = expr + dim(d) * prod(shape[e] for e in dims[k + 1 :])
-    return expr

@@ -1,9 +1,12 @@
 """The parser of affine maps' text: MLIR's syntax, without symbols.
 
-    map    = ids "->" "(" [sum ("," sum)*] ")"          ids = "(" [name ("," name)*] ")"
+    map    = ids "->" "(" [result ("," result)*] ")"    ids = "(" [name ("," name)*] ")"
+    result = sum | name ("<>" name)+
     sum    = term (("+" | "-") term)*
     term   = factor (("*" | "floordiv" | "ceildiv" | "mod") factor)*
     factor = name | integer | "-" factor | "(" sum ")"
+
+`<>` joins dims by their extents, the major first: it is tt-mlir's, and needs a shape.
 
 The text is not trusted. Expressions are read with explicit stacks, never by recursion, and the
 stacks, the text and the built expression are all bounded.
@@ -12,10 +15,12 @@ stacks, the text and the built expression are all bounded.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
 from gridlayout.affine.expressions import INT64_MAX, AffineExpr, Exprs, ceildiv, constant, dim
+from gridlayout.affine.joins import linearized
+from gridlayout.arguments import as_shape
 from gridlayout.errors import LayoutError
 
 MAX_TEXT = 2**16  # characters
@@ -23,7 +28,7 @@ MAX_OPEN = 128  # parentheses and operators that wait for their right operand
 
 _TOKEN = re.compile(
     r"[ \t\r\n]*(?:(?P<number>0x[0-9a-fA-F]+|[0-9]+)|(?P<name>[A-Za-z_][A-Za-z0-9_$.]*)"
-    r"|(?P<mark>->|[-+*(),\[\]<>]))"
+    r"|(?P<mark>->|<>|[-+*(),\[\]<>]))"
 )
 _SPACE = re.compile(r"[ \t\r\n]*")
 
@@ -47,7 +52,7 @@ class Token(NamedTuple):
     column: int
 
 
-def parse_map(text: str) -> tuple[int, Exprs]:
+def parse_map(text: str, shape: Sequence[int] | None = None) -> tuple[int, Exprs]:
     """The number of dims and the results of the map that a text means; see `AffineMap.parse`.
 
     LayoutError: the text is not a map; the message says what is wrong at which column.
@@ -63,7 +68,7 @@ def parse_map(text: str) -> tuple[int, Exprs]:
             f"a text of {len(text)} characters is too long; keep to {MAX_TEXT}, "
             f"at column {MAX_TEXT + 1}"
         )
-    return _Reader(_tokens(text)).map()
+    return _Reader(_tokens(text), shape).map()
 
 
 def _tokens(text: str) -> list[Token]:
@@ -83,8 +88,9 @@ def _tokens(text: str) -> list[Token]:
 class _Reader:
     """Reads one map from its tokens, left to right."""
 
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(self, tokens: list[Token], shape: Sequence[int] | None) -> None:
         self.tokens = tokens
+        self.shape = shape
         self.at = 0
         self.dims: dict[str, int] = {}
 
@@ -107,6 +113,11 @@ class _Reader:
     @property
     def next(self) -> Token:
         return self.tokens[self.at]
+
+    @property
+    def joins(self) -> bool:
+        """Whether a join comes next."""
+        return self.next.kind == "name" and self.tokens[self.at + 1].text == "<>"
 
     def take(self, text: str) -> None:
         if self.next.text != text:
@@ -139,11 +150,38 @@ class _Reader:
         while self.next.text != ")" or results:
             if results:
                 self.take(",")
-            results.append(self.sum())
+            results.append(self.join() if self.joins else self.sum())
             if self.next.text == ")":
                 break
         self.take(")")
         return results
+
+    def join(self) -> AffineExpr:
+        """Reads `d0 <> d1 <> d2`."""
+        if self.shape is None:
+            self.fail("<> joins dims by their extents: give the shape with the map")
+        first, found = self.next, [self.joined()]
+        while self.next.text == "<>":
+            self.at += 1
+            if self.next.text not in self.dims:
+                self.fail("<> joins dims: expected the name of one")
+            if self.dims[self.next.text] in found:
+                self.fail("<> joins each dim once")
+            found.append(self.joined())
+        try:
+            return linearized(as_shape(self.shape, "shape"), found)
+        except LayoutError as error:
+            raise LayoutError(f"{error}, at column {first.column}") from None
+
+    def joined(self) -> int:
+        assert self.shape is not None
+        if self.next.text not in self.dims:
+            self.fail("no such dim")
+        position = self.dims[self.next.text]
+        if position >= len(self.shape):
+            self.fail(f"<> joins dims by their extents, and the shape has {len(self.shape)}")
+        self.at += 1
+        return position
 
     def sum(self) -> AffineExpr:
         """Reads up to the comma or parenthesis that ends the expression, by operator precedence.

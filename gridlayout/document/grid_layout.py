@@ -25,6 +25,14 @@ from gridlayout.document.collapse import (
     collapsed_shape,
     default_map,
 )
+from gridlayout.document.shard import (
+    Stated,
+    as_shard,
+    ceil_shard,
+    row_bytes,
+    row_multiple,
+    stated_by,
+)
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip, Fit, as_space
@@ -44,12 +52,15 @@ class GridLayout(Layout):
     tile: the innermost block of the last `len(tile)` collapsed dims, or None for scalars.
     collapse: half-open intervals of logical dims to join, negative ends count from the rank; dims
     in no interval stay ("Dimension Collapsing"). A `LayoutWarning` where the default wastes most of
-    its places. linear: an affine map, or its text, instead.
+    its places. linear: an affine map, or its text, instead; `d0 <> d1` in it joins dims.
     face: splits a tile into blocks. oob: the value of the padding, None for undef: a number, or
     undef, zero, one, inf, neginf. memory_space: system, mmio, dram or l1, or
     the document's System, SystemMMIO, DeviceDRAM, DeviceL1. tile_format: a block
     format (bfp_bf8, bfp_bf4, bfp_bf2) in which a core stores 32x32 tiles; it changes bytes only,
-    arrays keep `dtype`.
+    arrays keep `dtype`. shard_shape: what each core holds of the collapsed dims, in elements before
+    it is put in tiles, where that is more than ceil-division gives (None for a dim: what it gives);
+    the last cores may then hold nothing. row_alignment: bytes of which each row of a core's buffer
+    is a multiple, a power of 2; tiles are not padded, but must be such multiples themselves.
 
     Raises `LayoutError` for anything that does not fit together.
 
@@ -73,6 +84,8 @@ class GridLayout(Layout):
         *,
         face: Sequence[int] | None = None,
         tile_format: str | None = None,
+        shard_shape: Sequence[int | None] | None = None,
+        row_alignment: int | None = None,
     ) -> None:
         shape = as_shape(shape, "shape")
         self.grid: Shape = positive(grid, "grid")
@@ -82,21 +95,22 @@ class GridLayout(Layout):
         if linear is None:
             linear = collapse_map(shape, collapse, len(self.grid))
         elif isinstance(linear, str):
-            linear = AffineMap.parse(linear)
+            linear = AffineMap.parse(linear, shape)
         elif not isinstance(linear, AffineMap):
             raise LayoutError(f"linear {linear!r} must be an AffineMap or its text")
         self.linear: AffineMap = as_printed(linear)
         self.collapsed_shape: Shape = collapsed_shape(self.linear, shape, self.grid)
         if is_default and prod(self.collapsed_shape) > 2 * prod(shape) > 0:
             _warn_of_waste(shape, self.grid, self.linear, self.collapsed_shape)
-        self.shard_shape: Shape = tuple(
-            -(-n // g) for n, g in zip(self.collapsed_shape, self.grid, strict=True)
-        )
+        self.shard_shape: Shape
+        self.stated_shard: Stated
+        self.shard_shape, self.stated_shard = as_shard(shard_shape, self.collapsed_shape, self.grid)
         self.tile: Shape | None = None if tile is None else positive(tile, "tile")
         self.face: Shape | None = None if face is None else positive(face, "face")
         self.tile_format: str | None = tile_format
         self.memory_space: str = as_space(memory_space)
         _check_tile(self.tile, self.face, tile_format, self.grid)
+        self.row_multiple: int = row_multiple(row_alignment, dtypes.as_dtype(dtype), self.tile)
         builder = StepBuilder(shape)
         axes = collapse_steps(builder, self.linear, shape, self.collapsed_shape)
         order = self._divide(builder, axes)
@@ -112,10 +126,10 @@ class GridLayout(Layout):
             whole = builder.resize(axis, self.grid[k] * self.shard_shape[k])
             core, shard = builder.split(whole, (self.grid[k], self.shard_shape[k]))
             cores.append(core)
+            shard = builder.resize(shard, self.tile_counts[k] * tile[k])
             if k < untiled:
                 tiles.append(shard)
                 continue
-            shard = builder.resize(shard, self.tile_counts[k] * tile[k])
             count, rest = builder.split(shard, (self.tile_counts[k], tile[k]))
             tiles.append(count)
             if self.face is not None and k >= len(self.grid) - len(self.face):
@@ -131,16 +145,19 @@ class GridLayout(Layout):
     def _key(self) -> tuple[Any, ...]:
         return (
             *(self.shape, self.dtype, self.grid, self.tile, self.face, self.tile_format),
-            *(self.linear, self.memory_space, repr(self.oob)),
+            *(self.linear, self.shard_shape, self.row_multiple, self.memory_space, repr(self.oob)),
         )
 
     def replace(self, **changes: Any) -> GridLayout:
         """The same layout with some constructor arguments changed.
 
+        A stated shard stays as it is: `shard_shape=None` gives that of another shape or grid.
+
         >>> GridLayout((53, 63), grid=(3, 2)).replace(tile=(32, 32), oob=0).physical_shape
         (3, 2, 1, 1, 32, 32)
         """
         now = {name: getattr(self, name) for name in _ARGUMENTS}
+        now["shard_shape"] = self.stated_shard if any(self.stated_shard) else None
         if "collapse" in changes:
             now.pop("linear")
         return GridLayout(**{**now, **changes})
@@ -150,6 +167,8 @@ class GridLayout(Layout):
         wastes = prod(self.collapsed_shape) > 2 * prod(self.shape) > 0
         if wastes or self.linear != default_map(self.shape, len(self.grid)):
             extras.append(f"linear={str(self.linear)!r}")
+        extras += [f"shard_shape={self.shard_shape}"] if any(self.stated_shard) else []
+        extras += [f"row_alignment={self.row_alignment}"] if self.row_alignment else []
         extras += [f"face={self.face}"] if self.face else []
         extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
         extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
@@ -162,8 +181,15 @@ class GridLayout(Layout):
         tensor = shaped_text(self.shape, dtypes.MLIR_NAMES[self.dtype.name])
         return (
             f"tensor<{tensor}, #ttcore.metal_layout<{self.linear}, {dtypes.oob_text(self.oob)}, "
-            f"<{dims_text(self.grid)}>, {self.memref}>>"
+            f"<{dims_text(self.grid)}>, {self.memref}{self._words()}>>"
         )
+
+    def _words(self) -> str:
+        """The shard, where the memref's tiles do not state it, and the alignment of rows."""
+        plain = self._counts(ceil_shard(self.collapsed_shape, self.grid))
+        is_stated = stated_by(self.tile_counts, plain, self.padded_tile) == self.stated_shard
+        shard = "" if is_stated else f", shard = {dims_text(self.shard_shape)}"
+        return shard + (f", row_alignment = {self.row_alignment}" if self.row_alignment else "")
 
     @property
     def memref(self) -> str:
@@ -190,10 +216,28 @@ class GridLayout(Layout):
     @property
     def tile_counts(self) -> Shape:
         """The shard in tiles: the document's memref shape."""
-        return tuple(-(-n // t) for n, t in zip(self.shard_shape, self.padded_tile, strict=True))
+        return self._counts(self.shard_shape)
+
+    def _counts(self, shard: Shape) -> Shape:
+        counts = [-(-n // t) for n, t in zip(shard, self.padded_tile, strict=True)]
+        if self.tile is None:
+            counts[-1] = -(-counts[-1] // self.row_multiple) * self.row_multiple
+        return tuple(counts)
+
+    @property
+    def row_alignment(self) -> int | None:
+        """Bytes of which each row of a core's buffer is a multiple; None where nothing is asked.
+
+        >>> layout = GridLayout((3, 5), "bfloat16", row_alignment=16)
+        >>> layout.row_alignment, layout.tile_counts, layout.bytes_per_core
+        (16, (3, 8), 48)
+        """
+        return row_bytes(self.row_multiple, self.dtype)
 
     def fits(self, chip: Chip) -> Fit:
         """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.
+
+        It also says where no op of the chip computes with the tile.
 
         >>> from gridlayout import tenstorrent
         >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits(tenstorrent.WORMHOLE))
@@ -201,7 +245,7 @@ class GridLayout(Layout):
         """
         space = self.memory_space
         needed = self.bytes_per_core if space == "l1" else self.nbytes
-        return Fit(space, self.bytes_per_core, needed, chip.capacity.get(space))
+        return chip.fit(space, self.bytes_per_core, needed, self.tile)
 
     def padding_along(self, axis: int) -> NDArray[np.int64]:
         """Padding positions along collapsed dim `axis` in each core's shard, one number a core.
@@ -266,7 +310,7 @@ class GridLayout(Layout):
 
 _ARGUMENTS = (
     *("shape", "dtype", "grid", "tile", "linear"),
-    *("oob", "memory_space", "face", "tile_format"),
+    *("oob", "memory_space", "face", "tile_format", "row_alignment"),
 )
 
 

@@ -1,8 +1,11 @@
 """The document's text (tt-mlir): reading it; `str` of a `GridLayout` prints it.
 
 `tensor<53x63xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <3x2>, memref<18x32xf32,
-#ttcore.memory_space<l1>>>>`. Padding values beyond the document's words are printed as numbers, and
-a tile with faces as `!ttcore.tile<32x32, f32, face<16x16>>`: both are this library's.
+#ttcore.memory_space<l1>>>>`. `d0 <> d1` in the map joins dims by the shape. A memref of more than
+the shape, the map and the grid need states the shard. Padding values beyond the document's words
+are printed as numbers, a tile with faces as `!ttcore.tile<32x32, f32, face<16x16>>`, and after the
+memref a shard that its tiles do not state, `, shard = 96x16`, and the alignment of rows in bytes,
+`, row_alignment = 16`: these are this library's.
 """
 
 from __future__ import annotations
@@ -11,7 +14,9 @@ from typing import Any
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap
+from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.document.shard import stated_by
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import Reader, dims_text
 
@@ -25,7 +30,7 @@ def read_grid_layout(reader: Reader) -> GridLayout:
     reader.expect(",")
     reader.expect("#ttcore.metal_layout")
     reader.expect("<")
-    linear = read_map(reader)
+    linear = read_map(reader, shape)
     reader.expect(",")
     oob = read_oob_word(reader)
     reader.expect(",")
@@ -35,15 +40,16 @@ def read_grid_layout(reader: Reader) -> GridLayout:
     reader.expect(",")
     reader.skip()
     at = reader.at
-    memref = _read_memref(reader, element)
+    counts, found = _read_memref(reader, element)
+    found |= _read_words(reader)
     reader.expect(">")
     reader.expect(">")
     reader.end()
-    counts = memref.pop("counts")
     try:
-        layout = GridLayout(
-            shape, dtypes.FROM_MLIR[element], grid, linear=linear, oob=oob, **memref
-        )
+        layout = GridLayout(shape, dtypes.FROM_MLIR[element], grid, linear=linear, oob=oob, **found)
+        stated = stated_by(counts, layout.tile_counts, layout.padded_tile)
+        if stated is not None and "shard_shape" not in found:
+            layout = layout.replace(shard_shape=stated)
     except LayoutError as error:
         raise LayoutError(f"column {at + 1}: {error}") from None
     if counts != layout.tile_counts:
@@ -55,8 +61,11 @@ def read_grid_layout(reader: Reader) -> GridLayout:
     return layout
 
 
-def read_map(reader: Reader) -> AffineMap:
-    """The affine map: `(...) -> (...)` up to the parenthesis that closes its results."""
+def read_map(reader: Reader, shape: Shape | None = None) -> AffineMap:
+    """The affine map: `(...) -> (...)` up to the parenthesis that closes its results.
+
+    shape: by which `d0 <> d1` joins dims.
+    """
     reader.skip()
     start, depth, groups = reader.at, 0, 0
     for at in range(start, len(reader.text)):
@@ -70,7 +79,7 @@ def read_map(reader: Reader) -> AffineMap:
     reader.at = at + 1
     try:
         # Blanks in front keep the columns of the map's own errors true.
-        return AffineMap.parse(" " * start + reader.text[start : reader.at])
+        return AffineMap.parse(" " * start + reader.text[start : reader.at], shape)
     except LayoutError as error:
         raise LayoutError(f"in the affine map: {error}") from None
 
@@ -90,12 +99,29 @@ def read_oob_word(reader: Reader) -> dtypes.Scalar | None:
     reader.fail(f"{word!r} is not one of {', '.join(dtypes.OOB_NAMES)}, nor a number", at)
 
 
-def _read_memref(reader: Reader, element: str) -> dict[str, Any]:
-    """The constructor arguments that a memref states, and its shape as `counts`."""
+def _read_words(reader: Reader) -> dict[str, Any]:
+    """What may come after the memref: the shard, and the alignment of rows."""
+    found: dict[str, Any] = {}
+    while reader.take(","):
+        reader.skip()
+        at = reader.at
+        word = reader.match(r"[a-z_]+", "shard or row_alignment")
+        if word not in ("shard", "row_alignment") or f"{word}_shape" in found or word in found:
+            reader.fail(f"{word!r} is not one of shard, row_alignment, each once", at)
+        reader.expect("=")
+        if word == "shard":
+            found["shard_shape"] = reader.dims()
+        else:
+            found["row_alignment"] = reader.number()
+    return found
+
+
+def _read_memref(reader: Reader, element: str) -> tuple[Shape, dict[str, Any]]:
+    """A memref's shape, and the constructor arguments that it states."""
     found: dict[str, Any] = {}
     reader.expect("memref")
     reader.expect("<")
-    found["counts"] = reader.dims_before_element()
+    counts = reader.dims_before_element()
     at = reader.at
     if reader.take("!ttcore.tile"):
         reader.expect("<")
@@ -122,4 +148,4 @@ def _read_memref(reader: Reader, element: str) -> dict[str, Any]:
     found["memory_space"] = reader.match(r"[A-Za-z0-9_]+", "a memory space")
     reader.expect(">")
     reader.expect(">")
-    return found
+    return counts, found

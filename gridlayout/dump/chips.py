@@ -8,6 +8,7 @@ from dataclasses import replace
 from gridlayout.arguments import MAX_ELEMENTS
 from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent import BLACKHOLE, WORMHOLE
+from gridlayout.tenstorrent.tiles import COMPUTE_TILES
 
 CHIPS = {"wormhole": WORMHOLE, "blackhole": BLACKHOLE}
 
@@ -25,8 +26,8 @@ def chip_in(text: str, before: Chip | None) -> Chip | None:
 
     >>> text = ("#s = #ttcore.system_desc<[{role = host}], [{arch = <toy>, grid = 2x4, l1_size = "
     ...         "4096, num_dram_channels = 2, dram_channel_size = 512, l1_unreserved_base = 96}]>")
-    >>> chip_in(text, None)
-    Chip(name='toy', grid=(2, 4), capacity={'l1': 4000, 'dram': 1024})
+    >>> chip_in(text, None).grid, chip_in(text, None).capacity
+    ((2, 4), {'l1': 4000, 'dram': 1024})
     """
     if "system_desc<" in text and (found := _ARCH.search(text)):
         before = _described(text, found[1]) or before
@@ -46,4 +47,4 @@ def _described(text: str, name: str) -> Chip | None:
     if min(size, base, channels, channel) < 0 or base > size or channels * channel > MAX_ELEMENTS:
         return None
     capacity = {"l1": size - base, "dram": channels * channel}
-    return Chip(name, (int(grid[1]), int(grid[2])), capacity)
+    return Chip(name, (int(grid[1]), int(grid[2])), capacity, COMPUTE_TILES)

@@ -97,7 +97,8 @@ def explain(
     with `#ttcore.metal_layout` or `#ttnn.ttnn_layout`, HLO, or any layout's own text. It is read
     once and never held: memory is bounded whatever its size. chip: whose memory is meant; by
     default that of the dump's `system_desc`, else a Wormhole. limit: findings and moves to keep.
-    plan: look for layouts that waste less. progress: called with the bytes of every piece read.
+    plan: look for layouts that waste less, on more cores where they do not fit. progress: called
+    with the bytes of every piece read.
 
     Raises `LayoutError` for a path that can't be read, and for a text without any layout.
 
@@ -243,7 +244,7 @@ def _finding(
     key: tuple[str, Layout], count: int, first: tuple[int, str], chip: Chip, plan: bool
 ) -> Finding:
     (op, layout), (line, name) = key, first
-    proposal = propose(layout) if plan else None
+    proposal = propose(layout, chip) if plan else None
     return Finding(line, count, op, name, layout, fit_of(layout, chip), proposal)
 
 

@@ -118,4 +118,4 @@ def fit_of(layout: Layout, chip: Chip) -> Fit | None:
     elif layout.is_interleaved and per_core:
         pages = prod(layout.physical_shape) // prod(layout.tile or (1,))
         needed = -(-per_core * -(-pages // prod(chip.grid)) // pages)
-    return Fit(space, per_core, needed, chip.capacity.get(space))
+    return chip.fit(space, per_core, needed, layout.tile)

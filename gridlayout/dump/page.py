@@ -71,7 +71,7 @@ def body_of(found: Explanation) -> str:
         data = [{"moves": move.moved_bytes or 0, "of": move.data_bytes} for move in found.moves]
         parts += ["<h2>Moves</h2>", _table(table.MOVE_HEAD, table.move_rows(found), data)]
     if plans := table.plan_rows(found):
-        parts += ["<h2>Layouts that waste less</h2>", _plans(found, plans)]
+        parts += [f"<h2>{table.plan_title(found).capitalize()}</h2>", _plans(found, plans)]
     parts += [f"<pre>{escape(text)}</pre>" for text in table.unknown_lines(found)]
     return f'<div class="gl-dump">{"".join(parts)}</div>\n'
 

@@ -1,8 +1,11 @@
-"""`Proposal`: a layout of the same tensor that wastes less.
+"""`Proposal`: a layout of the same tensor that wastes less, or fits.
 
 The candidates are few and in a fixed order: other grids of at most as many cores, other ways to
 join dims, other tiles that the system computes with, no alignment beyond the tile's. The best one
 has the fewest bytes per core, then in all; it must be better in one and no worse in the other.
+
+What does not fit its cores' memory even so gets more of them, up to the chip's ("just max the
+grid", as tt-mlir's document has it): then fewer bytes per core are enough, however many in all.
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ from typing import Any
 from gridlayout.arguments import Shape
 from gridlayout.document.collapse import collapse_map
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.dump.findings import padding_share
+from gridlayout.dump.findings import fit_of, padding_share
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent.metal_layout import MetalLayout, tile_alignments
+from gridlayout.tenstorrent.tiles import COMPUTE_TILES
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.xla import XlaLayout, tpu_tiles
 
@@ -30,8 +35,9 @@ _MAX_CANDIDATES = 512
 _MAX_RUNS = 16
 _MAX_CORES = 1 << 12  # grids are found by trial division
 _LANES = 128  # the minor extent of a TPU's tile
-# The tiles that cores compute with; smaller ones are for the host (`tenstorrent.tiles.FACES`).
-_TILES = ((32, 32), (16, 32), (32, 16), (16, 16))
+
+
+Candidates = Iterator[Callable[[], Layout]]
 
 
 @dataclass(frozen=True)
@@ -56,47 +62,67 @@ class Proposal:
 
 
 @lru_cache(maxsize=1024)
-def propose(layout: Layout) -> Proposal | None:
+def propose(layout: Layout, chip: Chip | None = None) -> Proposal | None:
     """The best candidate, if the layout is `THRESHOLD` padding or more and one is better.
+
+    chip: on whose cores a layout that does not fit theirs may be spread.
 
     >>> found = propose(GridLayout((53, 63), "float32", (3, 2), tile=(32, 32)))
     >>> found.layout, found.saved_per_core
     (GridLayout((53, 63), 'float32', grid=(2, 2), tile=(32, 32)), 0)
+    >>> chip = Chip("toy", (8, 8), {"l1": 1 << 20})
+    >>> propose(GridLayout((4096, 4096), "float32", tile=(32, 32)), chip).layout
+    GridLayout((4096, 4096), 'float32', grid=(8, 8), tile=(32, 32))
     """
     candidates = _CANDIDATES.get(type(layout))
-    if candidates is None or not layout.size or padding_share(layout) < THRESHOLD:
+    if candidates is None or not layout.size:
         return None
     best = layout
-    for make in islice(candidates(layout), _MAX_CANDIDATES):
+    if padding_share(layout) >= THRESHOLD:
+        few = islice(candidates(layout, None), _MAX_CANDIDATES)
+        best = _best(layout, few, lambda found: found.nbytes <= layout.nbytes)
+    if chip is not None and _is_over(best, chip):
+        more = islice(candidates(layout, prod(chip.grid)), _MAX_CANDIDATES)
+        best = _best(best, more, lambda found: found.bytes_per_core < best.bytes_per_core)
+    return None if best is layout else Proposal(best, layout)
+
+
+def _is_over(layout: Layout, chip: Chip) -> bool:
+    """Whether a core has too little memory; pages of interleaved layouts are on all of them."""
+    fit = fit_of(layout, chip)
+    return fit is not None and fit.space == "l1" and not fit and not layout.is_interleaved
+
+
+def _best(layout: Layout, candidates: Candidates, is_better: Callable[[Layout], bool]) -> Layout:
+    """The candidate of the least cost that is better than the layout, or the layout itself."""
+    best = layout
+    for make in candidates:
         try:
             found = make()
         except LayoutError:  # the system has no such layout
             continue
         if found.is_scatter or found.bytes_per_core > layout.bytes_per_core:
             continue
-        if found.nbytes <= layout.nbytes and _cost(found) < _cost(best):
+        if is_better(found) and _cost(found) < _cost(best):
             best = found
-    return None if best is layout else Proposal(best, layout)
+    return best
 
 
 def _cost(layout: Layout) -> tuple[int, int]:
     return layout.bytes_per_core, layout.nbytes
 
 
-Candidates = Iterator[Callable[[], Layout]]
-
-
-def _of_document(layout: GridLayout) -> Candidates:
+def _of_document(layout: GridLayout, cores: int | None) -> Candidates:
     rank = len(layout.grid)
     tiles = [layout.tile]
-    if layout.tile in _TILES and layout.tile_format is None and layout.face is None:
-        tiles += [tile for tile in _TILES if tile != layout.tile]
+    if layout.tile in COMPUTE_TILES and layout.tile_format is None and layout.face is None:
+        tiles += [tile for tile in COMPUTE_TILES if tile != layout.tile]
     maps = [layout.linear]
     if rank <= layout.ndim:
         maps += [collapse_map(layout.shape, runs, rank) for runs in _runs(layout.ndim, rank)]
     for linear in maps:
         for tile in tiles:
-            for grid in _grids(layout.grid):
+            for grid in _grids(layout.grid, cores):
                 yield partial(_trimmed, layout, linear=linear, tile=tile, grid=grid)
 
 
@@ -108,13 +134,13 @@ def _runs(dims: int, parts: int) -> list[tuple[tuple[int, int], ...]]:
 
 def _trimmed(layout: GridLayout, **changes: Any) -> GridLayout:
     """The changed layout, its shards of as many tiles on no more cores than need be."""
-    layout = layout.replace(**changes)
+    layout = layout.replace(**changes, shard_shape=None)
     whole = [n * t for n, t in zip(layout.tile_counts, layout.padded_tile, strict=True)]
     grid = tuple(max(-(-n // s), 1) for n, s in zip(layout.collapsed_shape, whole, strict=True))
     return layout.replace(grid=grid)
 
 
-def _of_metal(layout: MetalLayout) -> Candidates:
+def _of_metal(layout: MetalLayout, cores: int | None) -> Candidates:
     spans = [layout.collapsed_intervals]
     if len(layout.grid) <= layout.ndim:
         spans += _runs(layout.ndim, len(layout.grid))
@@ -135,27 +161,31 @@ def _of_metal(layout: MetalLayout) -> Candidates:
             whole = make().shard_shape
         except LayoutError:
             continue
-        for grid in _exact_grids(whole, layout.grid):
+        for grid in _exact_grids(whole, layout.grid, cores or prod(layout.grid)):
             yield partial(make, grid=grid)
 
 
-def _exact_grids(counts: Shape, grid: Shape) -> Iterator[Shape]:
-    """Grids of at most as many cores that divide the tiles: the most columns for each row count."""
-    cores = prod(grid)
+def _exact_grids(counts: Shape, grid: Shape, cores: int) -> Iterator[Shape]:
+    """Grids of so many cores at most that divide the tiles: the most columns for each row count.
+
+    The squarest first.
+    """
     if len(grid) != 2 or len(counts) != 2 or cores > _MAX_CORES:
         yield grid
         return
+    found = []
     for rows in range(min(cores, counts[0]), 0, -1):
         if counts[0] % rows == 0:
             most = min(cores // rows, counts[1])
-            yield rows, next(n for n in range(most, 0, -1) if counts[1] % n == 0)
+            found.append((rows, next(n for n in range(most, 0, -1) if counts[1] % n == 0)))
+    yield from sorted(found, key=lambda grid: abs(grid[0] - grid[1]))
 
 
-def _of_ttnn(layout: TtnnLayout) -> Candidates:
+def _of_ttnn(layout: TtnnLayout, cores: int | None) -> Candidates:
     tiles = [-(-n // side) for n, side in zip(layout.plane, layout.tile_shape, strict=True)]
-    for grid in _grids(layout.grid):
+    for grid in _grids(layout.grid, cores):
         # Whole tiles a core, and no core without one.
-        shard = [-(-n // cores) for n, cores in zip(tiles, grid, strict=True)]
+        shard = [-(-n // each) for n, each in zip(tiles, grid, strict=True)]
         yield partial(
             TtnnLayout,
             *(layout.shape, layout.dtype),
@@ -163,11 +193,12 @@ def _of_ttnn(layout: TtnnLayout) -> Candidates:
             tile=layout.tile,
             buffer_type=layout.buffer_type,
             tile_format=layout.tile_format,
+            row_alignment=layout.row_alignment,
             oob=layout.oob,
         )
 
 
-def _of_xla(layout: XlaLayout) -> Candidates:
+def _of_xla(layout: XlaLayout, cores: int | None) -> Candidates:
     """Each pair of dims as the minor ones, under the same tiles and the ones usual on TPUs."""
     order = layout.minor_to_major
     pairs: list[Shape] = [(a, b) for a in order for b in order if a != b]
@@ -189,18 +220,27 @@ def _of_xla(layout: XlaLayout) -> Candidates:
             )
 
 
-def _grids(grid: Shape) -> Iterator[Shape]:
-    """The grid, and those of rank 2 with the same number of cores, the squarest first."""
+def _grids(grid: Shape, cores: int | None) -> Iterator[Shape]:
+    """The grid, and those whose last two dims have other factors, the squarest first.
+
+    cores: how many there are in all; without a number, grids of rank 2 keep theirs.
+    """
     yield grid
-    cores = prod(grid)
-    if len(grid) != 2 or cores > _MAX_CORES:
+    lead = grid[:-2]
+    if (cores is None and lead) or prod(grid) > _MAX_CORES:
         return
-    for rows in range(isqrt(cores), 0, -1):
-        if cores % rows == 0:
-            yield from dict.fromkeys(((rows, cores // rows), (cores // rows, rows)))
+    left = (prod(grid) if cores is None else min(cores, _MAX_CORES)) // prod(lead)
+    if len(grid) == 1:
+        if cores is not None:
+            yield (left,)
+        return
+    for rows in range(isqrt(left), 0, -1):
+        if left % rows == 0:
+            pairs = dict.fromkeys(((rows, left // rows), (left // rows, rows)))
+            yield from ((*lead, *pair) for pair in pairs)
 
 
-_CANDIDATES: dict[type[Layout], Callable[[Any], Candidates]] = {
+_CANDIDATES: dict[type[Layout], Callable[[Any, int | None], Candidates]] = {
     GridLayout: _of_document,
     MetalLayout: _of_metal,
     TtnnLayout: _of_ttnn,

@@ -43,7 +43,7 @@ def text_of(found: Explanation, colour: bool = False) -> str:
         if hidden := found.all_moves - sum(move.count for move in found.moves):
             parts.append(f"and {number(hidden, 'move')} of less data")
     if plans := plan_rows(found):
-        parts += ["layouts that waste less", _aligned(PLAN_HEAD, plans, [], colour)]
+        parts += [plan_title(found), _aligned(PLAN_HEAD, plans, [], colour)]
     parts += unknown_lines(found)
     return "\n\n".join(parts)
 
@@ -105,6 +105,13 @@ def move_rows(found: Explanation) -> list[tuple[str, ...]]:
         )
         for move in found.moves
     ]
+
+
+def plan_title(found: Explanation) -> str:
+    """What the proposals are."""
+    cores = [(new.layout.num_cores, new.instead_of.num_cores) for new in proposals(found)]
+    more = ", or less a core on more cores" if any(a > b for a, b in cores) else ""
+    return f"layouts that waste less{more}"
 
 
 def plan_rows(found: Explanation) -> list[tuple[str, ...]]:
@@ -174,16 +181,20 @@ def place(layout: Layout) -> str:
 
 
 def fits(fit: Fit | None) -> str:
-    """Whether it fits, and the bytes that are left or lacking.
+    """Whether it fits, the bytes that are left or lacking, and a tile that no op computes with.
 
     >>> fits(Fit("l1", 512, 512, 2048)), fits(Fit("l1", 4096, 4096, 1024)), fits(None)
     ('l1, 1.5 KiB free', 'NO: l1, 3.0 KiB over', '-')
+    >>> fits(Fit("l1", 512, 512, 2048, (4, 4)))
+    'l1, 1.5 KiB free; no op: 4x4'
     """
-    if fit is None or fit.free is None:
+    if fit is None:
         return "-"
-    if fit:
-        return f"{fit.space}, {size(fit.free)} free"
-    return f"NO: {fit.space}, {size(-fit.free)} over"
+    words = [] if fit.unusable_tile is None else [f"no op: {dims_text(fit.unusable_tile)}"]
+    if fit.free is not None:
+        room = f"{size(fit.free)} free" if fit else f"{size(-fit.free)} over"
+        words.insert(0, f"{'' if fit else 'NO: '}{fit.space}, {room}")
+    return "; ".join(words) or "-"
 
 
 def size(n: int) -> str:

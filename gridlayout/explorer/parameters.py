@@ -58,6 +58,10 @@ def _refuse(what: str) -> NoReturn:
 def _grid(layout: GridLayout) -> tuple[Parameters, Iterable[int]]:
     if not layout.linear.is_linear():
         _refuse(f"a GridLayout whose map divides, {layout.linear},")
+    if any(layout.stated_shard):
+        _refuse(f"a GridLayout whose shard is stated, {layout.shard_shape},")
+    if layout.row_alignment:
+        _refuse("a GridLayout whose rows are aligned")
     rows = layout.linear.coefficients()
     found = {
         "model": "grid",

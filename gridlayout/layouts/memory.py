@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gridlayout.arguments import one_of
+from gridlayout.arguments import Shape, one_of, positive
+from gridlayout.layouts.reader import dims_text
 
 # tt-mlir, "Memory Spaces": host memory (not device visible / device visible), DRAM local to the
 # device, SRAM on each core. The first two and DRAM are shared by all cores; L1 is per core.
@@ -30,7 +31,8 @@ class Chip:
     """A chip's core grid and the usable bytes of its memory spaces.
 
     `capacity["l1"]` is bytes on one core; the others are bytes of the whole chip. A space that is
-    left out has no limit that the chip knows of.
+    left out has no limit that the chip knows of. `tiles` are the shapes, in elements, that its ops
+    compute with; any where there are none.
 
     >>> Chip("toy", (2, 2), {"l1": 1024}).capacity["l1"]
     1024
@@ -39,10 +41,21 @@ class Chip:
     name: str
     grid: tuple[int, ...]
     capacity: Mapping[str, int] = field(default_factory=dict, hash=False)
+    tiles: tuple[Shape, ...] = ()
 
     def __post_init__(self) -> None:
         for space in self.capacity:
             one_of(space, MEMORY_SPACES, "memory_space")
+        object.__setattr__(self, "tiles", tuple(positive(tile, "tile") for tile in self.tiles))
+
+    def fit(self, space: str, per_core: int, needed: int, tile: Shape | None = None) -> Fit:
+        """Whether `needed` bytes fit a memory space, and whether ops compute with the tile.
+
+        >>> str(Chip("toy", (2, 2), {"l1": 1024}, ((32, 32),)).fit("l1", 512, 512, (4, 4)))
+        'fits: 512 B of 1024 B l1 on each core, 512 B free; no op of toy computes with 4x4 tiles'
+        """
+        unusable = None if tile is None or not self.tiles or tile in self.tiles else tile
+        return Fit(space, per_core, needed, self.capacity.get(space), unusable, self.name)
 
 
 @dataclass(frozen=True)
@@ -51,12 +64,16 @@ class Fit:
 
     Bytes throughout. `needed` is one core's buffer for l1 and all buffers for a shared space;
     `free` is what is left, negative when it does not fit, None when the chip states no capacity.
+    unusable_tile: the layout's tile where no op of the chip computes with its shape (tt-mlir,
+    "FPU/Noc compatible"); that is no question of memory, so the condition may be true all the same.
     """
 
     space: str
     bytes_per_core: int
     needed: int
     capacity: int | None
+    unusable_tile: Shape | None = None
+    chip: str = ""
 
     @property
     def free(self) -> int | None:
@@ -68,8 +85,11 @@ class Fit:
 
     def __str__(self) -> str:
         where = "on each core" if self.space == "l1" else "in all"
+        tile = ""
+        if self.unusable_tile is not None:
+            tile = f"; no op of {self.chip} computes with {dims_text(self.unusable_tile)} tiles"
         if self.capacity is None:
-            return f"{self.needed} B of {self.space} {where}, no stated capacity"
+            return f"{self.needed} B of {self.space} {where}, no stated capacity{tile}"
         verdict = "fits" if self else "does not fit"
         room = f"{self.capacity} B {self.space} {where}, {self.free} B free"
-        return f"{verdict}: {self.needed} B of {room}"
+        return f"{verdict}: {self.needed} B of {room}{tile}"

@@ -1,7 +1,8 @@
 """Tenstorrent: the chips whose memory a layout can be checked against.
 
 The document model (tt-mlir) is `gl.GridLayout`; the models of today's code are here: `metal`
-(tt-mlir's metal_layout), `ttnn` (its ttnn_layout) and `tensor_layout` (tt-metal's TensorLayout).
+(tt-mlir's metal_layout), `ttnn` (its ttnn_layout) and `tensor_layout` (tt-metal's TensorLayout);
+`ttnn_document` is TTNN as tt-mlir's document describes it.
 `compare` lays them side by side. `bfp` is the codec of tiles in block formats, `device_map` says
 which physical core a virtual one is.
 """
@@ -12,6 +13,12 @@ from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent import bfp
 from gridlayout.tenstorrent.comparison import Comparison, compare
 from gridlayout.tenstorrent.core_maps import CoreMap, device_map, dram_map, physical_grid
+from gridlayout.tenstorrent.mapping import (
+    MeshLowering,
+    from_compiler,
+    from_document,
+    lower_to_mesh,
+)
 from gridlayout.tenstorrent.metal_layout import (
     MetalLayout,
     grid_aware_alignments,
@@ -27,16 +34,10 @@ from gridlayout.tenstorrent.sharding import (
     squeeze_rank,
     width_sharded,
 )
-from gridlayout.tenstorrent.tiles import face_of, tile_map
+from gridlayout.tenstorrent.tiles import COMPUTE_TILES, face_of, tile_map
 from gridlayout.tenstorrent.tt_metal import TensorLayout, tensor_layout
-from gridlayout.tenstorrent.ttnn_layout import (
-    MeshLowering,
-    TtnnLayout,
-    from_document,
-    interleaved_shard_shape,
-    lower_to_mesh,
-    ttnn,
-)
+from gridlayout.tenstorrent.ttnn_document import TtnnDocument, ttnn_document
+from gridlayout.tenstorrent.ttnn_layout import TtnnLayout, interleaved_shard_shape, ttnn
 
 __all__ = [
     "BLACKHOLE",
@@ -46,6 +47,7 @@ __all__ = [
     "MeshLowering",
     "MetalLayout",
     "TensorLayout",
+    "TtnnDocument",
     "TtnnLayout",
     "as_2d",
     "bfp",
@@ -54,6 +56,7 @@ __all__ = [
     "device_map",
     "dram_map",
     "face_of",
+    "from_compiler",
     "from_document",
     "grid_aware_alignments",
     "height_sharded",
@@ -68,9 +71,12 @@ __all__ = [
     "tile_alignments",
     "tile_map",
     "ttnn",
+    "ttnn_document",
     "width_sharded",
 ]
 
 # Usable L1 is the SRAM less what the firmware reserves; DRAM is channels x bytes.
-WORMHOLE = Chip("Wormhole", (8, 8), {"l1": 1499136 - 1024, "dram": 12 * 2**30})
-BLACKHOLE = Chip("Blackhole", (10, 13), {"l1": 1572864 - 98304, "dram": 8 * 4278190080})
+WORMHOLE = Chip("Wormhole", (8, 8), {"l1": 1499136 - 1024, "dram": 12 * 2**30}, COMPUTE_TILES)
+BLACKHOLE = Chip(
+    "Blackhole", (10, 13), {"l1": 1572864 - 98304, "dram": 8 * 4278190080}, COMPUTE_TILES
+)

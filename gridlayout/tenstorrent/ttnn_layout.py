@@ -10,14 +10,13 @@ The tile comes before the grid: in the document model (`gl.GridLayout`) the grid
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, dim, embedding, linearized
 from gridlayout.arguments import Shape, as_shape, positive
-from gridlayout.document.grid_layout import GridLayout
+from gridlayout.document.shard import row_bytes, row_multiple
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.reader import dims_text, shaped_text
@@ -33,9 +32,6 @@ MEMORY_LAYOUTS = ("interleaved", "block_sharded", "height_sharded", "width_shard
 # Cores of a row of the worker grid, when the cores of a one-dimensional sharding are numbered.
 WORKER_COLUMNS = 8
 
-# The document's memory spaces that TTNN has.
-_BUFFERS = {"l1": "l1", "dram": "dram", "system": "system_memory"}
-
 Core = tuple[int, int]
 
 
@@ -45,7 +41,7 @@ class TtnnLayout(Layout):
     grid: rows and columns of cores. tile: rows and columns in elements, None for row-major
     scalars. memory_layout: interleaved (grid 1x1), height_sharded (Mx1), width_sharded (1xM) or
     block_sharded; by default what the grid says. buffer_type: l1, l1_small, dram, system_memory or
-    trace. tile_format: a block format, as for `gl.GridLayout`.
+    trace. tile_format, row_alignment: as for `gl.GridLayout`.
 
     The physical shape is grid + shard in tiles + tile. `LayoutError` for what TTNN refuses: system
     memory or interleaved DRAM on more than one core, block-sharded DRAM.
@@ -56,8 +52,8 @@ class TtnnLayout(Layout):
     >>> layout.memory_layout, layout.stride
     ('block_sharded', (64, 1))
 
-    The document's terms (tt-mlir, "TTNN Tensor Layout") are `stride`, `shard_shape`,
-    `physical_shard_shape`, `tile_shape` and `grid_shape`.
+    The terms of tt-mlir's document are said of the padded plane here; its own description is
+    `ttnn_document`.
     """
 
     def __init__(
@@ -70,6 +66,7 @@ class TtnnLayout(Layout):
         buffer_type: str = "l1",
         *,
         tile_format: str | None = None,
+        row_alignment: int | None = None,
         oob: Any = None,
     ) -> None:
         shape = as_shape(shape, "shape")
@@ -78,6 +75,7 @@ class TtnnLayout(Layout):
             raise LayoutError(f"grid {self.grid} must have rank 2: TTNN lays tensors on a plane")
         self.tile: Shape | None = as_tile(tile, tile_format)
         self.tile_format: str | None = tile_format
+        self.row_multiple: int = row_multiple(row_alignment, dtypes.as_dtype(dtype), self.tile)
         if memory_layout is None:
             memory_layout = _default_memory_layout(self.grid)
         self.memory_layout: str = memory_layout
@@ -98,10 +96,10 @@ class TtnnLayout(Layout):
             whole = builder.resize(axis, self.grid[k] * self.shard_shape[k])
             core, shard = builder.split(whole, (self.grid[k], self.shard_shape[k]))
             cores.append(core)
+            shard = builder.resize(shard, self.physical_shard_shape[k])
             if self.tile is None:
                 counts.append(shard)
                 continue
-            shard = builder.resize(shard, self.physical_shard_shape[k])
             count, rest = builder.split(shard, (self.tile_counts[k], self.tile[k]))
             counts.append(count)
             inner.append(rest)
@@ -110,12 +108,13 @@ class TtnnLayout(Layout):
     def _key(self) -> tuple[Any, ...]:
         return (
             *(self.shape, self.dtype, self.grid, self.tile, self.tile_format),
-            *(self.memory_layout, self.buffer_type, repr(self.oob)),
+            *(self.memory_layout, self.buffer_type, self.row_multiple, repr(self.oob)),
         )
 
     def __repr__(self) -> str:
         extras = [f"buffer_type={self.buffer_type!r}"] if self.buffer_type != "l1" else []
         extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
+        extras += [f"row_alignment={self.row_alignment}"] if self.row_alignment else []
         extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
         arguments = [
             *(str(self.shape), repr(self.dtype.name), f"grid={self.grid}", f"tile={self.tile}"),
@@ -126,11 +125,12 @@ class TtnnLayout(Layout):
     def __str__(self) -> str:
         """The type that tt-mlir writes; `ttnn_layout_text` reads it."""
         tensor = shaped_text(self.shape, dtypes.MLIR_NAMES[self.dtype.name])
-        oob = f", oob = {dtypes.oob_text(self.oob)}" if self.oob is not None else ""
+        words = f", row_alignment = {self.row_alignment}" if self.row_alignment else ""
+        words += f", oob = {dtypes.oob_text(self.oob)}" if self.oob is not None else ""
         ranges = f", {self.ranges_text}" if self.core_ranges else ""
         return (
             f"tensor<{tensor}, #ttnn.ttnn_layout<{self.linear}, <{dims_text(self.grid)}>, "
-            f"{self.memref}, <{self.memory_layout}>{ranges}{oob}>>"
+            f"{self.memref}, <{self.memory_layout}>{ranges}{words}>>"
         )
 
     @property
@@ -180,11 +180,21 @@ class TtnnLayout(Layout):
     @property
     def tile_counts(self) -> Shape:
         """The shard in tiles: the memref shape."""
-        return tuple(-(-n // t) for n, t in zip(self.shard_shape, self.tile_shape, strict=True))
+        rows, columns = (-(-n // t) for n, t in zip(self.shard_shape, self.tile_shape, strict=True))
+        return (rows, align(columns, self.row_multiple) if self.tile is None else columns)
+
+    @property
+    def row_alignment(self) -> int | None:
+        """Bytes of which each row of a core's buffer is a multiple; None where nothing is asked.
+
+        >>> TtnnLayout((3, 5), "bfloat16", row_alignment=16).bytes_per_core
+        48
+        """
+        return row_bytes(self.row_multiple, self.dtype)
 
     @property
     def physical_shard_shape(self) -> Shape:
-        """The shard padded out to tiles."""
+        """The shard padded out to tiles, or to the alignment of rows."""
         return tuple(n * t for n, t in zip(self.tile_counts, self.tile_shape, strict=True))
 
     @property
@@ -194,12 +204,7 @@ class TtnnLayout(Layout):
 
     @property
     def grid_shape(self) -> Shape:
-        """The cores that hold a part of the plane: divup(plane, shard_shape), at most the grid.
-
-        The document's formula divides both dims by `shard_shape[0]`, and its
-        `stride[0] // stride[-2]` counts the rows of one index of d0: here rows are divided by the
-        shard's rows, columns by its columns, and the rows are those of the whole plane.
-        """
+        """The cores that hold a part of the plane: divup(plane, shard_shape), at most the grid."""
         return tuple(
             -(-n // s) if s else 0 for n, s in zip(self.plane, self.shard_shape, strict=True)
         )
@@ -239,98 +244,6 @@ def interleaved_shard_shape(
     padded = _padded(as_shape(shape, "shape"), (rows, columns))
     tiles = prod(padded) // (rows * columns)
     return (rows, -(-tiles // prod(positive(grid, "grid"))) * columns)
-
-
-def from_document(layout: GridLayout) -> TtnnLayout:
-    """The `ttnn_layout` that puts every element where the document model does.
-
-    Raises `LayoutError` where TTNN has none (tt-mlir, "Mapping from the compiler"): it collapses
-    all dims but the last, pads to tiles first, and has planes of cores only.
-
-    >>> from_document(GridLayout((3, 64, 32), grid=(2, 1), tile=(32, 32)))
-    TtnnLayout((3, 64, 32), 'float32', grid=(2, 1), tile=(32, 32), memory_layout='height_sharded')
-    """
-    _check_document(layout)
-    if len(layout.grid) != 2:
-        raise LayoutError(
-            f"grid {layout.grid} has rank {len(layout.grid)}; TTNN lays tensors on a plane: use "
-            "lower_to_mesh where the grid divides d0 first, or collapse to two dims"
-        )
-    found = _ttnn_like(layout, layout.shape, layout.grid)
-    if not found.same_physical(layout):
-        raise LayoutError(
-            f"TTNN can't express {layout!r}: it pads to tiles, then joins all dims but the last as "
-            f"{found.linear}, in shards of {found.shard_shape}; the layout has {layout.linear} in "
-            f"shards of {layout.shard_shape}"
-        )
-    return found
-
-
-@dataclass(frozen=True)
-class MeshLowering:
-    """A batch-parallel layout as one 2-D layout on each device of a line of `devices`.
-
-    Device k holds indices `[k * n, (k + 1) * n)` of d0, where `n = layout.shape[0]`.
-    """
-
-    devices: int
-    layout: TtnnLayout
-
-
-def lower_to_mesh(layout: GridLayout) -> MeshLowering:
-    """A layout whose first grid dim divides d0 alone, as a TTNN mesh tensor.
-
-    The mesh slices d0; each device's tensor has d0 fully collapsed (tt-mlir, "Mapping from the
-    compiler"). A device holds what it held before; among its cores the rows move, as TTNN divides
-    the collapsed rows. Raises `LayoutError` for other layouts, and where devices would hold
-    unequal parts.
-
-    >>> batch = GridLayout((2, 3, 64, 128), grid=(2, 2, 4), tile=(32, 32), collapse=[(1, -1)])
-    >>> lowered = lower_to_mesh(batch)
-    >>> lowered.devices, lowered.layout.shape, lowered.layout.grid
-    (2, (1, 3, 64, 128), (2, 4))
-    """
-    _check_document(layout)
-    if len(layout.grid) != 3 or len(layout.shape) < 3:
-        raise LayoutError(
-            f"grid {layout.grid} of shape {layout.shape}: a mesh of planes needs a grid of rank 3 "
-            "and a tensor of rank 3 or more; use from_document for a grid of rank 2"
-        )
-    if layout != layout.replace(collapse=[(1, -1)]):
-        raise LayoutError(
-            f"linear {layout.linear} must leave d0 and join d1 to d{len(layout.shape) - 2}, "
-            f"collapse=[(1, -1)]: {layout.replace(collapse=[(1, -1)]).linear}"
-        )
-    devices, batch = layout.grid[0], layout.shape[0]
-    if batch % devices or not batch:
-        raise LayoutError(
-            f"{batch} indices of d0 do not divide over {devices} devices: parts of a mesh tensor "
-            "are equal; pad d0, or use another grid"
-        )
-    part = (batch // devices, *layout.shape[1:])
-    return MeshLowering(devices, _ttnn_like(layout, part, layout.grid[1:]))
-
-
-def _ttnn_like(layout: GridLayout, shape: Shape, grid: Shape) -> TtnnLayout:
-    if layout.memory_space not in _BUFFERS:
-        raise LayoutError(
-            f"memory_space {layout.memory_space!r} has no TTNN buffer type; use one of "
-            f"{', '.join(_BUFFERS)}"
-        )
-    return TtnnLayout(
-        *(shape, layout.dtype, grid, layout.tile, None, _BUFFERS[layout.memory_space]),
-        tile_format=layout.tile_format,
-        oob=layout.oob,
-    )
-
-
-def _check_document(layout: Any) -> None:
-    if not isinstance(layout, GridLayout):
-        raise LayoutError(f"{type(layout).__name__} is not a document-model layout, gl.GridLayout")
-    if layout.face is not None:
-        raise LayoutError(f"face {layout.face}: a ttnn_layout names no faces; leave it out")
-    if layout.tile is not None and len(layout.tile) != 2:
-        raise LayoutError(f"tile {layout.tile} must have rank 2, rows and columns")
 
 
 def _padded(shape: Shape, tile: Shape) -> Shape:

@@ -2,7 +2,8 @@
 
 `tensor<64x128xbf16, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <2x4>, memref<1x1x!ttcore.tile<32x32,
 bf16>, #ttnn.buffer_type<l1>>, <block_sharded>, core_ranges = <[#ttnn.core_range<(0,0), (3,1)>]>>>`.
-`, oob = zero` after the last word is this library's: the attribute says nothing of padding.
+`, row_alignment = 16` (bytes) and `, oob = zero` after the last word are this library's: the
+attribute says nothing of rows, nor of padding.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def read_ttnn(reader: Reader) -> TtnnLayout:
         found["memory_layout"] = reader.match(r"[a-z_]+", "a memory layout")
         reader.expect(">")
     at_ranges, ranges = _read_ranges(reader)
+    found["row_alignment"] = _read_alignment(reader)
     found["oob"] = read_oob(reader)
     reader.expect(">")
     reader.expect(">")
@@ -116,6 +118,17 @@ def _read_memref(reader: Reader, element: str) -> tuple[tuple[int, ...], dict[st
     reader.expect(">")
     reader.expect(">")
     return counts, found
+
+
+def _read_alignment(reader: Reader) -> int | None:
+    """`, row_alignment = 16`, if the text goes on with it."""
+    reader.skip()
+    start = reader.at
+    if not reader.take(",") or not reader.take("row_alignment"):
+        reader.at = start
+        return None
+    reader.expect("=")
+    return reader.number()
 
 
 def _read_ranges(reader: Reader) -> tuple[int, Ranges]:

@@ -67,6 +67,8 @@ def thinned(layout: GridLayout, dims: Shape, kept: Shape) -> GridLayout:
         linear=AffineMap(
             len(dims), tuple(row if k in kept else constant(0) for k, row in enumerate(rows))
         ),
+        row_alignment=layout.row_alignment if rank - 1 in kept and not layout.tile else None,
+        shard_shape=tuple(n if k in kept else None for k, n in enumerate(layout.stated_shard)),
         oob=None,
         tile_format=None,
     )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.document.shard import row_bytes
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -38,13 +39,20 @@ def same_grid_and_tile(
     own = None if like is None else like.as_grid
     if own is not None:
         grid, tile, face, space = own.grid, own.tile, own.face, own.memory_space
+        aligned = None if tile else row_bytes(own.row_multiple, dtype)
     else:
         grid = (like.core_shape if like is not None else ()) or device.shape
-        tile, face = None, None
+        tile, face, aligned = None, None, None
         space = like.memory if like is not None and like.memory in MEMORY_SPACES else "l1"
     for k in reversed(range(len(grid))):
         if len(grid) > max(len(shape), 2) and grid[k] == 1:
             grid = (*grid[:k], *grid[k + 1 :])
     tile = tile if tile is None else tile[-len(grid) :]
     joined = max(len(shape) - len(grid) + 1, 0)
-    return GridLayout(shape, dtype, grid, tile, [(0, joined)], memory_space=space, face=face)
+    collapse = [(0, joined)]
+    return GridLayout(
+        *(shape, dtype, grid, tile, collapse),
+        memory_space=space,
+        face=face,
+        row_alignment=aligned,
+    )

@@ -52,7 +52,12 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     matrices = _matrices(product, layouts, batch, order, shape, dtype)
     wanted = b.choose(shape, dtype, left.layout)
     grid = wanted.as_grid
-    if product.natural is not None and grid is not None and grid.face is None:
+    if (
+        product.natural is not None
+        and grid is not None
+        and grid.face is None
+        and not grid.row_alignment
+    ):
         have, want = _blocks(product.natural), _blocks(grid)
         # Batch, rows and columns stay apart; which of the grid's dims each takes is left open.
         if have == want or (batch[0] and sorted(have) == sorted(want)):
@@ -146,6 +151,8 @@ def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
     own = layout.grouped
     if own is None or own.face or own.tile_format is not None or 0 in own.shape:
         return None
+    if own.row_multiple > 1 and own.tile is None:
+        return None
     roles: dict[str, list[int]] = {"batch": [], "free": [], "contract": [], "empty": []}
     named = {d for group in own.groups for d in group}
     if any(d not in named for d in (*batch, *contract)) or any(
@@ -196,7 +203,8 @@ def _same_batch(left: Side, right: Side, batch: tuple[Dims, Dims]) -> bool:
         for k in side.batch:
             coefficients, offset = layout.linear.coefficients()[k]
             terms = sorted((name[d], coefficients[d]) for d in layout.groups[k])
-            found.append((terms, offset, layout.grid[k], layout.padded_tile[k]))
+            block = (layout.grid[k], layout.shard_shape[k], layout.padded_tile[k])
+            found.append((terms, offset, block))
         return found
 
     return rows(left, names[0]) == rows(right, names[1])
@@ -323,5 +331,9 @@ def _natural(left: Side, rows: tuple[Row, ...], dtype: Any, shape: Dims) -> Grid
         (*ones, *(row.side.layout.grid[row.k] for row in rows)),
         (*ones, *(row.side.layout.padded_tile[row.k] for row in rows)) if tiled else None,
         linear=AffineMap(len(shape), tuple(exprs)),
+        shard_shape=(
+            *(None for _ in ones),
+            *(row.side.layout.stated_shard[row.k] for row in rows),
+        ),
         memory_space=left.layout.memory_space,
     )

@@ -134,8 +134,10 @@ def _entry(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]
         slots.append(count)
     layout = side.layout
     if side.empty:
-        grid = tuple(1 if k in side.empty else g for k, g in enumerate(layout.grid))
-        layout = layout.replace(grid=grid)
+        keeps = [k not in side.empty for k in range(len(layout.grid))]
+        grid = tuple(g if keep else 1 for g, keep in zip(layout.grid, keeps, strict=True))
+        shard = [n if keep else None for n, keep in zip(layout.stated_shard, keeps, strict=True)]
+        layout = layout.replace(grid=grid, shard_shape=shard)
     per_device = tuple(s // device.count(axes) for s, axes in zip(slots, spec, strict=True))
     placement = Placement(layout.grid, tuple(spec), tuple(slots), per_device)
     first = bool(side.contract) and (not side.free or min(side.contract) < min(side.free))

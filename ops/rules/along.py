@@ -47,6 +47,7 @@ def stacked(rest: GridLayout, axes: Shape, extents: Shape) -> GridLayout:
         shape=tuple(sizes[d] for d in range(rank)),
         grid=(*(1 for _ in axes), *rest.grid),
         linear=AffineMap(rank, (*(dim(a) for a in axes), *rows)),
+        shard_shape=(*(None for _ in axes), *rest.stated_shard),
         oob=None,
     )
 
@@ -69,9 +70,11 @@ def without(layout: Layout, axes: Shape) -> GridLayout | None:
     rows = own.linear.compose(embedding(own.ndim, kept)).results
     stay = [k for k in range(len(own.grid)) if k not in gone]
     return own.replace(
+        row_alignment=None if len(own.grid) - 1 in gone else own.row_alignment,
         shape=tuple(own.shape[d] for d in kept),
         grid=tuple(own.grid[k] for k in stay),
         linear=AffineMap(len(kept), tuple(rows[k] for k in stay)),
+        shard_shape=tuple(own.stated_shard[k] for k in stay),
         oob=None,
     )
 
@@ -105,7 +108,7 @@ def _spread_out(
     k = max(range(len(own.grid)), key=lambda k: own.shard_shape[k])
     cores = prod(layout.grid) // prod(own.grid)
     grid = tuple(g * cores if i == k else g for i, g in enumerate(own.grid))
-    wide = own.replace(grid=grid)
+    wide = own.replace(grid=grid, shard_shape=None)
     few, many = (moved_bytes(layout, stacked(rest, axes, extents), device) for rest in (wide, own))
     return wide if 2 * few < many else own
 
@@ -151,7 +154,9 @@ def run(
     if rest is None or (not axes and out_axes is None):
         return None
     if not (isinstance(first.spec, Sharded) and without(first.spec.layout, axes)):
-        rest = rest.replace(tile=None, face=None)  # it moves anyway: no work on padding
+        rest = rest.replace(
+            tile=None, face=None, row_alignment=None
+        )  # it moves anyway: no work on padding
     entered = [unstack(b, value, own, rest) for value, own in operands]
     made = [axes] * len(op.outs) if out_axes is None else out_axes
     left = [
@@ -230,12 +235,13 @@ def _can_resize(layout: GridLayout, shape: Shape) -> bool:
 
 @lru_cache(maxsize=4096)
 def resized(layout: GridLayout, shape: Shape) -> GridLayout:
-    """The layout with other extents of dims that are alone: their flips and gaps are dropped."""
-    rows = tuple(
-        dim(group[0]) if any(shape[d] != layout.shape[d] for d in group) else row
-        for row, group in zip(layout.linear.results, layout.groups, strict=True)
-    )
-    return layout.replace(shape=shape, linear=AffineMap(len(shape), rows), oob=None)
+    """The layout with other extents of dims that are alone: flips, gaps and stated shards go."""
+    rows, shard = list(layout.linear.results), list(layout.stated_shard)
+    for k, group in enumerate(layout.groups):
+        if any(shape[d] != layout.shape[d] for d in group):
+            rows[k], shard[k] = dim(group[0]), None
+    linear = AffineMap(len(shape), tuple(rows))
+    return layout.replace(shape=shape, linear=linear, shard_shape=shard, oob=None)
 
 
 def _one_dim(name: str) -> Callable[..., Any]:

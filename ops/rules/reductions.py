@@ -259,11 +259,17 @@ def _without(layout: GridLayout, axes: tuple[int, ...], dtype: Any, added: int) 
     linear = layout.linear.compose(embedding(layout.ndim, kept))
     gone = {k for k, group in enumerate(layout.groups) if set(group) & set(axes)}
     rows = tuple(constant(0) if k in gone else row for k, row in enumerate(linear.results))
+    # Rows stay multiples of as many elements, whatever these are, while there are rows.
+    last = len(layout.grid) - 1
+    layout = layout.with_dtype(dtype)
     return layout.replace(
         shape=tuple(layout.shape[d] for d in kept),
-        dtype=dtype,
+        row_alignment=None if last in gone else layout.row_alignment,
         grid=layout.grid[added:],
         linear=AffineMap(len(kept), rows[added:]),
+        shard_shape=tuple(
+            None if k in gone else n for k, n in enumerate(layout.stated_shard) if k >= added
+        ),
         oob=None,
         tile_format=None,
     )

@@ -120,7 +120,8 @@ class _Line:
         if own is not None:
             held = [k for k, group in enumerate(own.groups) if group]
             if len(held) == 1 and own.linear.results[held[0]] == dim(0):
-                line, k = own.replace(tile=None, face=None, tile_format=None, oob=None), held[0]
+                plain = {"tile": None, "face": None, "tile_format": None, "row_alignment": None}
+                line, k = own.replace(**plain, oob=None), held[0]
         placed = b.placement(line)
         return cls(line, k, placed.axes[k], b.device.count(placed.axes[k]), placed.per_device[k])
 

@@ -1,0 +1,272 @@
+"""`TtnnDocument`: the TTNN layout of tt-mlir's document ("TTNN Tensor Layout"), in its own terms.
+
+    logical dims --stride--> rows of a plane, the inner dim its columns --shard_shape--> core, shard
+                 --ceilDiv(tile)--> tiles
+
+There is no affine map: that dims are collapsed is in the strides, which are PyTorch's. The shard
+divides the logical plane and need not be a multiple of the tile, to which it is padded afterwards:
+the order of `gl.GridLayout`, which `as_grid` is. TTNN of today (`ttnn`) pads to tiles first. Sizes
+and strides are in elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from gridlayout import dtypes
+from gridlayout.affine.map import AffineMap, constant, dim, embedding
+from gridlayout.arguments import Shape, as_shape, positive
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.document.shard import as_shard, row_bytes, row_multiple
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.layout import Layout
+from gridlayout.tenstorrent.tiles import as_tile
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+
+class TtnnDocument(Layout):
+    """A tensor packed in a plane by its strides, which shards divide (tt-mlir, "Terms").
+
+    stride: elements from one index of each dim to the next, as PyTorch gives them; by default those
+    of a contiguous tensor. The last must be 1; the one before is the width of a row, at least the
+    inner dim; every other one is a multiple of it, and at least the stride times the extent of the
+    next dim. So dims [0, N-1) are collapsed into rows in their order; larger strides leave rows, or
+    the ends of rows, as padding. shard_shape: rows and columns of the plane on each core; a tile
+    need not divide them. By default, the plane by the grid, where the rows are whole steps of d0.
+    grid: rows and columns of cores; by default as many as there are shards. tile: rows and columns,
+    None for row-major scalars. memory_space, tile_format, row_alignment: as for `gl.GridLayout`.
+
+    The physical shape is grid + shard in tiles + tile. `LayoutError` for other strides, and for
+    shards that do not hold the tensor.
+
+    >>> layout = ttnn_document((12, 12, 16), "float32", grid=(2, 1), tile=(32, 32))
+    >>> layout.stride, layout.shard_shape, layout.physical_shard_shape, layout.grid_shape
+    ((192, 16, 1), (72, 16), (96, 32), (2, 1))
+    >>> padded = ttnn_document((12, 12, 16), stride=(512, 16, 1), shard_shape=(96, 16))
+    >>> padded.grid_shape, padded.plane, padded.as_grid.linear(1, 0, 0)
+    ((4, 1), (384, 16), (32, 0))
+    """
+
+    def __init__(
+        self,
+        shape: Sequence[int],
+        dtype: DTypeLike = "float32",
+        stride: Sequence[int] | None = None,
+        shard_shape: Sequence[int | None] | None = None,
+        grid: Sequence[int] | None = None,
+        tile: Sequence[int] | None = None,
+        *,
+        memory_space: str = "l1",
+        tile_format: str | None = None,
+        row_alignment: int | None = None,
+        oob: Any = None,
+    ) -> None:
+        shape = as_shape(shape, "shape")
+        self.stride: Shape = contiguous(shape) if stride is None else _as_stride(stride, shape)
+        self.tile: Shape | None = as_tile(tile, tile_format)
+        self.tile_format: str | None = tile_format
+        self.row_multiple: int = row_multiple(row_alignment, dtypes.as_dtype(dtype), self.tile)
+        self.memory_space: str = memory_space
+        self.plane: Shape = _plane(shape, self.stride)
+        used = _used(shape, self.stride)
+        if grid is None and shard_shape is not None:
+            grid = [max(n, 1) for n in _divided(used, positive(shard_shape, "shard_shape"))]
+        self.grid: Shape = positive((1, 1) if grid is None else grid, "grid")
+        if len(self.grid) != 2:
+            raise LayoutError(f"grid {self.grid} must have rank 2: TTNN lays tensors on a plane")
+        if shard_shape is None:
+            self.shard_shape: Shape = _divided(self.plane, self.grid)
+        else:
+            self.shard_shape = as_shard(shard_shape, used, self.grid)[0]
+        like = self._grid_layout(shape, dtype, oob)
+        super().__init__(shape, dtype, like.steps, like.order, core_rank=2, oob=oob)
+
+    def _grid_layout(self, shape: Shape, dtype: Any, oob: Any) -> GridLayout:
+        return GridLayout(
+            *(shape, dtype, self.grid, self.tile),
+            linear=_linear(self.stride),
+            shard_shape=self.shard_shape,
+            memory_space=self.memory_space,
+            tile_format=self.tile_format,
+            row_alignment=row_bytes(self.row_multiple, dtypes.as_dtype(dtype)),
+            oob=oob,
+        )
+
+    # -- identity ------------------------------------------------------------------------------
+
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            *(self.shape, self.dtype, self.stride, self.shard_shape, self.grid, self.tile),
+            *(self.tile_format, self.memory_space, self.row_multiple, repr(self.oob)),
+        )
+
+    def replace(self, **changes: Any) -> TtnnDocument:
+        """The same layout with some arguments of `ttnn_document` changed.
+
+        >>> ttnn_document((53, 63), grid=(3, 2)).replace(tile=(32, 32)).physical_shard_shape
+        (32, 32)
+        """
+        return TtnnDocument(**{**{name: getattr(self, name) for name in _ARGUMENTS}, **changes})
+
+    def __repr__(self) -> str:
+        defaults = {
+            "stride": contiguous(self.shape),
+            "shard_shape": _divided(self.plane, self.grid),
+            "grid": (1, 1),
+            "memory_space": "l1",
+        }
+        said = {name: getattr(self, name) for name in _ARGUMENTS[2:]}
+        named = {name: value for name, value in said.items() if value != defaults.get(name)}
+        return call_text("tenstorrent.ttnn_document", self.shape, self.dtype.name, **named)
+
+    # -- sizes ---------------------------------------------------------------------------------
+
+    @property
+    def tile_shape(self) -> Shape:
+        """Rows and columns of a tile; 1x1 for scalars."""
+        return self.tile or (1, 1)
+
+    @property
+    def tile_counts(self) -> Shape:
+        """The shard in tiles."""
+        return self.as_grid.tile_counts
+
+    @property
+    def row_alignment(self) -> int | None:
+        """Bytes of which each row of a core's buffer is a multiple; None where nothing is asked."""
+        return row_bytes(self.row_multiple, self.dtype)
+
+    @property
+    def physical_shard_shape(self) -> Shape:
+        """The document's: "The shard_shape padded out to tile_shape"."""
+        return tuple(n * t for n, t in zip(self.tile_counts, self.tile_shape, strict=True))
+
+    @property
+    def grid_shape(self) -> Shape:
+        """The cores that hold a part of the tensor: divup(rows, shard rows), and so for columns.
+
+        The document's own formula is `written_grid_shape`.
+        """
+        return _divided(_used(self.shape, self.stride), self.shard_shape)
+
+    @property
+    def written_grid_shape(self) -> Shape:
+        """The document's formula for `grid_shape`, to the letter.
+
+        `[divup(stride[0] // stride[-2], shard_shape[0]), divup(stride[-2], shard_shape[0])]` counts
+        the rows of one index of d0, and divides columns by the rows of a shard.
+
+        >>> layout = ttnn_document((2, 3, 64, 128), grid=(2, 4))
+        >>> layout.grid_shape, layout.written_grid_shape
+        ((2, 4), (1, 1))
+        """
+        width, rows = self.plane[1], self.shard_shape[0]
+        step = self.stride[0] if self.ndim > 1 else width
+        return _divided((step // width if width else 0, width), (rows, rows))
+
+    @property
+    def memory(self) -> str:
+        """The memory space."""
+        return self.memory_space
+
+    # -- structure -----------------------------------------------------------------------------
+
+    @property
+    def as_grid(self) -> GridLayout:
+        """The same layout as the compiler models it: an affine map and a stated shard.
+
+        >>> print(ttnn_document((12, 12, 16), grid=(2, 1)).as_grid.linear)
+        (d0, d1, d2) -> (d0 * 12 + d1, d2)
+        """
+        return _as_grid(self)
+
+    @property
+    def grouped(self) -> GridLayout | None:
+        """`as_grid`, if it has groups."""
+        return self.as_grid.grouped
+
+
+# The name by which a text calls it, as for the other systems.
+ttnn_document = TtnnDocument
+
+_ARGUMENTS = (
+    *("shape", "dtype", "stride", "shard_shape", "grid", "tile"),
+    *("memory_space", "tile_format", "row_alignment", "oob"),
+)
+
+
+@lru_cache(maxsize=4096)
+def _as_grid(layout: TtnnDocument) -> GridLayout:
+    return layout._grid_layout(layout.shape, layout.dtype, layout.oob)
+
+
+def contiguous(shape: Shape) -> Shape:
+    """PyTorch's strides of a contiguous tensor, in elements.
+
+    >>> contiguous((53, 63)), contiguous((2, 0, 3))
+    ((63, 1), (3, 3, 1))
+    """
+    found = [1] * len(shape)
+    for d in reversed(range(len(shape) - 1)):
+        found[d] = found[d + 1] * max(shape[d + 1], 1)
+    return tuple(found)
+
+
+def _as_stride(stride: Any, shape: Shape) -> Shape:
+    """The strides, which must collapse dims [0, N-1) into rows."""
+    found = as_shape(stride, "stride")
+    if len(found) != len(shape):
+        raise LayoutError(f"stride {found} must have a number for each dim of the shape {shape}")
+    if found and found[-1] != 1:
+        raise LayoutError(
+            f"stride {found}: the inner dim lies along a row of the plane, so its stride must be 1"
+        )
+    for d in reversed(range(len(found) - 1)):
+        least = found[d + 1] * max(shape[d + 1], 1)
+        if found[d] < least:
+            raise LayoutError(
+                f"stride {found} of {shape}: that of dim {d} is below {least}, what dim {d + 1} "
+                f"spans; TTNN collapses dims into rows in their order, so give {least} or more"
+            )
+        if found[d] % found[-2]:
+            raise LayoutError(
+                f"stride {found}: that of dim {d} must be a multiple of {found[-2]}, the width of "
+                "a row (the stride of the last dim but one)"
+            )
+    return found
+
+
+def _linear(stride: Shape) -> AffineMap:
+    rank = len(stride)
+    if rank < 2:
+        return embedding(2, range(2 - rank, 2))
+    rows = constant(0)
+    for d in range(rank - 1):
+        rows = rows + dim(d) * (stride[d] // stride[-2])
+    return AffineMap(rank, (rows, dim(rank - 1)))
+
+
+def _plane(shape: Shape, stride: Shape) -> Shape:
+    """Rows, in whole steps of d0, and columns."""
+    if len(shape) < 2:
+        return (1, *shape, *(1 for _ in range(1 - len(shape))))
+    return (shape[0] * (stride[0] // stride[-2]), stride[-2])
+
+
+def _used(shape: Shape, stride: Shape) -> Shape:
+    """Rows and columns of the plane up to the last element."""
+    if 0 in shape:
+        return (0, 0)
+    if len(shape) < 2:
+        return _plane(shape, stride)
+    steps = zip(shape[:-1], stride[:-1], strict=True)
+    return (1 + sum((n - 1) * (s // stride[-2]) for n, s in steps), shape[-1])
+
+
+def _divided(sizes: Shape, by: Shape) -> Shape:
+    return tuple(-(-n // m) if m else 0 for n, m in zip(sizes, by, strict=True))
