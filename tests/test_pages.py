@@ -96,7 +96,7 @@ def test_what_the_documents_say_is_what_their_calls_give():
     ]
     calls, shown = zip(*((row[2].strip(" `"), row[3].strip(" `")) for row in cells), strict=True)
     assert len(calls) > 50
-    prints = "".join(f"print({call}, end={BETWEEN!r})\n" for call in calls)
+    prints = "".join(f"print(({call}), end={BETWEEN!r})\n" for call in calls)
     *found, end = printed("-c", program + prints).split(BETWEEN)
     assert not end
     for call, expected, actual in zip(calls, shown, found, strict=True):
