@@ -12,15 +12,17 @@ PROGRAM = """
 import sys
 import jax
 
-jax.config.update("jax_num_cpu_devices", 4)
-jax.config.update("jax_platforms", "cpu")
+import gridlayout as gl
+
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
+emulated = gl.emulate_devices(4)
 jax.distributed.initialize(sys.argv[1], 2, int(sys.argv[2]))
 
 import jax.numpy as jnp
 import numpy as np
-import gridlayout as gl
 
+assert list(emulated) == jax.local_devices() and len(emulated) == 4
+assert gl.emulate_devices(4) == jax.local_devices() != jax.devices()
 device = gl.DeviceGrid((2, 4))
 a = np.arange(35, dtype=np.float32).reshape(5, 7)
 b = np.cos(np.arange(21, dtype=np.float32)).reshape(7, 3)
