@@ -94,8 +94,8 @@ def output(dom):
 def ask(asked, folder):
     """What the page's arithmetic answers, in Chromium, or in Node where there is none."""
     data = f"const known = {json.dumps(facts(DOCUMENT))}, asked = {json.dumps(asked)};"
-    names = ("arithmetic.js", "grid_model.js", "sophon_model.js")
-    assert names == page.SCRIPTS[:3]
+    assert page.SCRIPTS[-3:] == ("picture.js", "fields.js", "form.js")
+    names = page.SCRIPTS[:-3]
     texts = [files("gridlayout.explorer").joinpath(name).read_text("utf-8") for name in names]
     program = "\n".join([*texts, data, HARNESS])
     if not CHROMIUM:
@@ -131,7 +131,7 @@ def grid_layouts(count):
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(cases(stated=False))
+    @given(cases())
     def collect(case):
         _, arguments = case
         layout = gl.GridLayout(**arguments)
@@ -171,11 +171,97 @@ def sophon_layout(rng):
     return gl.sophon.local(shape, dtype, storage=storage, lanes=lanes, **arguments)
 
 
+def shape_of(rng, most=6):
+    return tuple(rng.choice([0, 1, 2, 3, 5, most]) or 1 for _ in range(rng.randint(0, 4)))
+
+
+def tile_of(rng):
+    return rng.choice([None, None, (1, 2), (2, 4), (4, 4), (3, 5)])
+
+
+def aligned(rng, make, **arguments):
+    """With an alignment of rows, where the tile allows it."""
+    for row_alignment in (rng.choice([1, 2, 8, 16]), None):
+        try:
+            return make(**arguments, row_alignment=row_alignment)
+        except gl.LayoutError:
+            pass
+    raise AssertionError(arguments)
+
+
+def ttnn_layout(rng):
+    grid = (rng.choice([1, 2, 3, 13]), rng.choice([1, 2, 3]))
+    return aligned(
+        rng,
+        gl.tenstorrent.ttnn,
+        shape=shape_of(rng),
+        dtype=rng.choice([*BITS]),
+        grid=grid,
+        tile=tile_of(rng),
+        buffer_type=rng.choice(["l1", "l1_small", "trace"]),
+    )
+
+
+def document_layout(rng):
+    shape = shape_of(rng)
+    width, rows, stride = (*shape, 1)[-1 if not shape else len(shape) - 1], 1, [1]
+    width += rng.choice([0, 0, 2])
+    for n in reversed(shape[:-1]):
+        stride.insert(0, rows * width)
+        rows = rows * n + rng.choice([0, 0, 3])
+    arguments = {"shape": shape, "dtype": rng.choice([*BITS]), "tile": tile_of(rng)}
+    if shape and rng.random() < 0.6:
+        arguments["stride"] = stride
+    if rng.random() < 0.6:
+        arguments["grid"] = (rng.randint(1, 4), rng.randint(1, 3))
+    else:
+        arguments["shard_shape"] = (rng.randint(1, 9), rng.randint(1, 6))
+    return aligned(rng, gl.tenstorrent.ttnn_document, **arguments)
+
+
+def metal_layout(rng):
+    """With alignments that its grid divides, in some random intervals."""
+    shape, tile = shape_of(rng), tile_of(rng)
+    rank = len(shape)
+    intervals = rng.choice([None, [], [(0, rank)], [(0, 1)], [(0, -1)]]) if rank > 2 else None
+    spans = gl.tenstorrent.metal(shape, collapsed_intervals=intervals).collapsed_intervals
+    alignments = list(gl.tenstorrent.tile_alignments(shape, spans, tile or (1, 1)))
+    for d in range(rank):
+        if rng.random() < 0.3:
+            alignments[d] *= rng.choice([1, 2, 3])
+    made = {"dim_alignments": alignments, "collapsed_intervals": intervals, "tile": tile}
+    for grid in (tuple(rng.choice([1, 1, 2, 3]) for _ in range(max(rank, 2))), None):
+        try:
+            return gl.tenstorrent.metal(shape, rng.choice([*BITS]), grid=grid, **made)
+        except gl.LayoutError:
+            continue
+    return gl.tenstorrent.metal(shape, collapsed_intervals=intervals)
+
+
+def xla_layout(rng):
+    shape = shape_of(rng)
+    order = rng.sample(range(len(shape)), len(shape))
+    tiles = []
+    for _ in range(rng.randint(0, 2)):
+        sizes = [rng.choice([1, 2, 3, 4]) for _ in range(rng.randint(1, 3))]
+        if len(sizes) > 1 and rng.random() < 0.3:
+            sizes[0] = gl.xla.COMBINE
+        tiles.append(sizes)
+    more = {"tail_alignment": rng.choice([1, 1, 7]), "memory_space": rng.choice([0, 0, 2])}
+    more |= {"element_bits": rng.choice([0, 0, 4]), "index_type": rng.choice([None, "u32"])}
+    return gl.xla.layout(shape, rng.choice([*BITS]), order, tiles, **more)
+
+
+MAKERS = (ttnn_layout, document_layout, metal_layout, xla_layout)
+
+
 @pytest.fixture(scope="module")
 def layouts():
     rng = random.Random(4)
     found = [(with_padding_value(layout, rng), c) for layout, c in grid_layouts(330)]
     found += [(with_padding_value(sophon_layout(rng), rng), None) for _ in range(150)]
+    for make in MAKERS:
+        found += [(with_padding_value(make(rng), rng), None) for _ in range(120)]
     assert sum(isinstance(layout, gl.GridLayout) for layout, _ in found) > 200
     assert sum(layout.is_scatter for layout, _ in found) > 40
     assert sum("allocation=" in str(layout) for layout, _ in found) > 30
@@ -217,7 +303,9 @@ def test_the_page_counts_as_the_library_does(layouts, tmp_path):
         indices = list(itertools.product(*map(range, layout.shape)))
         columns = np.array(indices, np.int64).reshape(len(indices), layout.ndim).T
         mapped = np.broadcast_arrays(*layout.index_map(*columns), np.empty(len(indices)))[:-1]
-        places = [tuple(p) for p in np.array(mapped, np.int64).T.tolist()]
+        rank = len(layout.physical_shape)
+        mapped = np.array(mapped, np.int64).reshape(rank, len(indices))
+        places = [tuple(p) for p in mapped.T.tolist()]
         assert [tuple(found["physical"]) for found in answer["located"]] == places
         for index, found in list(zip(indices, answer["located"], strict=True))[::17]:
             check_location(layout, index, found)
@@ -254,6 +342,12 @@ LARGE = [
     gl.GridLayout((3, 2**20, 2**25), "uint8", grid=(3, 7, 11), collapse=[], memory_space="dram"),
     gl.sophon.local((300, 1000, 70, 90), "int8", storage="4N", start=5 * 2**19),
     gl.sophon.local((40, 333, 56, 57), "float64", "line_aligned", chip=gl.sophon.BM1688),
+    gl.GridLayout((90001, 7001), "bfloat16", grid=(7, 5), shard_shape=(13000, 1500)),
+    gl.GridLayout((90001, 7001), "bfloat16", grid=(7, 5), row_alignment=64),
+    gl.tenstorrent.ttnn((7, 4097, 3001), "float32", grid=(13, 1), tile=(32, 32)),
+    gl.tenstorrent.ttnn_document((7, 4000, 3001), stride=(2**24, 4096, 1), grid=(8, 8)),
+    gl.tenstorrent.metal((7, 4097, 3001), grid=(7, 1), tile=(32, 32), tile_format="bfp_bf8"),
+    gl.parse("bf16[7,4097,3001]{1,2,0:T(8,128)(2,1)L(4096)}"),
 ]
 
 
@@ -277,6 +371,10 @@ def test_large_layouts_are_counted_exactly(tmp_path):
 
 
 GRID, LOCAL = DOCUMENT, gl.sophon.local((2, 3, 4, 5), "int8", chip=TOY)
+TTNN = gl.tenstorrent.ttnn((12, 12, 16), grid=(2, 1), tile=(32, 32))
+STRIDED = gl.tenstorrent.ttnn_document((12, 12, 16), grid=(2, 1), tile=(32, 32))
+METAL = gl.tenstorrent.metal((3, 43, 7), grid=(6, 1), tile=(32, 32))
+XLA = gl.parse("f32[3,5]{1,0:T(2,2)}")
 REFUSED = {
     "grid 0": (GRID, {"grid": [0, 2]}, "grid"),
     "grid rank": (
@@ -301,6 +399,34 @@ REFUSED = {
     "alignment": (LOCAL, {"offset": 64}, "offset"),
     "storage": (LOCAL, {"storage": "2N"}, "storage"),
     "strides": (LOCAL, {"layout": None, "strides": [1, 2]}, "strides"),
+    "shard": (GRID, {"shard": [17, 32]}, "shard"),
+    "shard rank": (GRID, {"shard": [18]}, "shard"),
+    "row alignment": (GRID, {"row_alignment": 3}, "row_alignment"),
+    "row alignment of a tile": (GRID, {"tile": [3, 3], "row_alignment": 16}, "row_alignment"),
+    "ttnn, grid": (TTNN, {"grid": [2, 1, 1]}, "grid"),
+    "ttnn, tile": (TTNN, {"tile": [32]}, "tile"),
+    "ttnn, tile format": (TTNN, {"tile": None, "tile_format": "bfp_bf8"}, "tile_format"),
+    "ttnn, interleaved": (TTNN, {"memory_layout": "interleaved"}, "memory_layout"),
+    "ttnn, width": (TTNN, {"memory_layout": "width_sharded"}, "memory_layout"),
+    "ttnn, host": (TTNN, {"buffer_type": "system_memory"}, "buffer_type"),
+    "ttnn, dram": (
+        *(TTNN, {"memory_layout": "block_sharded", "buffer_type": "dram"}),
+        "memory_layout",
+    ),
+    "document, stride": (STRIDED, {"stride": [100, 16, 1]}, "stride"),
+    "document, row": (STRIDED, {"stride": [200, 16, 1]}, "stride"),
+    "document, last stride": (STRIDED, {"stride": [400, 32, 2]}, "stride"),
+    "document, shard": (STRIDED, {"shard": [71, 16]}, "shard"),
+    "document, shard of 0": (STRIDED, {"grid": None, "shard": [0, 16]}, "shard"),
+    "metal, grid": (METAL, {"grid": [4, 1]}, "grid"),
+    "metal, grid rank": (METAL, {"grid": [6]}, "grid"),
+    "metal, tile": (METAL, {"alignments": [1, 1, 1]}, "alignments"),
+    "metal, alignments": (METAL, {"alignments": [1, 32]}, "alignments"),
+    "metal, lost dim": (METAL, {"intervals": [[1, 3]]}, "intervals"),
+    "metal, overlap": (METAL, {"intervals": [[0, 2], [1, 3]]}, "intervals"),
+    "metal, interleaved": (METAL, {"memory_layout": "interleaved"}, "memory_layout"),
+    "xla, order": (XLA, {"order": [0, 0]}, "order"),
+    "xla, tail": (XLA, {"tail_alignment": 0}, "tail_alignment"),
     "too large": (GRID, {"shape": [2**40, 2**30]}, None),
     "overlap, large": (
         *(LOCAL, {"shape": [MAX_TABLE + 1, 1, 1, 1], "layout": None, "strides": [0] * 4}),
@@ -359,9 +485,11 @@ type($("rows").querySelector("input"), "2"); note("bumped");
 type($("collapse"), "0:-1"); note("back");
 type($("shape"), "0, 5"); press("tensor", "ArrowDown"); press("memory", "End"); note("empty");
 type($("shape"), "4096, 5000"); note("large");
-const sophon = document.querySelector('input[value="sophon"]');
-sophon.checked = true; sophon.dispatchEvent(new Event("input", { bubbles: true }));
-note("sophon");
+for (const name of ["ttnn", "ttnn_document", "metal", "xla", "sophon"]) {
+  const chosen = document.querySelector(`input[value="${name}"]`);
+  chosen.checked = true; chosen.dispatchEvent(new Event("input", { bubbles: true }));
+  note(name);
+}
 type($("npu"), "3"); press("tensor", "PageDown"); note("npu");
 Object.defineProperty(navigator, "clipboard",
   { value: { writeText: async (text) => { seen.copied = text; } } });
@@ -436,6 +564,35 @@ def test_fields_change_the_layout_and_refusals_name_the_field(seen):
     )
 
 
+def test_the_tool_is_for_ttnn_tensor_layout_too():
+    """Walkthrough: "this tool was created for TTNN tensor layout"."""
+    for layout in (TTNN, STRIDED, METAL, XLA):
+        data = re.search(
+            r'id="parameters">(.*?)</script>',
+            gl.explore(layout, open_browser=False).html,
+            re.DOTALL,
+        )[1]
+        known = json.loads(data)
+        assert known["start"] == json.loads(json.dumps(parameters_of(layout)))
+        model = known["start"]["model"]
+        assert f'name="model" value="{model}"' in files("gridlayout.explorer").joinpath(
+            "page.html"
+        ).read_text("utf-8")
+        assert model in {start["model"] for start in known["facts"]["starts"]}
+
+
+def test_every_model_has_a_form(seen):
+    for name, made in (
+        ("ttnn", gl.tenstorrent.TtnnLayout),
+        ("ttnn_document", gl.tenstorrent.TtnnDocument),
+        ("metal", gl.tenstorrent.MetalLayout),
+        ("xla", gl.xla.XlaLayout),
+        ("sophon", gl.sophon.LocalLayout),
+    ):
+        assert isinstance(gl.parse(seen[name]["text"]), made)
+        assert seen[name]["error"] == ""
+
+
 def test_python_is_copied(seen):
     assert seen["copied"] == seen["npu"]["python"]
 
@@ -471,6 +628,14 @@ FRAMED = [
     gl.GridLayout((4, 6), grid=(3, 2), linear="(d0, d1) -> (d0 + d1, d1)"),
     gl.GridLayout((64, 96), tile=(32, 32), tile_format="bfp_bf8", oob=-0.0, memory_space="dram"),
     gl.sophon.local((2, 3, 4, 5), "int32", strides=(0, 20, 5, 1), chip=TOY, lanes=2, oob="neginf"),
+    gl.GridLayout((5, 7), grid=(3, 2), shard_shape=(2, 5), row_alignment=32),
+    gl.tenstorrent.ttnn((3, 5), "bfloat16", row_alignment=16, oob=0),
+    gl.tenstorrent.ttnn((3, 5), memory_layout="height_sharded"),
+    gl.tenstorrent.ttnn_document((12, 12, 16), stride=(512, 16, 1), grid=(4, 1), tile=(32, 32)),
+    gl.tenstorrent.metal((2, 2, 50, 50), collapsed_intervals=[], tile=(32, 32)),
+    gl.parse("bf16[4,8]{0,1:T(2,4)(2,1)S(2)}"),
+    gl.parse("f32[6,3,4]{2,1,0:T(*,4)}"),
+    gl.parse("f32[]"),
 ]
 
 
@@ -497,7 +662,8 @@ def test_a_notebook_shows_a_frame_of_the_whole_page():
 @pytest.mark.parametrize(
     ("layout", "words"),
     [
-        (gl.parse("f32[3,5]{1,0:T(2,2)}"), "layout.draw() draws every layout"),
+        (gl.mli.tensor((4, 4), "HW", "int8"), "layout.draw() draws every layout"),
+        (gl.parse("f32[6,5]{1,0:SC(0:3)}"), "an XLA layout with splits (SC) can't be explored"),
         (gl.sophon.matrix(2, 40, 15, "float32"), "a sophon.matrix can't be explored"),
         (gl.GridLayout((6,), grid=(3,), linear="(d0) -> (d0 mod 3)"), "whose map divides"),
         (gl.GridLayout((2**30, 2**26), grid=(1, 1)), "over 2**53"),

@@ -162,9 +162,9 @@ function finished({ shape, coreRank, physicalShape, bits, place, closed, blockBy
   const localShape = physicalShape.slice(coreRank);
   const local = product(localShape);
   const total = product(physicalShape);
-  const bytesPerCore = blockBytes
+  const bytesPerCore = rest.bytes ?? (blockBytes
     ? times(quotient(local, 1024), blockBytes)
-    : ceil(times(local, bits), 8);
+    : ceil(times(local, bits), 8));
   const { find, held, clash, total: places } = closed
     ? { ...closed, clash: null, total: size }
     : tabulated(shape, place, physicalShape, coreRank);

@@ -1,122 +1,9 @@
-// The form: its fields to parameters, the layout's numbers in words, the index that both pictures
-// show, the clipboard.
+// The page: the layout's numbers in words, the index that both pictures show, the clipboard.
 
-const { start, facts } = JSON.parse(document.getElementById("parameters").textContent);
-const field = (id) => document.getElementById(id);
-const text = (id) => field(id).value;
-const starts = Object.fromEntries([...facts.starts, start].map((p) => [p.model, p]));
-const CHIP_SIZES = ["npus", "npu_bytes", "alignment"];
-
-let model = start.model;
-let ownStrides = false; // whether the table of strides says the collapse, not the intervals
 let layout = null;
 // The position that is pointed at: physical, and logical where it is no padding.
 let cursor = { physical: [], logical: null };
 let drawn = {}; // what the pictures show: a part of the cursor
-
-// -- fields ------------------------------------------------------------------------------------
-
-function fillSelect(id, names) {
-  field(id).innerHTML = names.map((name) => `<option>${name}</option>`).join("");
-}
-
-function fillForm(parameters) {
-  const set = (values) => Object.entries(values).forEach(([id, v]) => (field(id).value = v ?? ""));
-  const list = (numbers) => (numbers ?? []).join(", ");
-  const { shape, dtype, oob } = parameters;
-  set({ shape: list(shape), dtype, oob });
-  if (model === "grid") {
-    const { grid, tile, face, memory_space, tile_format, rows } = parameters;
-    set({ grid: list(grid), tile: list(tile), face: list(face), memory_space, collapse: "0:-1" });
-    set({ tile_format: tile_format ?? "none" });
-    ownStrides = defaultText(shape, grid.length) !== mapText(rows, shape.length);
-    showRows(rows);
-  } else {
-    const { npu, offset, lanes, chip, strides, allocation } = parameters;
-    set({ layout: parameters.layout ?? "strides", "sophon-strides": list(strides), npu, offset });
-    set({ storage: parameters.storage ?? "none", lanes, allocation, chip: chip.known ?? "custom" });
-    set(Object.fromEntries(CHIP_SIZES.map((id) => [id, chip[id]])));
-  }
-}
-
-function readGrid() {
-  const optional = (id) => (text(id).trim() === "" ? null : readInts(text(id), id, 1));
-  return {
-    grid: readInts(text("grid"), "grid", 1),
-    tile: optional("tile"),
-    face: optional("face"),
-    collapse: ownStrides ? null : readIntervals(text("collapse"), "collapse"),
-    rows: ownStrides ? readRows() : null,
-    memory_space: text("memory_space"),
-    tile_format: text("tile_format") === "none" ? null : text("tile_format"),
-  };
-}
-
-function readRows() {
-  return [...field("rows").tBodies[0].rows].map((row) => {
-    const cells = [...row.querySelectorAll("input")];
-    const numbers = cells.map((cell) => readInt(cell.value, "strides", -Infinity));
-    return { strides: numbers.slice(0, -1), offset: numbers.at(-1) };
-  });
-}
-
-function readSophon() {
-  const number = (id, low) => readInt(text(id), id, low);
-  const custom = text("chip") === "custom";
-  const own = starts.sophon.chip.known ? { banks: null, name: null } : starts.sophon.chip;
-  const chip = custom
-    ? Object.fromEntries(CHIP_SIZES.map((id) => [id, number(id, 1)]))
-    : facts.chips[text("chip")];
-  return {
-    layout: text("layout") === "strides" ? null : text("layout"),
-    strides: text("layout") === "strides" ? readInts(text("sophon-strides"), "strides") : null,
-    storage: text("storage") === "none" ? null : text("storage"),
-    lanes: text("storage") === "none" ? number("lanes", 1) : 1,
-    allocation: text("allocation").trim() === "" ? null : number("allocation", 1),
-    npu: number("npu"),
-    offset: number("offset"),
-    chip: { banks: own.banks, name: own.name, ...chip, known: custom ? null : text("chip") },
-  };
-}
-
-function readForm() {
-  const shape = readInts(text("shape"), "shape");
-  const shared = { model, shape, dtype: text("dtype"), oob: text("oob") };
-  return { ...shared, ...(model === "grid" ? readGrid() : readSophon()) };
-}
-
-// The table of strides, one row a collapsed dim; a field that has the focus stays the same element.
-function showRows(rows) {
-  const table = field("rows");
-  const shape = `${rows.length}x${rows[0].strides.length}`;
-  if (table.dataset.shape !== shape) {
-    const dims = rows[0].strides.map((_, d) => `d${d}`);
-    const head = [...dims, "offset"].map((name) => `<th scope="col">${name}</th>`).join("");
-    const body = rows.map((_, k) => {
-      const cells = [...dims.map((d) => `stride of ${d}`), "offset"].map(
-        (name) => `<td><input type="number" aria-label="${name} in collapsed dim ${k}"></td>`);
-      return `<tr><th scope="row">dim ${k}</th>${cells.join("")}</tr>`;
-    });
-    table.innerHTML = `<thead><tr><td></td>${head}</tr></thead><tbody>${body.join("")}</tbody>`;
-    table.dataset.shape = shape;
-  }
-  rows.forEach(({ strides, offset }, k) => {
-    const cells = table.tBodies[0].rows[k].querySelectorAll("input");
-    [...strides, offset].forEach((n, d) => (cells[d].value = n));
-  });
-}
-
-function showForm() {
-  for (const part of document.querySelectorAll("[data-model]")) {
-    part.hidden = part.dataset.model !== model;
-  }
-  field("lanes").disabled = text("storage") !== "none";
-  field("sophon-strides").disabled = text("layout") !== "strides";
-  for (const id of CHIP_SIZES) field(id).disabled = text("chip") !== "custom";
-  field("rows-help").textContent = ownStrides
-    ? "These strides are your own; change the intervals to go back to theirs."
-    : "These follow from the intervals; raise one to leave a gap.";
-}
 
 // -- results -----------------------------------------------------------------------------------
 
@@ -141,9 +28,9 @@ function update() {
   }
   showError("", null);
   if (model === "grid") showRows(layout.rows);
-  else showSophon();
+  if (model === "sophon") showSophon();
   field("sizes").innerHTML = sizesOf(layout)
-    .map(([name, value]) => `<div><dt>${name}</dt><dd>${value}</dd></div>`)
+    .map(([name, value]) => `<div><dt>${name}</dt><dd>${value.replace(/</g, "&lt;")}</dd></div>`)
     .join("");
   field("legend").innerHTML = legendOf(layout);
   field("text").textContent = layout.text;
@@ -170,7 +57,7 @@ function sizesOf({ physicalShape, sizes, core, clash, ...of }) {
   const found = [
     ["physical shape", tuple(physicalShape)],
     ...sizes,
-    [`bytes of ${core === "NPU" ? "an NPU" : "a core"}`, `${grouped(of.bytesPerCore)} B`],
+    [`bytes of ${core === "NPU" ? "an" : "a"} ${core}`, `${grouped(of.bytesPerCore)} B`],
     ["bytes in all", `${grouped(of.nbytes)} B for ${grouped(of.dataBytes)} B of data`],
     ["padding", `${grouped(of.padding)} elements, ${(100 * of.paddingShare).toFixed(1)}%`],
   ];
@@ -319,7 +206,7 @@ async function copyFrom(id) {
 
 fillSelect("dtype", Object.keys(facts.dtypes));
 fillSelect("oob-words", facts.oob_names);
-fillSelect("memory_space", facts.memory_spaces);
+fillSelect("buffer_type", facts.buffer_types);
 fillSelect("tile_format", ["none", ...Object.keys(facts.block_formats)]);
 fillSelect("layout", [...facts.layouts, "strides"]);
 fillSelect("storage", ["none", ...Object.keys(facts.storage)]);

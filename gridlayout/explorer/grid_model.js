@@ -22,8 +22,6 @@ function intervals(pairs, rank) {
   }
   return found;
 }
-const upTo = (low, high) => Array.from({ length: Math.max(high - low, 0) }, (_, k) => low + k);
-
 // Rows {strides, offset} of collapse intervals: one row a grid dim (seed 004, "Dimension
 // Collapsing"). Too few rows: zeros in front, or the joined dims on top of the last ones.
 function collapsedRows(shape, pairs, gridRank) {
@@ -66,55 +64,6 @@ function collapsedRows(shape, pairs, gridRank) {
   });
 }
 
-// A row as MLIR prints it: d0 * 32 + d1 - 1.
-function rowText({ strides, offset }) {
-  let text = "";
-  strides.forEach((stride, d) => {
-    if (!stride) return;
-    if (!text) text = stride === -1 ? `-d${d}` : stride === 1 ? `d${d}` : `d${d} * ${stride}`;
-    else {
-      const by = Math.abs(stride) === 1 ? "" : ` * ${Math.abs(stride)}`;
-      text += ` ${stride < 0 ? "-" : "+"} d${d}${by}`;
-    }
-  });
-  if (!text) return String(offset);
-  return offset ? `${text} ${offset < 0 ? "-" : "+"} ${Math.abs(offset)}` : text;
-}
-const mapText = (rows, rank) =>
-  `(${upTo(0, rank).map((d) => `d${d}`).join(", ")}) -> (${rows.map(rowText).join(", ")})`;
-
-// One more than the largest value of a row; no less than 0 may be its least one.
-function rowExtent(row, shape, k) {
-  const terms = row.strides.map((stride, d) => ({ stride, extent: Math.max(shape[d], 1) }));
-  const low = plus(row.offset, least(terms));
-  if (low < 0) {
-    throw new LayoutError(
-      `collapsed dim ${k}, ${rowText(row)}, reaches ${low}; it must be >= 0, so add ${-low}`,
-      "strides",
-    );
-  }
-  if (row.strides.some((stride, d) => stride && shape[d] === 0)) return 0;
-  const steps = terms.map(({ stride, extent }) => times(Math.abs(stride), extent - 1));
-  return plus(low, plus(sum(steps), 1));
-}
-
-// The terms of each row where all nest and each dim is in one row, else null.
-function rowTerms(rows, shape) {
-  const seen = new Set();
-  const found = [];
-  for (const { strides } of rows) {
-    const terms = strides
-      .map((stride, dim) => ({ stride, dim, extent: shape[dim] }))
-      .filter(({ stride, extent }) => stride && extent !== 1);
-    if (terms.some(({ dim }) => seen.has(dim))) return null;
-    terms.forEach(({ dim }) => seen.add(dim));
-    const ordered = nested(terms);
-    if (ordered === null) return null;
-    found.push(ordered);
-  }
-  return shape.every((n, d) => n === 1 || seen.has(d)) ? found : null;
-}
-
 function checkTile({ tile, face, grid, tile_format }) {
   if (tile !== null && (!tile.length || tile.includes(0))) {
     throw new LayoutError("tile: at least one number, all >= 1; or nothing", "tile");
@@ -132,6 +81,10 @@ function checkTile({ tile, face, grid, tile_format }) {
   }
 }
 
+// What a memref of so many tiles states of the shard, null a dim where it states nothing.
+const statedBy = (counts, plain, whole) =>
+  counts.map((n, k) => (n > plain[k] ? n * whole[k] : null));
+
 function gridModel(parameters, facts) {
   const { shape, dtype, grid, tile, face, tile_format, memory_space } = parameters;
   const element = elementType(facts, dtype);
@@ -145,68 +98,33 @@ function gridModel(parameters, facts) {
     throw new LayoutError("strides: one row a grid dim, one number a logical dim", "strides");
   }
   const collapsed = rows.map((row, k) => rowExtent(row, shape, k));
-  const shard = collapsed.map((n, k) => ceil(n, grid[k]));
-  const untiled = grid.length - (tile ?? []).length;
-  const whole = [...upTo(0, untiled).map(() => 1), ...(tile ?? [])];
-  const block = face === null ? whole : [...upTo(0, untiled).map(() => 1), ...face];
-  const counts = shard.map((n, k) => ceil(n, whole[k]));
-  const faces = face === null ? [] : face.map((f, k) => tile[k] / f);
-  const physicalShape = [...grid, ...counts, ...faces, ...block.slice(untiled)];
-  const rank = grid.length;
-
-  function place(index) {
-    const cores = [], tiles = [], blocks = [], inner = [];
-    rows.forEach(({ strides, offset }, k) => {
-      const value = strides.reduce((n, stride, d) => n + stride * index[d], offset);
-      const inShard = value % shard[k];
-      cores.push(quotient(value, shard[k]));
-      tiles.push(quotient(inShard, whole[k]));
-      if (k < untiled) return;
-      const inTile = inShard % whole[k];
-      if (face !== null) blocks.push(quotient(inTile, block[k]));
-      inner.push(inTile % block[k]);
-    });
-    return [...cores, ...tiles, ...blocks, ...inner];
-  }
-
-  const terms = rowTerms(rows, shape);
-  // Values of row k count from its least one.
-  const base = terms && rows.map((row, k) => row.offset + least(terms[k]));
-  function find(physical) {
-    const index = shape.map(() => 0);
-    for (let k = 0; k < rank; k++) {
-      let inShard = physical[rank + k] * whole[k];
-      if (k >= untiled) {
-        const at = 2 * rank + k - untiled;
-        const high = face === null ? 0 : physical[at] * block[k];
-        inShard += high + physical[at + faces.length];
-      }
-      if (inShard >= shard[k]) return null;
-      const found = digits(terms[k], physical[k] * shard[k] + inShard - base[k]);
-      if (found === null) return null;
-      for (const [{ dim }, i] of found) index[dim] = i;
-    }
-    return index;
-  }
-  const held = (core) =>
-    product(
-      core.map((c, k) => {
-        const to = (limit) => below(terms[k], limit - base[k]);
-        return to((c + 1) * shard[k]) - to(c * shard[k]);
-      }),
-    );
+  const plain = shardOf(null, collapsed, grid);
+  const shard = shardOf(parameters.shard, collapsed, grid);
+  const multiple = rowMultiple(parameters.row_alignment, element.bits, tile);
+  const whole = wholeOf(tile, grid.length);
+  const counts = countsOf(shard, whole, tile, multiple);
+  const layout = divided({ shape, rows, grid, shard, counts, tile, face });
 
   const linear = mapText(rows, shape.length);
   const inTile = tile === null ? element.mlir
     : `!ttcore.tile<${tile.join("x")}, ${tile_format ?? element.mlir}` +
       `${face === null ? "" : `, face<${face.join("x")}>`}>`;
+  const stated = shard.map((n, k) => (n > plain[k] ? n : null));
+  const read = statedBy(counts, countsOf(plain, whole, tile, multiple), whole);
+  const alignment = rowBytes(multiple, element.bits);
+  const words = [
+    String(stated) === String(read) ? "" : `, shard = ${shard.join("x")}`,
+    alignment === null ? "" : `, row_alignment = ${alignment}`,
+  ].join("");
   const text =
     `tensor<${shape.map((n) => `${n}x`).join("")}${element.mlir}, #ttcore.metal_layout<` +
     `${linear}, ${oob}, <${grid.join("x")}>, memref<${counts.join("x")}x${inTile}, ` +
-    `#ttcore.memory_space<${memory_space}>>>>`;
+    `#ttcore.memory_space<${memory_space}>>${words}>>`;
   const extras = [
     tile === null ? [] : [`tile=${tuple(tile)}`],
-    linear === defaultText(shape, rank) ? [] : [`linear='${linear}'`],
+    linear === defaultText(shape, grid.length) ? [] : [`linear='${linear}'`],
+    stated.every((n) => n === null) ? [] : [`shard_shape=${tuple(shard)}`],
+    alignment === null ? [] : [`row_alignment=${alignment}`],
     face === null ? [] : [`face=${tuple(face)}`],
     tile_format === null ? [] : [`tile_format='${tile_format}'`],
     oob === "undef" ? [] : [`oob=${paddingCode(facts, oob)}`],
@@ -214,16 +132,16 @@ function gridModel(parameters, facts) {
   ].flat();
   const named = [`${tuple(shape)}, '${dtype}', grid=${tuple(grid)}`, ...extras].join(", ");
   return finished({
-    ...{ shape, physicalShape, place, rows, linear, text },
-    coreRank: rank,
+    ...layout,
+    ...{ linear, text },
     bits: element.bits,
     blockBytes: tile_format === null ? 0 : facts.block_formats[tile_format],
-    closed: shape.includes(0) ? { find: () => null, held: () => 0 } : terms && { find, held },
     python: `gl.GridLayout(${named})`,
     core: "core",
-    naturalWidths: [(tile === null ? counts : block).at(-1)],
+    naturalWidths: [(tile === null ? counts : layout.block).at(-1)],
     tileSize: tile === null ? 0 : product(tile),
     sizes: [
+      ["collapse", joinedText(rows, shape)],
       ["collapsed shape", tuple(collapsed)],
       ["shard of a core", tuple(shard)],
       ...(tile === null ? [] : [["tiles of a core", tuple(counts)]]),

@@ -18,7 +18,10 @@ from gridlayout.explorer.parameters import facts, parameters_of
 from gridlayout.layouts.layout import Layout
 
 # In the order in which one may use the names of another.
-SCRIPTS = ("arithmetic.js", "grid_model.js", "sophon_model.js", "picture.js", "form.js")
+SCRIPTS = (
+    *("arithmetic.js", "divided.js", "grid_model.js", "tenstorrent_models.js", "sophon_model.js"),
+    *("xla_model.js", "models.js", "picture.js", "fields.js", "form.js"),
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,10 +55,11 @@ def explore(
 ) -> Explorer:
     """A page on which to change a layout and see where its elements lie; notebooks show it.
 
-    layout: a `GridLayout` with a linear map, or a `sophon.local` tensor. path: a file to write the
-    page to. open_browser: whether to open it, from a temporary file where there is no path; None
-    does so where there is a display and this is no notebook. Where no browser opens, a warning
-    says which file holds the page.
+    layout: a `GridLayout` with a linear map, a `ttnn`, `ttnn_document` or `metal` layout, one of
+    XLA's without splits, or a `sophon.local` tensor. path: a file to write the page to.
+    open_browser: whether to open it, from a temporary file where there is no path; None does so
+    where there is a display and this is no notebook. Where no browser opens, a warning says which
+    file holds the page.
 
     `LayoutError` for other layouts, and for numbers over 2**53, which browsers don't count exactly.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any, NoReturn
 
-from gridlayout import dtypes
+from gridlayout import dtypes, xla
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.draw.logical import short
 from gridlayout.errors import LayoutError
@@ -15,6 +15,24 @@ from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.sophon.chip import CHIPS, Chip
 from gridlayout.sophon.local_memory import LocalLayout, local
 from gridlayout.sophon.strides import LAYOUTS, STORAGE
+from gridlayout.tenstorrent.metal_layout import (
+    ARRANGEMENTS,
+    SPACES,
+    MetalLayout,
+    default_intervals,
+    metal,
+    tile_alignments,
+)
+from gridlayout.tenstorrent.tiles import TILE_NAMES
+from gridlayout.tenstorrent.ttnn_document import TtnnDocument, ttnn_document
+from gridlayout.tenstorrent.ttnn_layout import (
+    BUFFER_TYPES,
+    MEMORY_LAYOUTS,
+    WORKER_COLUMNS,
+    TtnnLayout,
+    ttnn,
+)
+from gridlayout.xla import XlaLayout
 
 # The greatest number up to which a browser's numbers are exact.
 MAX_EXACT = 2**53 - 1
@@ -50,18 +68,15 @@ def parameters_of(layout: Layout) -> Parameters:
 
 def _refuse(what: str) -> NoReturn:
     raise LayoutError(
-        f"{short(what)} can't be explored: GridLayouts with a linear map and sophon.local tensors "
-        "can; layout.draw() draws every layout"
+        f"{short(what)} can't be explored: GridLayouts with a linear map, ttnn, ttnn_document and "
+        "metal layouts, XLA's without splits, and sophon.local tensors can; layout.draw() draws "
+        "every layout"
     )
 
 
 def _grid(layout: GridLayout) -> tuple[Parameters, Iterable[int]]:
     if not layout.linear.is_linear():
         _refuse(f"a GridLayout whose map divides, {layout.linear},")
-    if any(layout.stated_shard):
-        _refuse(f"a GridLayout whose shard is stated, {layout.shard_shape},")
-    if layout.row_alignment:
-        _refuse("a GridLayout whose rows are aligned")
     rows = layout.linear.coefficients()
     found = {
         "model": "grid",
@@ -75,6 +90,8 @@ def _grid(layout: GridLayout) -> tuple[Parameters, Iterable[int]]:
         "oob": dtypes.oob_text(layout.oob),
         "memory_space": layout.memory_space,
         "tile_format": layout.tile_format,
+        "shard": layout.shard_shape if any(layout.stated_shard) else None,
+        "row_alignment": layout.row_alignment,
     }
     # Sums of mixed signs pass through larger numbers than they end at.
     reach = [
@@ -83,6 +100,58 @@ def _grid(layout: GridLayout) -> tuple[Parameters, Iterable[int]]:
     ]
     coefficients = [abs(s) for strides, _ in rows for s in strides]
     return found, [*layout.shape, *layout.physical_shape, *reach, *coefficients]
+
+
+def _shared(layout: Layout, model: str, *names: str) -> Parameters:
+    """The fields that are arguments of the layout's constructor under the same names."""
+    return {
+        "model": model,
+        "shape": layout.shape,
+        "dtype": layout.dtype.name,
+        "oob": dtypes.oob_text(layout.oob),
+        **{name: getattr(layout, name) for name in names},
+    }
+
+
+def _ttnn(layout: TtnnLayout) -> tuple[Parameters, Iterable[int]]:
+    names = ("grid", "tile", "tile_format", "memory_layout", "buffer_type", "row_alignment")
+    found = _shared(layout, "ttnn", *names)
+    return found, [*layout.padded_shape, *layout.plane, *layout.physical_shape]
+
+
+def _document(layout: TtnnDocument) -> tuple[Parameters, Iterable[int]]:
+    names = ("grid", "tile", "tile_format", "memory_space", "row_alignment")
+    shard, plain = layout.shard_shape, layout.replace(stride=None, shard_shape=None)
+    whole = layout.replace(shard_shape=None).shard_shape
+    found = _shared(layout, "ttnn_document", *names) | {
+        "stride": None if layout.stride == plain.stride else layout.stride,
+        "shard": None if shard == whole else shard,
+    }
+    return found, [*layout.stride, *layout.plane, *layout.physical_shape]
+
+
+def _metal(layout: MetalLayout) -> tuple[Parameters, Iterable[int]]:
+    names = ("grid", "tile", "tile_format", "memory_space", "memory_layout")
+    alignments, intervals = layout.dim_alignments, layout.collapsed_intervals
+    tiles = tile_alignments(layout.shape, intervals, layout.tile or (32, 32))
+    found = _shared(layout, "metal", *names) | {
+        "alignments": None if alignments == tiles else alignments,
+        "intervals": None if intervals == default_intervals(layout.ndim) else intervals,
+    }
+    return found, [*layout.dim_alignments, *layout.aligned_shape, *layout.physical_shape]
+
+
+def _xla(layout: XlaLayout) -> tuple[Parameters, Iterable[int]]:
+    if layout.splits:
+        _refuse("an XLA layout with splits (SC)")
+    names = ("tiles", "tail_alignment", "index_type", "pointer_type", "element_bits")
+    found = _shared(layout, "xla", *names, "memory_space", "metadata_bytes")
+    numbers = (layout.tail_alignment, layout.memory_space, layout.metadata_bytes)
+    order = layout.minor_to_major
+    return (
+        found | {"order": None if order == tuple(reversed(range(layout.ndim))) else order},
+        [*layout.shape, *layout.physical_shape, *numbers, layout.element_bits],
+    )
 
 
 def _sophon(layout: LocalLayout) -> tuple[Parameters, Iterable[int]]:
@@ -119,12 +188,20 @@ def _sizes(chip: Chip) -> Parameters:
 # The forms that the page has, by the class of the layout.
 _FORMS: dict[type[Layout], Callable[[Any], tuple[Parameters, Iterable[int]]]] = {
     GridLayout: _grid,
+    TtnnLayout: _ttnn,
+    TtnnDocument: _document,
+    MetalLayout: _metal,
+    XlaLayout: _xla,
     LocalLayout: _sophon,
 }
 
 # What the page begins with when a model is chosen that is not the layout's own.
 _STARTS = (
     GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32)),
+    ttnn((12, 12, 16), "bfloat16", grid=(2, 1), tile=(32, 32)),
+    ttnn_document((12, 12, 16), "bfloat16", grid=(2, 1), tile=(32, 32)),
+    metal((3, 43, 7), "bfloat16", grid=(6, 1), tile=(32, 32)),
+    xla.layout((3, 5), "float32", tiles=[(2, 2)]),
     local((2, 6, 4, 5), "float32", start=1024, chip=Chip(npus=4, npu_bytes=1024, alignment=128)),
 )
 
@@ -135,7 +212,12 @@ def facts(layout: Layout) -> Parameters:
         "dtypes": {name: _type(name) for name in dtypes.MLIR_NAMES},
         "oob_names": [*dtypes.OOB_NAMES],
         "block_formats": dtypes.BLOCK_FORMATS,
-        "memory_spaces": MEMORY_SPACES,
+        "memory_spaces": {"metal": SPACES, "": MEMORY_SPACES},
+        "memory_layouts": {"metal": ARRANGEMENTS, "": MEMORY_LAYOUTS},
+        "buffer_types": BUFFER_TYPES,
+        "tile_names": TILE_NAMES,
+        "worker_columns": WORKER_COLUMNS,
+        "xla_names": {dtype: name for name, dtype in xla.ELEMENT_TYPES.items()},
         "layouts": LAYOUTS,
         "storage": STORAGE,
         "chips": {name: _sizes(chip) for name, chip in CHIPS.items()},

@@ -175,4 +175,5 @@ function legendOf(layout) {
     )
     .join("");
 }
-const nameOf = (layout, core) => `${layout.core} ${core.length === 1 ? core[0] : tuple(core)}`;
+const nameOf = (layout, core) =>
+  core.length ? `${layout.core} ${core.length === 1 ? core[0] : tuple(core)}` : layout.core;

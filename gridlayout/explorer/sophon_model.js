@@ -153,7 +153,3 @@ function chipText({ known, npus, npu_bytes, alignment, banks, name }) {
   const more = (banks === null ? "" : `, banks=${banks}`) + (name === null ? "" : `, name=${name}`);
   return `sophon.Chip(npus=${npus}, npu_bytes=${npu_bytes}, alignment=${alignment}${more})`;
 }
-
-// The layout of parameters; `LayoutError` says what is wrong with them and in which field.
-const layoutOf = (parameters, facts) =>
-  (parameters.model === "grid" ? gridModel : sophonModel)(parameters, facts);

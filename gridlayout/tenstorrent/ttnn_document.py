@@ -23,6 +23,7 @@ from gridlayout.document.shard import as_shard, row_bytes, row_multiple
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
+from gridlayout.strided import oob_argument
 from gridlayout.tenstorrent.tiles import as_tile
 
 if TYPE_CHECKING:
@@ -120,9 +121,10 @@ class TtnnDocument(Layout):
             "grid": (1, 1),
             "memory_space": "l1",
         }
-        said = {name: getattr(self, name) for name in _ARGUMENTS[2:]}
+        said = {name: getattr(self, name) for name in _ARGUMENTS[2:-1]}
         named = {name: value for name, value in said.items() if value != defaults.get(name)}
-        return call_text("tenstorrent.ttnn_document", self.shape, self.dtype.name, **named)
+        arguments = (self.shape, self.dtype.name)
+        return call_text("tenstorrent.ttnn_document", *arguments, **named, **oob_argument(self))
 
     # -- sizes ---------------------------------------------------------------------------------
 

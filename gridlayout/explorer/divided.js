@@ -1,0 +1,161 @@
+// What divides rows: a grid of cores, then tiles, perhaps faces. All models of cores share it.
+//
+// A row {strides, offset} is a collapsed dim: the sum of stride * index over the logical dims.
+
+const upTo = (low, high) => Array.from({ length: Math.max(high - low, 0) }, (_, k) => low + k);
+
+// A row as MLIR prints it: d0 * 32 + d1 - 1.
+function rowText({ strides, offset }) {
+  let text = "";
+  strides.forEach((stride, d) => {
+    if (!stride) return;
+    if (!text) text = stride === -1 ? `-d${d}` : stride === 1 ? `d${d}` : `d${d} * ${stride}`;
+    else {
+      const by = Math.abs(stride) === 1 ? "" : ` * ${Math.abs(stride)}`;
+      text += ` ${stride < 0 ? "-" : "+"} d${d}${by}`;
+    }
+  });
+  if (!text) return String(offset);
+  return offset ? `${text} ${offset < 0 ? "-" : "+"} ${Math.abs(offset)}` : text;
+}
+const mapText = (rows, rank) =>
+  `(${upTo(0, rank).map((d) => `d${d}`).join(", ")}) -> (${rows.map(rowText).join(", ")})`;
+
+// The rows with `<>` where one joins dims without gaps (seed 004).
+function joinedText(rows, shape) {
+  const joined = (row) => {
+    const dims = upTo(0, shape.length).filter((d) => row.strides[d]);
+    dims.sort((a, b) => row.strides[b] - row.strides[a] || a - b);
+    const isJoin = dims.every(
+      (d, k) => row.strides[d] === product(dims.slice(k + 1).map((e) => shape[e])),
+    );
+    const names = dims.map((d) => `d${d}`).join(" <> ");
+    return row.offset === 0 && isJoin && dims.length > 1 ? names : rowText(row);
+  };
+  return `(${rows.map(joined).join(", ")})`;
+}
+
+// One more than the largest value of a row; no less than 0 may be its least one.
+function rowExtent(row, shape, k) {
+  const terms = row.strides.map((stride, d) => ({ stride, extent: Math.max(shape[d], 1) }));
+  const low = plus(row.offset, least(terms));
+  if (low < 0) {
+    throw new LayoutError(
+      `collapsed dim ${k}, ${rowText(row)}, reaches ${low}; it must be >= 0, so add ${-low}`,
+      "strides",
+    );
+  }
+  if (row.strides.some((stride, d) => stride && shape[d] === 0)) return 0;
+  const steps = terms.map(({ stride, extent }) => times(Math.abs(stride), extent - 1));
+  return plus(low, plus(sum(steps), 1));
+}
+
+// The terms of each row where all nest and each dim is in one row, else null.
+function rowTerms(rows, shape) {
+  const seen = new Set();
+  const found = [];
+  for (const { strides } of rows) {
+    const terms = strides
+      .map((stride, dim) => ({ stride, dim, extent: shape[dim] }))
+      .filter(({ stride, extent }) => stride && extent !== 1);
+    if (terms.some(({ dim }) => seen.has(dim))) return null;
+    terms.forEach(({ dim }) => seen.add(dim));
+    const ordered = nested(terms);
+    if (ordered === null) return null;
+    found.push(ordered);
+  }
+  return shape.every((n, d) => n === 1 || seen.has(d)) ? found : null;
+}
+
+// Elements that a row of a core's buffer is a multiple of, for an alignment in bytes.
+function rowMultiple(alignment, bits, tile) {
+  if (alignment === null) return 1;
+  if (alignment < 1 || !Number.isInteger(Math.log2(alignment))) {
+    throw new LayoutError("row alignment: a power of 2, in bytes", "row_alignment");
+  }
+  const multiple = Math.max(quotient(alignment * 8, bits), 1);
+  if (tile !== null && product(tile) % multiple) {
+    throw new LayoutError(`row alignment: a tile ${tuple(tile)} is no multiple`, "row_alignment");
+  }
+  return multiple;
+}
+const rowBytes = (multiple, bits) => (multiple === 1 ? null : quotient(multiple * bits, 8));
+
+// The shard of each collapsed dim: the given one, or what ceil-division by the grid makes.
+function shardOf(given, extents, grid) {
+  const needed = extents.map((n, k) => ceil(n, grid[k]));
+  if (given === null) return needed;
+  if (given.length !== grid.length) {
+    throw new LayoutError(`shard: one number for each of the ${grid.length} grid dims`, "shard");
+  }
+  given.forEach((n, k) => {
+    if (n >= needed[k]) return;
+    throw new LayoutError(
+      `shard: ${grid[k]} cores of ${n} do not hold the ${extents[k]} positions of dim ${k}; ` +
+        `give ${needed[k]} or more`,
+      "shard",
+    );
+  });
+  return given;
+}
+
+// Tiles of a shard along each dim; without a tile, elements, the last a multiple.
+function countsOf(shard, whole, tile, multiple) {
+  const counts = shard.map((n, k) => ceil(n, whole[k]));
+  if (tile === null && multiple > 1) counts.push(times(ceil(counts.pop(), multiple), multiple));
+  return counts;
+}
+const wholeOf = (tile, rank) => [...upTo(0, rank - (tile ?? []).length).map(() => 1), ...(tile ?? [])];
+
+// Where elements of the rows lie: the physical shape, and the way there and back.
+function divided({ shape, rows, grid, shard, counts, tile, face = null }) {
+  const rank = grid.length;
+  const untiled = rank - (tile ?? []).length;
+  const whole = wholeOf(tile, rank);
+  const block = face === null ? whole : wholeOf(face, rank);
+  const faces = face === null ? [] : face.map((f, k) => tile[k] / f);
+  const physicalShape = [...grid, ...counts, ...faces, ...block.slice(untiled)];
+  function place(index) {
+    const cores = [], tiles = [], blocks = [], inner = [];
+    rows.forEach(({ strides, offset }, k) => {
+      const value = strides.reduce((n, stride, d) => n + stride * index[d], offset);
+      const inShard = value % shard[k];
+      cores.push(quotient(value, shard[k]));
+      tiles.push(quotient(inShard, whole[k]));
+      if (k < untiled) return;
+      const inTile = inShard % whole[k];
+      if (face !== null) blocks.push(quotient(inTile, block[k]));
+      inner.push(inTile % block[k]);
+    });
+    return [...cores, ...tiles, ...blocks, ...inner];
+  }
+
+  const terms = rowTerms(rows, shape);
+  // Values of row k count from its least one.
+  const base = terms && rows.map((row, k) => row.offset + least(terms[k]));
+  function find(physical) {
+    const index = shape.map(() => 0);
+    for (let k = 0; k < rank; k++) {
+      let inShard = physical[rank + k] * whole[k];
+      if (k >= untiled) {
+        const at = 2 * rank + k - untiled;
+        const high = face === null ? 0 : physical[at] * block[k];
+        inShard += high + physical[at + faces.length];
+      }
+      if (inShard >= shard[k]) return null;
+      const found = digits(terms[k], physical[k] * shard[k] + inShard - base[k]);
+      if (found === null) return null;
+      for (const [{ dim }, i] of found) index[dim] = i;
+    }
+    return index;
+  }
+  const held = (core) =>
+    product(
+      core.map((c, k) => {
+        const to = (limit) => below(terms[k], limit - base[k]);
+        return to((c + 1) * shard[k]) - to(c * shard[k]);
+      }),
+    );
+  const closed = shape.includes(0) ? { find: () => null, held: () => 0 } : terms && { find, held };
+  return { shape, rows, physicalShape, place, closed, coreRank: rank, block };
+}

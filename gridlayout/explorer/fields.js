@@ -1,0 +1,187 @@
+// The form's fields: from parameters to what they show, and back, model by model.
+
+const { start, facts } = JSON.parse(document.getElementById("parameters").textContent);
+const field = (id) => document.getElementById(id);
+const text = (id) => field(id).value;
+const starts = Object.fromEntries([...facts.starts, start].map((p) => [p.model, p]));
+const CHIP_SIZES = ["npus", "npu_bytes", "alignment"];
+
+let model = start.model;
+let ownStrides = false; // whether the table of strides says the collapse, not the intervals
+
+function fillSelect(id, names) {
+  field(id).innerHTML = names.map((name) => `<option>${name}</option>`).join("");
+}
+
+// Fields of lists, of one of several words, of one number; those that are empty, or "none", are null.
+const LISTS = ["grid", "tile", "face", "shard", "stride", "alignments", "order"];
+const WORDS = ["tile_format", "memory_space", "memory_layout", "buffer_type"];
+const NUMBERS = ["row_alignment", "tail_alignment", "element_bits"];
+
+const BY_GRID = "by the grid";
+
+const list = (numbers) => (numbers ?? []).join(", ");
+const pairs = (found) => found.map((pair) => pair.join(":")).join(", ");
+const isEmpty = (id) => text(id).trim() === "";
+
+function fillForm(parameters) {
+  const set = (values) => Object.entries(values).forEach(([id, v]) => (field(id).value = v ?? ""));
+  const given = (ids) => ids.filter((id) => id in parameters);
+  for (const [id, options] of Object.entries({
+    memory_space: facts.memory_spaces,
+    memory_layout: { ...facts.memory_layouts, ttnn: [BY_GRID, ...facts.memory_layouts[""]] },
+  })) fillSelect(id, options[model] ?? options[""]);
+  const { shape, dtype, oob } = parameters;
+  set({ shape: list(shape), dtype, oob });
+  set(Object.fromEntries(given(LISTS).map((id) => [id, list(parameters[id])])));
+  set(Object.fromEntries(given(WORDS).map((id) => [id, parameters[id] ?? "none"])));
+  set(Object.fromEntries(given(NUMBERS).map((id) => [id, parameters[id]])));
+  if (model === "grid") {
+    const { grid, rows } = parameters;
+    set({ collapse: "0:-1" });
+    ownStrides = defaultText(shape, grid.length) !== mapText(rows, shape.length);
+    showRows(rows);
+  }
+  if (model === "ttnn" && parameters.memory_layout === defaultArrangement(parameters.grid)) {
+    set({ memory_layout: BY_GRID });
+  }
+  if (model === "metal") {
+    const { intervals } = parameters;
+    set({ intervals: intervals === null ? "" : pairs(intervals) || "[]" });
+  }
+  if (model === "xla") set({ tiles: tilesText(parameters.tiles) });
+  if (model === "sophon") fillSophon(parameters, set);
+}
+
+function fillSophon(parameters, set) {
+  const { layout, npu, offset, lanes, chip, strides, storage, allocation } = parameters;
+  set({ layout: layout ?? "strides", "sophon-strides": list(strides), npu, offset });
+  set({ storage: storage ?? "none", lanes, allocation, chip: chip.known ?? "custom" });
+  set(Object.fromEntries(CHIP_SIZES.map((id) => [id, chip[id]])));
+}
+
+const readList = (id, low = 1) => (isEmpty(id) ? null : readInts(text(id), id, low));
+const readWord = (id) => (text(id) === "none" ? null : text(id));
+const readNumber = (id, low = 1) => (isEmpty(id) ? null : readInt(text(id), id, low));
+const readTile = () => ({ tile: readList("tile"), tile_format: readWord("tile_format") });
+
+function readGrid() {
+  return {
+    ...readTile(),
+    grid: readInts(text("grid"), "grid", 1),
+    face: readList("face"),
+    shard: readList("shard", 0),
+    collapse: ownStrides ? null : readIntervals(text("collapse"), "collapse"),
+    rows: ownStrides ? readRows() : null,
+    memory_space: text("memory_space"),
+    row_alignment: readNumber("row_alignment"),
+  };
+}
+
+const readTtnn = () => ({
+  ...readTile(),
+  grid: readInts(text("grid"), "grid", 1),
+  memory_layout: text("memory_layout") === BY_GRID ? null : text("memory_layout"),
+  buffer_type: text("buffer_type"),
+  row_alignment: readNumber("row_alignment"),
+});
+
+const readDocument = () => ({
+  ...readTile(),
+  grid: readList("grid"),
+  stride: readList("stride", 0),
+  shard: readList("shard", 0),
+  memory_space: text("memory_space"),
+  row_alignment: readNumber("row_alignment"),
+});
+
+const readMetal = () => ({
+  ...readTile(),
+  grid: readList("grid"),
+  alignments: readList("alignments"),
+  intervals: isEmpty("intervals") ? null : readIntervals(text("intervals"), "intervals"),
+  memory_space: text("memory_space"),
+  memory_layout: text("memory_layout"),
+});
+
+const readXla = () => ({
+  ...Object.fromEntries(XLA_FIELDS.map(([name]) => [name, starts.xla[name]])),
+  order: readList("order", 0),
+  tiles: readTiles(text("tiles"), "tiles"),
+  tail_alignment: readInt(text("tail_alignment"), "tail_alignment", 1),
+  element_bits: readInt(text("element_bits"), "element_bits"),
+});
+
+function readRows() {
+  return [...field("rows").tBodies[0].rows].map((row) => {
+    const cells = [...row.querySelectorAll("input")];
+    const numbers = cells.map((cell) => readInt(cell.value, "strides", -Infinity));
+    return { strides: numbers.slice(0, -1), offset: numbers.at(-1) };
+  });
+}
+
+function readSophon() {
+  const number = (id, low) => readInt(text(id), id, low);
+  const custom = text("chip") === "custom";
+  const own = starts.sophon.chip.known ? { banks: null, name: null } : starts.sophon.chip;
+  const chip = custom
+    ? Object.fromEntries(CHIP_SIZES.map((id) => [id, number(id, 1)]))
+    : facts.chips[text("chip")];
+  return {
+    layout: text("layout") === "strides" ? null : text("layout"),
+    strides: text("layout") === "strides" ? readInts(text("sophon-strides"), "strides") : null,
+    storage: text("storage") === "none" ? null : text("storage"),
+    lanes: text("storage") === "none" ? number("lanes", 1) : 1,
+    allocation: readNumber("allocation"),
+    npu: number("npu"),
+    offset: number("offset"),
+    chip: { banks: own.banks, name: own.name, ...chip, known: custom ? null : text("chip") },
+  };
+}
+
+const READERS = {
+  grid: readGrid,
+  ttnn: readTtnn,
+  ttnn_document: readDocument,
+  metal: readMetal,
+  xla: readXla,
+  sophon: readSophon,
+};
+
+function readForm() {
+  const shape = readInts(text("shape"), "shape");
+  return { model, shape, dtype: text("dtype"), oob: text("oob"), ...READERS[model]() };
+}
+
+// The table of strides, one row a collapsed dim; a field that has the focus stays the same element.
+function showRows(rows) {
+  const table = field("rows");
+  const shape = `${rows.length}x${rows[0].strides.length}`;
+  if (table.dataset.shape !== shape) {
+    const dims = rows[0].strides.map((_, d) => `d${d}`);
+    const head = [...dims, "offset"].map((name) => `<th scope="col">${name}</th>`).join("");
+    const body = rows.map((_, k) => {
+      const cells = [...dims.map((d) => `stride of ${d}`), "offset"].map(
+        (name) => `<td><input type="number" aria-label="${name} in collapsed dim ${k}"></td>`);
+      return `<tr><th scope="row">dim ${k}</th>${cells.join("")}</tr>`;
+    });
+    table.innerHTML = `<thead><tr><td></td>${head}</tr></thead><tbody>${body.join("")}</tbody>`;
+    table.dataset.shape = shape;
+  }
+  rows.forEach(({ strides, offset }, k) => {
+    const cells = table.tBodies[0].rows[k].querySelectorAll("input");
+    [...strides, offset].forEach((n, d) => (cells[d].value = n));
+  });
+}
+
+function showForm() {
+  for (const part of document.querySelectorAll("[data-model]")) {
+    part.hidden = !part.dataset.model.split(" ").includes(model);
+  }
+  field("lanes").disabled = text("storage") !== "none";
+  field("sophon-strides").disabled = text("layout") !== "strides";
+  for (const id of CHIP_SIZES) field(id).disabled = text("chip") !== "custom";
+  field("rows-help").textContent = ownStrides
+    ? "These strides are your own; change the intervals to go back to theirs."
+    : "These follow from the intervals; raise one to leave a gap.";
+}
