@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from math import prod
 from typing import Any, NamedTuple
 
@@ -27,6 +28,8 @@ from gridlayout.tenstorrent.core_maps import CoreMap
 Ints = NDArray[np.int64]
 # Larger grids are not looked at core by core, and a device's box is looked for so far along a dim.
 _MOST_CORES, _FAR = 1 << 22, 1 << 16
+# NumPy broadcasts so many arrays.
+_MOST_DIMS = 32
 
 
 class _Order(NamedTuple):
@@ -150,7 +153,8 @@ class StatedMap:
         """Boxes that cover the mesh once in another order than its own, if there are any."""
         lines = [line[::n] for line, n in zip(self._lines, self._box, strict=True)]
         reach = [min(len(np.unique(line)), len(line)) for line in lines]
-        for count in _factored(prod(self.sizes), reach):
+        size = prod(self.sizes)
+        for count in islice(_factored(size, reach), max(_MOST_CORES // size, 1)):
             cores = [n * np.arange(c) for n, c in zip(self._box, count, strict=True)]
             devices = self._places(cores)
             if devices is None or len(np.unique(devices)) < devices.size:
@@ -172,7 +176,8 @@ class StatedMap:
         positions = np.zeros(devices.shape, np.int64)
         for k, axes in enumerate(placement.axes):
             strides = [self.axes.strides[axis] for axis in axes]
-            digits = np.indices([self.axes.size_of[axis] for axis in axes]).reshape(len(axes), -1)
+            sizes = [self.axes.size_of[axis] for axis in axes]
+            digits = np.indices(sizes).reshape(len(axes), prod(sizes))
             along = np.tensordot(np.array(strides, np.int64), digits, 1)
             positions += along.reshape(-1, *(1,) * (devices.ndim - 1 - k))
         return tuple(devices.ravel()[np.argsort(positions.ravel())].tolist())
@@ -210,6 +215,8 @@ def stated_map(core_map: AffineMap | CoreMap | str, sizes: Shape, axes: MeshAxes
             f"gl.tenstorrent.CoreMap, not {type(core_map).__name__}"
         )
     rank, results = core_map.num_dims, len(core_map.results)
+    if rank > _MOST_DIMS:
+        raise LayoutError(f"core_map takes {rank} grid dims; up to {_MOST_DIMS} are followed")
     if not rank or results < len(sizes):
         raise LayoutError(
             f"core_map {core_map} must take the dims of a grid and give a number for each of the "

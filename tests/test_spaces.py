@@ -97,6 +97,16 @@ def test_system_and_mmio_live_on_the_host(space, device):
     assert x.sharding == device.sharding(x.layout)
 
 
+@pytest.mark.parametrize("space", SPACES)
+def test_batches_of_vmap_are_in_the_space_too(space, device):
+    values = np.random.default_rng(0).normal(size=(3, 5, 7)).astype("float32")
+    x = jax.vmap(lambda a: gl.put(a, layout(space), device))(values)
+    assert kind(x) == device.sharding(layout(space)).memory_kind
+    moved = jax.vmap(lambda x: gl.relayout(gl.on_grid(jnp.sin)(x), layout("mmio")))(x)
+    assert kind(moved) == device.sharding(layout("mmio")).memory_kind
+    np.testing.assert_allclose(np.asarray(moved), np.sin(values), rtol=1e-6)
+
+
 @pytest.mark.parametrize("before", SPACES)
 @pytest.mark.parametrize("after", SPACES)
 def test_a_change_of_space_counts_its_bytes(before, after, device):

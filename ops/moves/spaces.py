@@ -18,15 +18,11 @@ def fetched(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
     """The storage in the devices' memory."""
     if device.memory_kind(layout) is None or isinstance(storage, jax.ShapeDtypeStruct):
         return storage
-    return jax.device_put(storage, device.partitioned(layout, _batch(storage, layout)))
+    return jax.device_put(storage, jax.memory.Space.Device)
 
 
 def brought_back(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
     """The storage in the memory of its layout."""
     if device.memory_kind(layout) is None:
         return storage
-    return jax.device_put(storage, device.sharding(layout, _batch(storage, layout)))
-
-
-def _batch(storage: Any, layout: Layout) -> int:
-    return int(storage.ndim) - len(layout.physical_shape)
+    return jax.device_put(storage, jax.memory.Space.Host)
