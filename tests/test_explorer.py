@@ -167,7 +167,7 @@ def sophon_layout(rng):
     )
     storage = rng.choice([None, *modes])
     lanes = rng.choice([None, None, 2]) if storage is None else None
-    arguments["allocation"] = rng.choice([None, None, 1200])
+    arguments["allocation"] = rng.choice([None, None, 12000])
     return gl.sophon.local(shape, dtype, storage=storage, lanes=lanes, **arguments)
 
 
