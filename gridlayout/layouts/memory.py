@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gridlayout.arguments import one_of
+from gridlayout.arguments import as_shape, one_of
 
 # tt-mlir, "Memory Spaces": host memory (not device visible / device visible), DRAM local to the
 # device, SRAM on each core. The first two and DRAM are shared by all cores; L1 is per core.
@@ -43,6 +43,7 @@ class Chip:
     def __post_init__(self) -> None:
         for space in self.capacity:
             one_of(space, MEMORY_SPACES, "memory_space")
+        as_shape(self.capacity.values(), f"capacity of {self.name}")
 
 
 @dataclass(frozen=True)
