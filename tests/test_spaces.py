@@ -152,6 +152,29 @@ def test_a_program_goes_through_spaces(device):
     np.testing.assert_allclose(np.asarray(g), np.cos(values) * 2, rtol=1e-5)
 
 
+def test_cotangents_go_back_to_the_space_of_what_they_are_of(device):
+    x, values = placed("dram", device)
+
+    def f(x):
+        return (gl.with_layout(jnp.sin(gl.with_layout(x, layout("l1"))), layout("dram")) * x).sum()
+
+    wanted = np.cos(values) * values + np.sin(values)
+    for grad in (jax.grad(lambda x: gl.on_grid(f)(x)), gl.on_grid(jax.grad(f))):
+        assert grad(x).layout.memory_space == "dram"
+        np.testing.assert_allclose(np.asarray(grad(x)), wanted, rtol=1e-5, atol=1e-6)
+    report = gl.on_grid(jax.grad(f)).report(x)
+    copies = [str(c) for row in report.rows for c in row.collectives]
+    assert copies == ["copy dram->l1 32 B", "copy l1->dram 32 B"] * 2
+
+
+def test_tensors_without_elements_have_a_space(device):
+    x = gl.put(np.zeros((0, 7), "float32"), layout("dram", (0, 7)), device)
+    assert gl.on_grid(lambda x: gl.with_layout(x, layout("l1", (0, 7))))(x).layout.memory == "l1"
+    found = gl.slices(layout("l1", (0, 7)), toy(64))
+    assert (len(found), found.pieces) == (1, ((slice(0, 0), slice(0, 7)),))
+    assert found(lambda x: x.sum(axis=1), x).shape == (0,)
+
+
 def test_a_loop_keeps_its_space(device):
     x, values = placed("dram", device)
 
@@ -335,6 +358,19 @@ def test_what_cannot_be_cut(call, words):
         call()
 
 
+def test_pieces_may_be_too_many_to_list():
+    found = gl.slices(gl.GridLayout((1 << 40, 8), grid=(2, 2)), toy(64))
+    assert len(found) == 1 << 37
+    with pytest.raises(gl.LayoutError, match="137438953472 pieces are too many to list"):
+        list(found)
+
+
+def test_a_chips_capacity_is_bytes():
+    for wrong in ("64", 6.5, -1, None):
+        with pytest.raises(gl.LayoutError, match="capacity of toy"):
+            toy(wrong)
+
+
 def test_what_pieces_cannot_do(device):
     found = gl.slices(layout("l1", (9, 10)), toy(64))
     x, _ = placed("dram", device, (9, 10))
@@ -342,6 +378,8 @@ def test_what_pieces_cannot_do(device):
         (lambda x: x.sum(axis=0), x, "must have the piece's extents"),
         (lambda x: x, placed("dram", device)[0], "not the tensor that was cut"),
         (lambda x: x, np.zeros((9, 10)), "take a GridArray"),
+        (lambda x: 3.0, x, "must have the piece's extents"),
+        (3, x, "run a function, not int"),
     ]:
         with pytest.raises(gl.LayoutError, match=words):
             found(f, y)

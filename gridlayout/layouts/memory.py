@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gridlayout.arguments import Shape, one_of, positive
+from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.layouts.reader import dims_text
 
 # tt-mlir, "Memory Spaces": host memory (not device visible / device visible), DRAM local to the
@@ -46,6 +46,7 @@ class Chip:
     def __post_init__(self) -> None:
         for space in self.capacity:
             one_of(space, MEMORY_SPACES, "memory_space")
+        as_shape(self.capacity.values(), f"capacity of {self.name}")
         object.__setattr__(self, "tiles", tuple(positive(tile, "tile") for tile in self.tiles))
 
     def fit(self, space: str, per_core: int, needed: int, tile: Shape | None = None) -> Fit:

@@ -47,6 +47,8 @@ from gridlayout.ops.rules.table import (
     rules_version,
 )
 
+# Ops with rules for what has no elements.
+_EMPTY_TOO = (*LOOPS, "with_layout")
 # Ops whose operands have nothing to do with each other, or whose results are asked for elsewhere. A
 # sum of cotangents is in the space of the first.
 _CHANGES_SPACE = ("with_layout", "optimization_barrier", "add_any")
@@ -101,7 +103,7 @@ def _rules(op: Op, operands: tuple[Spec, ...]) -> Iterator[Decide]:
     """What is tried for an op, in order; the last one declines nothing."""
     if not any(map(is_laid_out, operands)):
         yield _replicated
-    elif op.outs and all(0 in aval.shape for aval in op.outs) and op.name not in LOOPS:
+    elif op.name not in _EMPTY_TOO and op.outs and all(0 in aval.shape for aval in op.outs):
         yield _empty
     else:
         yield from (rule.decide for rule in rules_of(op))

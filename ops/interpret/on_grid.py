@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
@@ -329,13 +330,32 @@ def _aval(x: Any) -> Any:
 # -- with_layout ---------------------------------------------------------------------------------
 
 _with_layout_p = core.Primitive("with_layout")
-_with_layout_p.def_impl(lambda x, layout: x)
-_with_layout_p.def_abstract_eval(lambda x, layout: x)
-mlir.register_lowering(_with_layout_p, lambda ctx, x, layout: [x])
-ad.deflinear2(_with_layout_p, lambda ct, x, layout: [_with_layout_p.bind(ct, layout=layout)])
+_with_layout_p.def_impl(lambda x, *like, **params: x)
+_with_layout_p.def_abstract_eval(lambda x, *like, **params: x)
+mlir.register_lowering(_with_layout_p, lambda ctx, x, *like, **params: [x])
 
 
-def _no_vmap(args: Any, dims: Any, layout: Layout) -> Any:
+def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    (x, *like), tangent = primals, tangents[0]
+    out = _with_layout_p.bind(x, *like, **params)
+    if type(tangent) is ad.Zero:
+        return out, tangent
+    if not like and x.ndim:  # an empty part of x: cotangents go back to its memory space
+        like = [lax.slice_in_dim(x, 0, 0)]
+    return out, _with_layout_p.bind(tangent, *like, **params)
+
+
+def _transposed(ct: Any, x: Any, *like: Any, layout: Layout, back: bool) -> list[Any]:
+    if type(ct) is not ad.Zero:
+        ct = _with_layout_p.bind(ct, *like, layout=layout, back=not back)
+    return [ct, *(None for _ in like)]
+
+
+ad.primitive_jvps[_with_layout_p] = _jvp
+ad.primitive_transposes[_with_layout_p] = _transposed
+
+
+def _no_vmap(args: Any, dims: Any, layout: Layout, back: bool) -> Any:
     raise LayoutError(
         f"with_layout({layout!r}) under jax.vmap: the layout does not speak of the mapped dim; "
         "call with_layout outside the vmap, with a layout of the whole array"
@@ -348,8 +368,8 @@ batching.primitive_batchers[_with_layout_p] = _no_vmap
 def with_layout(value: Any, layout: Layout) -> Any:
     """`value` in `layout`, said inside a function for `gl.on_grid`; plain arrays stay as is.
 
-    A `GridArray` is relayouted. Cotangents take the layout too. `LayoutError` where shape or dtype
-    differ.
+    A `GridArray` is relayouted. Cotangents take the layout too, in the memory space of the value
+    that they are of. `LayoutError` where shape or dtype differ.
 
     >>> import jax.numpy as jnp
     >>> from gridlayout import GridLayout
@@ -366,4 +386,4 @@ def with_layout(value: Any, layout: Layout) -> Any:
             f"with_layout: the value is {value.dtype.name}{list(value.shape)}, but the layout is "
             f"{layout.dtype.name}{list(layout.shape)}"
         )
-    return _with_layout_p.bind(value, layout=layout)
+    return _with_layout_p.bind(value, layout=layout, back=False)

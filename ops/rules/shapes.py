@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
@@ -72,8 +73,16 @@ def identity(b: Builder, op: Op, *values: Value) -> Any:
     return list(values)
 
 
-def with_layout(b: Builder, op: Op, value: Value) -> Value:
-    """`gl.with_layout`: the value in that layout."""
+def with_layout(b: Builder, op: Op, value: Value, like: Value | None = None) -> Value:
+    """`gl.with_layout`: the value in that layout; going back, in the memory space of `like`."""
     layout = op.params["layout"]
+    before = None if like is None else like.layout
+    if (
+        op.params["back"]
+        and before is not None
+        and before.memory
+        and isinstance(layout, GridLayout)
+    ):
+        layout = layout.replace(memory_space=before.memory)
     out = b.brought(value, layout)
     return out if layout.oob is None else b.filled(out, layout.oob)

@@ -192,7 +192,7 @@ def rules_of(op: Op) -> tuple[Rule, ...]:
     rules = RULES.get(op.name, ())
     if op.name in LOOPS or (op.name in ELEMENTWISE and not any(map(is_key, (*op.ins, *op.outs)))):
         return rules
-    if any(0 in aval.shape for aval in (*op.ins, *op.outs)):
+    if op.name != "with_layout" and any(0 in aval.shape for aval in (*op.ins, *op.outs)):
         return ()
     return rules if op.name in _TAKES_KEYS or not any(map(is_key, (*op.ins, *op.outs))) else ()
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
+from math import prod
 from typing import Any
 
 import jax
@@ -25,6 +26,7 @@ from gridlayout.ops.interpret.on_grid import on_grid, with_layout
 
 Shape = tuple[int, ...]
 Piece = tuple[slice, ...]
+_MOST_PIECES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,22 @@ class Slices:
     buffers: int = 1
 
     @cached_property
+    def counts(self) -> Shape:
+        """How many pieces there are along each dim."""
+        pairs = zip(self.layout.shape, self.size, strict=True)
+        return tuple(-(-n // step) if step else 1 for n, step in pairs)
+
+    @cached_property
     def pieces(self) -> tuple[Piece, ...]:
-        """What each piece holds: one slice a dim, the last dims first to change."""
-        starts = (range(0, n, step) for n, step in zip(self.layout.shape, self.size, strict=True))
+        """What each piece holds: one slice a dim, the last dims first to change.
+
+        `LayoutError` for more than 1,048,576.
+        """
+        if (count := prod(self.counts)) > _MOST_PIECES:
+            raise LayoutError(f"{count} pieces are too many to list, up to {_MOST_PIECES} are")
+        starts = (
+            [k * step for k in range(n)] for n, step in zip(self.counts, self.size, strict=True)
+        )
         return tuple(
             tuple(
                 slice(at, min(at + step, n))
@@ -57,14 +72,15 @@ class Slices:
         return self.layout.replace(shape=tuple(s.stop - s.start for s in piece))
 
     def __len__(self) -> int:
-        return len(self.pieces)
+        return prod(self.counts)
 
     def __iter__(self) -> Iterator[Piece]:
         return iter(self.pieces)
 
     def __str__(self) -> str:
         dims, size = (",".join(map(str, n)) for n in (self.layout.shape, self.size))
-        many = "1 piece" if len(self) == 1 else f"{len(self)} pieces"
+        count = prod(self.counts)
+        many = "1 piece" if count == 1 else f"{count} pieces"
         return f"{self.layout.dtype.name}[{dims}] in {many} of up to [{size}]; each {self.fit}"
 
     def __call__(self, fn: Callable[..., Any], x: GridArray, *others: Any) -> Any:
@@ -77,6 +93,8 @@ class Slices:
         pieces. Each piece is a program of its own. `LayoutError` for another tensor, and where a
         result does not have the extents.
         """
+        if not callable(fn):
+            raise LayoutError(f"slices run a function, not {type(fn).__name__}")
         if not isinstance(x, GridArray):
             raise LayoutError(f"slices take a GridArray, not {type(x).__name__}; gl.put makes one")
         if (x.shape, x.dtype) != (self.layout.shape, self.layout.dtype):
@@ -87,13 +105,13 @@ class Slices:
     @property
     def _cut(self) -> list[int]:
         """The dims that are cut."""
-        pairs = zip(self.layout.shape, self.size, strict=True)
-        return [d for d, (n, step) in enumerate(pairs) if step < n]
+        return [d for d, count in enumerate(self.counts) if count > 1]
 
     def _one(self, fn: Callable[..., Any], piece: Piece, x: GridArray, others: Any) -> Any:
         layout, home, device = self.layout_of(piece), x.layout, x.device
 
         def back(y: Any) -> Any:
+            y = jnp.asarray(y)
             if any(d >= y.ndim or y.shape[d] != layout.shape[d] for d in self._cut):
                 raise LayoutError(
                     f"a piece {list(layout.shape)} gave {list(y.shape)}: along the dims that are "
@@ -110,7 +128,7 @@ class Slices:
         """The results of all pieces as one, dim by dim from the last on."""
         found = list(parts)
         for d in reversed(self._cut):
-            count = -(-self.layout.shape[d] // self.size[d])
+            count = self.counts[d]
             rows = [found[k : k + count] for k in range(0, len(found), count)]
             found = [on_grid(lambda *row, d=d: jnp.concatenate(row, axis=d))(*row) for row in rows]
         return found[0]
@@ -158,7 +176,7 @@ def slices(
                 (middle, high) if fit([*size[:d], middle, *size[d + 1 :]]) else (low, middle)
             )
         count = -(-size[d] // low)
-        size[d] = -(-size[d] // count)
+        size[d] = -(-size[d] // max(count, 1))
     if not (found := fit(size)):
         raise LayoutError(
             f"no piece fits: one of {size}, cut along dims {tuple(order)}, {found}; use more "
