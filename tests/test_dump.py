@@ -462,6 +462,10 @@ def test_what_cant_be_told_is_said():
             gl.tenstorrent.ttnn((53, 63), grid=(2, 2), tile=(32, 32)),
         ),
         (gl.parse("f32[1000,3]{1,0:T(8,128)}"), gl.parse("f32[1000,3]{0,1:T(4,128)}")),
+        (
+            gl.tenstorrent.ttnn_document((53, 63), grid=(3, 2), tile=(32, 32)),
+            gl.tenstorrent.ttnn_document((53, 63), grid=(2, 2), tile=(32, 32)),
+        ),
         # Alignment to 256 rows is for a grid of 8; 32 make 3 tiles a core of 3x1.
         (
             gl.tenstorrent.metal((96, 32), dim_alignments=(256, 32), grid=(8, 1), tile=(32, 32)),
@@ -520,6 +524,7 @@ TOY_CHIP = gl.Chip("toy", (4, 4), {"l1": 4096})
         (gl.GridLayout((2**24,), grid=(1,), collapse=[]), (64,)),
         (gl.tenstorrent.ttnn((4096, 4096), grid=(1, 2), tile=(32, 32)), (8, 8)),
         (gl.tenstorrent.metal((4096, 4096), tile=(32, 32)), (8, 8)),
+        (gl.tenstorrent.ttnn_document((4096, 4096), tile=(32, 32)), (8, 8)),
         # 32 rows are one tile high: a virtual grid.
         (gl.GridLayout((32, 2**19), tile=(32, 32)), (1, 64)),
     ],
@@ -555,7 +560,7 @@ def test_what_more_cores_do_not_help(layout):
 @given(
     shape=st.lists(st.integers(1, 100), min_size=1, max_size=4),
     grid=st.tuples(st.integers(1, 5), st.integers(1, 5)),
-    system=st.sampled_from(["document", "ttnn", "metal"]),
+    system=st.sampled_from(["document", "ttnn", "ttnn_document", "metal"]),
     tiled=st.booleans(),
 )
 def test_plans_for_a_chip_never_hold_more_on_a_core(shape, grid, system, tiled):
@@ -564,6 +569,8 @@ def test_plans_for_a_chip_never_hold_more_on_a_core(shape, grid, system, tiled):
         layout = gl.tenstorrent.metal(shape, tile=tile)
     elif system == "ttnn":
         layout = gl.tenstorrent.ttnn(shape, grid=grid, tile=tile)
+    elif system == "ttnn_document":
+        layout = gl.tenstorrent.ttnn_document(shape, grid=grid, tile=tile)
     else:
         layout = gl.GridLayout(shape, grid=grid, tile=tile)
     found = propose(layout, TOY_CHIP)

@@ -27,6 +27,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent.metal_layout import MetalLayout, tile_alignments
 from gridlayout.tenstorrent.tiles import COMPUTE_TILES
+from gridlayout.tenstorrent.ttnn_document import TtnnDocument
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.xla import XlaLayout, tpu_tiles
 
@@ -198,6 +199,18 @@ def _of_ttnn(layout: TtnnLayout, cores: int | None) -> Candidates:
         )
 
 
+def _of_strided(layout: TtnnDocument, cores: int | None) -> Candidates:
+    for grid in _grids(layout.grid, cores):
+        yield partial(_whole_tiles, layout, grid)
+
+
+def _whole_tiles(layout: TtnnDocument, grid: Shape) -> TtnnDocument:
+    """The layout on that grid, or on as few cores of it as hold as many tiles each."""
+    found = layout.replace(grid=grid, shard_shape=None)
+    fewer = layout.replace(grid=None, shard_shape=found.physical_shard_shape).grid
+    return layout.replace(grid=fewer, shard_shape=None)
+
+
 def _of_xla(layout: XlaLayout, cores: int | None) -> Candidates:
     """Each pair of dims as the minor ones, under the same tiles and the ones usual on TPUs."""
     order = layout.minor_to_major
@@ -244,5 +257,6 @@ _CANDIDATES: dict[type[Layout], Callable[[Any, int | None], Candidates]] = {
     GridLayout: _of_document,
     MetalLayout: _of_metal,
     TtnnLayout: _of_ttnn,
+    TtnnDocument: _of_strided,
     XlaLayout: _of_xla,
 }
