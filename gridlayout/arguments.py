@@ -55,8 +55,13 @@ def as_index(index: Any, shape: Shape, what: str) -> Shape:
     (1, 2)
     """
     dims = as_shape(index, what)
-    if len(dims) != len(shape) or any(i >= n for i, n in zip(dims, shape, strict=True)):
-        raise LayoutError(f"{what} {tuple(index)} is outside the shape {shape}")
+    if len(dims) != len(shape):
+        raise LayoutError(
+            f"{what} {dims} has rank {len(dims)}, but the shape {shape} has rank {len(shape)}: "
+            f"give {len(shape)} numbers"
+        )
+    if any(i >= n for i, n in zip(dims, shape, strict=True)):
+        raise LayoutError(f"{what} {dims} is outside the shape {shape}")
     return dims
 
 

@@ -27,7 +27,7 @@ from gridlayout.document.collapse import (
 )
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import Chip, Fit, as_space
+from gridlayout.layouts.memory import Chip, Fit, as_chip, as_space
 from gridlayout.layouts.padding import image
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
@@ -192,16 +192,17 @@ class GridLayout(Layout):
         """The shard in tiles: the document's memref shape."""
         return tuple(-(-n // t) for n, t in zip(self.shard_shape, self.padded_tile, strict=True))
 
-    def fits(self, chip: Chip) -> Fit:
+    def fits(self, chip: Chip | str) -> Fit:
         """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.
 
-        >>> from gridlayout import tenstorrent
-        >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits(tenstorrent.WORMHOLE))
+        chip: a `gl.Chip`, or the name of one: wormhole, blackhole.
+
+        >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits("wormhole"))
         does not fit: 16777216 B of 1498112 B l1 on each core, -15279104 B free
         """
         space = self.memory_space
         needed = self.bytes_per_core if space == "l1" else self.nbytes
-        return Fit(space, self.bytes_per_core, needed, chip.capacity.get(space))
+        return Fit(space, self.bytes_per_core, needed, as_chip(chip).capacity.get(space))
 
     def padding_along(self, axis: int) -> NDArray[np.int64]:
         """Padding positions along collapsed dim `axis` in each core's shard, one number a core.

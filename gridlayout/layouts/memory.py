@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gridlayout.arguments import one_of
+from gridlayout.arguments import as_shape, one_of, positive
+from gridlayout.errors import LayoutError
 
 # tt-mlir, "Memory Spaces": host memory (not device visible / device visible), DRAM local to the
 # device, SRAM on each core. The first two and DRAM are shared by all cores; L1 is per core.
@@ -41,8 +42,36 @@ class Chip:
     capacity: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        for space in self.capacity:
+        if not isinstance(self.name, str):
+            raise LayoutError(f"name {self.name!r} of a chip must be a str")
+        object.__setattr__(self, "grid", positive(self.grid, "grid"))
+        if not isinstance(self.capacity, Mapping):
+            raise LayoutError(
+                f"capacity {self.capacity!r} must be a dict of bytes by memory space, such as "
+                '{"l1": 1024}'
+            )
+        for space, capacity in self.capacity.items():
             one_of(space, MEMORY_SPACES, "memory_space")
+            as_shape((capacity,), f"capacity of {space},")
+
+
+# Usable L1 is the SRAM less what the firmware reserves; DRAM is channels x bytes.
+CHIPS = {
+    "wormhole": Chip("Wormhole", (8, 8), {"l1": 1499136 - 1024, "dram": 12 * 2**30}),
+    "blackhole": Chip("Blackhole", (10, 13), {"l1": 1572864 - 98304, "dram": 8 * 4278190080}),
+}
+
+
+def as_chip(chip: Any) -> Chip:
+    """A chip, or the chip of that name in any case; `LayoutError` for anything else.
+
+    >>> as_chip("wormhole").grid
+    (8, 8)
+    """
+    found = CHIPS.get(chip.lower()) if isinstance(chip, str) else chip
+    if not isinstance(found, Chip):
+        raise LayoutError(f"chip {chip!r} is neither a gl.Chip nor one of {', '.join(CHIPS)}")
+    return found
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,6 @@ FACES: dict[Shape, Shape] = {
 }
 
 
-# Tiles have their own names for these types.
-TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}
-FROM_TILE = {name: dtype for dtype, name in TILE_NAMES.items()}
-
-
 def as_tile(tile: Any, tile_format: Any) -> Shape | None:
     """The tile as (rows, columns), or None; checks that the block format goes with it.
 
