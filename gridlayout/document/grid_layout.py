@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap
-from gridlayout.arguments import Shape, as_shape, one_of, positive
+from gridlayout.arguments import Shape, as_axis, as_shape, one_of, positive
 from gridlayout.document.collapse import (
     as_printed,
     collapse_map,
@@ -210,10 +210,7 @@ class GridLayout(Layout):
         >>> GridLayout((53, 63), grid=(3, 2), tile=(32, 32)).padding_along(0).tolist()
         [14, 14, 15]
         """
-        rank = len(self.grid)
-        if not -rank <= axis < rank:
-            raise LayoutError(f"axis {axis} is outside the {rank} collapsed dims")
-        axis %= rank
+        axis = as_axis(axis, len(self.grid), "collapsed dims")
         grid, shard = self.grid[axis], self.shard_shape[axis]
         row = AffineMap(self.ndim, (self.linear.results[axis],))
         held = image(row, self.shape, (grid * shard,)).reshape(grid, shard).sum(axis=1)
