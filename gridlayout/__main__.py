@@ -8,10 +8,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from gridlayout.dump.chips import CHIPS
 from gridlayout.dump.explanation import explain
 from gridlayout.dump.table import text_of
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.memory import CHIPS
 
 # Shorter files are read before anyone could wonder.
 _SHOWN_FROM = 16 << 20

@@ -55,9 +55,43 @@ def as_index(index: Any, shape: Shape, what: str) -> Shape:
     (1, 2)
     """
     dims = as_shape(index, what)
-    if len(dims) != len(shape) or any(i >= n for i, n in zip(dims, shape, strict=True)):
-        raise LayoutError(f"{what} {tuple(index)} is outside the shape {shape}")
+    if len(dims) != len(shape):
+        raise LayoutError(
+            f"{what} {dims} has rank {len(dims)}, but the shape {shape} has rank {len(shape)}: "
+            f"give {len(shape)} numbers"
+        )
+    if any(i >= n for i, n in zip(dims, shape, strict=True)):
+        raise LayoutError(f"{what} {dims} is outside the shape {shape}")
     return dims
+
+
+def as_int(value: Any, what: str) -> int:
+    """`value` as a Python int of any sign, up to 2**62 either way; truth values are none.
+
+    >>> as_int(np.int8(-3), "skew")
+    -3
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise LayoutError(f"{what} {value!r} must be a whole number") from None
+    if isinstance(value, (bool, np.bool_)):
+        raise LayoutError(f"{what} {value!r} must be a whole number, not a truth value")
+    if abs(number) > MAX_ELEMENTS:
+        raise LayoutError(f"{what} {number} is beyond 2**62")
+    return number
+
+
+def as_axis(axis: Any, rank: int, what: str) -> int:
+    """`axis` as one of 0 ... rank - 1; negative ones count from the end.
+
+    >>> as_axis(-1, 3, "dims")
+    2
+    """
+    number = as_int(axis, "axis")
+    if not -rank <= number < rank:
+        raise LayoutError(f"axis {number} is outside the {rank} {what}")
+    return number % rank
 
 
 def one_of(word: Any, known: Sequence[str], what: str) -> str:

@@ -1,16 +1,19 @@
 """Constructor calls, read: `sophon.local((2, 3, 4, 5), 'float32', layout='compact')`.
 
-They are the text of layouts whose system has none of its own (`gridlayout.layouts.call_text`), read
-by this module and by nothing that runs it: names are looked up in a table, arguments are literals.
+They are what `repr` of a layout prints, and the text of layouts whose system has none of its own
+(`gridlayout.layouts.call_text`); read by this module and by nothing that runs it: names are looked
+up in a table, arguments are literals.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 from typing import Any, NoReturn
 
 from gridlayout import megengine, mli, sophon, tenstorrent, xla
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 
 # system: its module, what its texts may call, and the constants that they may name.
@@ -24,11 +27,16 @@ _SYSTEMS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "mli": (mli, ("tensor",)),
     "xla": (xla, ("layout",)),
 }
+# The classes whose `repr` has no system's name in front.
+_CLASSES = {
+    made.__name__: made for made in (GridLayout, tenstorrent.MetalLayout, tenstorrent.TtnnLayout)
+}
+_CALL = re.compile(rf"\s*(?:(?:{'|'.join(_SYSTEMS)})\.|(?:{'|'.join(_CLASSES)})\s*\()")
 
 
 def starts_call(text: str) -> bool:
-    """Whether the text begins like a constructor call: the name of a system and a dot."""
-    return text.lstrip().partition(".")[0] in _SYSTEMS
+    """Whether the text begins like a constructor call: a system's name and a dot, or a class."""
+    return _CALL.match(text) is not None
 
 
 def read_call(text: str) -> Any:
@@ -67,6 +75,10 @@ def _value(node: ast.expr) -> Any:
             return _named(node)
         case ast.Call(ast.Name("float"), [ast.Constant("inf" | "-inf" | "nan" as word)], []):
             return float(word)
+        case ast.Call(ast.Name("complex"), [real, imaginary], []):
+            parts = (_value(real), _value(imaginary))
+            if all(isinstance(part, (int, float)) for part in parts):
+                return complex(*parts)
         case ast.Call(func, args, keywords):
             return _called(node, func, args, keywords)
     _fail(node, "expected a number, a string, a tuple, or a call of a layout constructor")
@@ -78,8 +90,10 @@ def _named(node: ast.expr) -> Any:
             module, names = _SYSTEMS[system]
             if name in names:
                 return getattr(module, name)
+        case ast.Name(name) if name in _CLASSES:
+            return _CLASSES[name]
     known = (f"{system}.{name}" for system, (_, names) in _SYSTEMS.items() for name in names)
-    _fail(node, f"{ast.unparse(node)[:48]!r} is not one of {', '.join(known)}")
+    _fail(node, f"{ast.unparse(node)[:48]!r} is not one of {', '.join([*_CLASSES, *known])}")
 
 
 def _called(

@@ -36,6 +36,26 @@ MLIR_NAMES: dict[str, str] = {
     "complex128": "complex<f64>",
 }
 FROM_MLIR = {name: dtype for dtype, name in MLIR_NAMES.items()}
+FROM_XLA: dict[str, str] = {
+    "pred": "bool",
+    **{f"u{n}": f"uint{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{f"s{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **{"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"},
+    **{"c64": "complex64", "c128": "complex128"},
+    **{"f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f4e2m1fn": "float4_e2m1fn"},
+}
+# Tiles have their own names for these types (Tenstorrent's `!ttcore.tile<32x32, si32>`).
+TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}
+FROM_TILE = {name: dtype for dtype, name in TILE_NAMES.items()}
+
+# Every name that the library prints, and MLIR's other signed integers. They come before NumPy's
+# codes, which count bytes: "u8" is uint8 here and uint64 there.
+_PRINTED = {
+    **{f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
+    **FROM_MLIR,
+    **FROM_XLA,
+    **FROM_TILE,
+}
 
 # The types of less than a byte, and their bits.
 _SMALL_BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}
@@ -60,15 +80,25 @@ OOB_NAMES: dict[str, Scalar | None] = {
 def as_dtype(dtype: Any) -> np.dtype[Any]:
     """The NumPy dtype of a name, a type or a dtype; refuses what no layout can hold.
 
-    >>> as_dtype("bfloat16")
-    dtype(bfloat16)
+    Names are NumPy's, and those of MLIR, XLA and Tenstorrent's tiles as the library prints them.
+    Where NumPy has a code of the same letters (`u8`, `i4`), these count bits, as they print.
+
+    >>> as_dtype("bfloat16"), as_dtype("bf16"), as_dtype("u8"), as_dtype("si32")
+    (dtype(bfloat16), dtype(bfloat16), dtype('uint8'), dtype('int32'))
     """
+    if isinstance(dtype, str) and dtype in BLOCK_FORMATS:
+        raise LayoutError(
+            f"dtype {dtype!r} is a block format of tiles: give tile_format={dtype!r} where there "
+            "is one, and the dtype of the elements"
+        )
     try:
-        if isinstance(dtype, str) and "(" in dtype:
-            raise TypeError("NumPy reads what is in parentheses as code")
+        if isinstance(dtype, str):
+            dtype = _PRINTED.get(dtype, dtype)
+            if "(" in dtype:
+                raise TypeError("NumPy reads what is in parentheses as code")
         # NumPy reads None as float64; here it is surely a slip.
         found = np.dtype("" if dtype is None else dtype)
-    except (TypeError, SyntaxError, ValueError) as error:
+    except Exception as error:  # NumPy's and whatever else an object's own `dtype` raises
         raise LayoutError(
             f"dtype {dtype!r} is not known; use one of {', '.join(MLIR_NAMES)}"
         ) from error
@@ -197,7 +227,18 @@ def oob_code(oob: Scalar | None) -> str:
     >>> oob_code(0.0), oob_code(-0.0), oob_code(NAN)
     ("'zero'", '-0.0', "float('nan')")
     """
-    if oob != oob:
-        return "float('nan')"
     word = oob_text(oob)
-    return repr(word) if word in OOB_NAMES else word
+    return repr(word) if word in OOB_NAMES else number_code(oob)
+
+
+def number_code(value: Scalar | None) -> str:
+    """A number as Python reads it back to the bit: infinities, NaN, signs of complex zeros.
+
+    >>> number_code(math.inf), number_code(complex(-0.0, 2.5)), number_code(7)
+    ("float('inf')", 'complex(-0.0, 2.5)', '7')
+    """
+    if isinstance(value, complex):
+        return f"complex({number_code(value.real)}, {number_code(value.imag)})"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"float({str(value)!r})"
+    return repr(value)

@@ -1,4 +1,4 @@
-"""`parse`: the text of any layout to the layout. `parse(str(layout)) == layout`.
+"""`parse`: the text of any layout to the layout. `parse(str(layout)) == layout`, and so of `repr`.
 
 The start of a text says whose it is; the system's own module reads it.
 """
@@ -21,7 +21,9 @@ MAX_TEXT = 1 << 16
 
 
 def parse(text: str) -> Layout:
-    """The layout that `text` describes; `str` of the result prints it in canonical form.
+    """The layout that `text` describes: a compiler's type, or a constructor call, as `repr` prints.
+
+    `str` of the result prints it in canonical form.
 
     `LayoutError` names the column of what does not parse, and says what follows from the rest
     when the memref contradicts it.
@@ -29,6 +31,8 @@ def parse(text: str) -> Layout:
     >>> parse('tensor<8x300xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <1x2>, '
     ...       'memref<8x150xf32, #ttcore.memory_space<l1>>>>')
     GridLayout((8, 300), 'float32', grid=(1, 2))
+    >>> parse("sophon.system((1, 2, 3, 4), 'float16')").strides
+    (24, 12, 4, 1)
     """
     if not isinstance(text, str):
         raise LayoutError(f"column 1: a layout's text must be a str, not {type(text).__name__}")
@@ -46,10 +50,12 @@ def parse(text: str) -> Layout:
         return found
     if starts_type(text):
         return read_type(reader)
+    if reader.peek("Layout("):
+        reader.fail("a gl.Layout of no system is made of steps; it has no text that can be read")
     reader.fail(
         "no known layout starts here; known: tensor<..., #ttcore.metal_layout<...>>, "
         "tensor<..., #ttnn.ttnn_layout<...>>, f32[3,5]{1,0:T(2,2)}, and constructor calls such as "
-        "sophon.local(...)"
+        "GridLayout(...) and sophon.local(...)"
     )
 
 

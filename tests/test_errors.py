@@ -190,8 +190,9 @@ INDICES = [
     ((53, 0), ["index (53, 0)", "outside the shape (53, 63)"]),
     ((0, 63), ["index (0, 63)", "outside the shape (53, 63)"]),
     ((-1, 0), ["index (-1, 0)", ">= 0"]),
-    ((0,), ["index (0,)", "outside the shape (53, 63)"]),
-    ((0, 0, 0), ["index (0, 0, 0)", "outside the shape (53, 63)"]),
+    ((0,), ["index (0,) has rank 1", "the shape (53, 63) has rank 2", "give 2 numbers"]),
+    ((0, 0, 0), ["index (0, 0, 0) has rank 3", "the shape (53, 63) has rank 2"]),
+    ((n for n in (53, 0)), ["index (53, 0)", "outside the shape (53, 63)"]),
     ((0.0, 0), ["index (0.0, 0)", "whole numbers"]),
     ((True, 0), ["index (True, 0)", "whole numbers"]),
     (5, ["index 5", "sequence of whole numbers"]),
@@ -212,7 +213,10 @@ def test_locate_refuses(index, says):
             (3, 0, 0, 0, 0, 0),
             ["physical index (3, 0, 0, 0, 0, 0)", "outside", "(3, 2, 1, 1, 32, 32)"],
         ),
-        ((0, 0, 0, 0, 0), ["physical index (0, 0, 0, 0, 0)", "outside", "(3, 2, 1, 1, 32, 32)"]),
+        (
+            (0, 0, 0, 0, 0),
+            ["physical index (0, 0, 0, 0, 0) has rank 5", "(3, 2, 1, 1, 32, 32) has rank 6"],
+        ),
         ((0, 0, 0, 0, -1, 0), ["physical index (0, 0, 0, 0, -1, 0)", ">= 0"]),
         ((0, 0, 0, 0, 0.5, 0), ["physical index", "0.5", "whole numbers"]),
     ],
@@ -455,7 +459,86 @@ def test_a_block_format_is_what_makes_it_fit():
     assert block.fits(WORMHOLE).needed == 1024 * 1088
 
 
-def test_a_chip_names_known_memory_spaces_only():
-    with pytest.raises(gl.LayoutError, match="memory_space 'sram' is not one of system, mmio"):
-        gl.Chip("toy", (2, 2), {"sram": 1024})
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("toy", (2, 2), {"sram": 1024}), "memory_space 'sram' is not one of system, mmio"),
+        (("toy", (2, 2), {"l1": -1}), "capacity of l1, .*>= 0"),
+        (("toy", (2, 2), {"l1": "1 MB"}), "capacity of l1, .*whole numbers"),
+        (("toy", (2, 2), 1024), "capacity 1024 must be a dict of bytes by memory space"),
+        (("toy", 4), "grid 4 must be a sequence of whole numbers"),
+        ((None, (2, 2)), "name None of a chip must be a str"),
+    ],
+)
+def test_a_chip_is_a_name_a_grid_and_bytes_by_memory_space(arguments, says):
+    with pytest.raises(gl.LayoutError, match=says):
+        gl.Chip(*arguments)
     assert gl.GridLayout((3,), grid=(1,)).fits(gl.Chip("toy", (2, 2))).free is None
+
+
+def test_chips_go_by_their_names():
+    layout = gl.GridLayout((53, 63), grid=(3, 2))
+    assert layout.fits("wormhole") == layout.fits(WORMHOLE)
+    assert layout.fits("Blackhole") == layout.fits(BLACKHOLE)
+    large = gl.GridLayout((4096, 4096), "bfloat16", grid=(2, 2), tile=(32, 32))
+    assert gl.slices(large, "wormhole").size == gl.slices(large, WORMHOLE).size
+    text = "f32[1000,3]{1,0:T(8,128)}"
+    assert gl.explain(text, chip="blackhole").chip == BLACKHOLE
+    for chip in ("grayskull", "", None, 5, ["wormhole"], gl.sophon.BM1684):
+        says = re.escape(f"chip {chip!r} is neither a gl.Chip nor one of wormhole, blackhole")
+        with pytest.raises(gl.LayoutError, match=says):
+            layout.fits(chip)
+        with pytest.raises(gl.LayoutError, match=says):
+            gl.slices(large, chip)
+        if chip is not None:  # the dump's own
+            with pytest.raises(gl.LayoutError, match=says):
+                gl.explain(text, chip=chip)
+
+
+# --- names of element types ---
+
+
+def test_a_dtype_goes_by_every_name_that_the_library_prints():
+    """MLIR's names, those of XLA types and of tiles, which count bits as NumPy's codes don't."""
+    layouts = [gl.GridLayout((32, 32), dtype, tile=(32, 32)) for dtype, _, _ in LIMITS]
+    for layout in layouts:
+        printed = [re.search(r"tensor<32x32x(.*?), #", str(layout))[1]]
+        xla = str(gl.xla.layout((4,), layout.dtype))
+        printed.append(re.match(r"(.*)\[4\]", xla)[1])
+        for system in (gl.tenstorrent.metal, gl.tenstorrent.ttnn):
+            text = str(system((32, 32), layout.dtype, tile=(32, 32)))
+            printed.append(re.search(r"ttcore\.tile<32x32, (.*?)>, #", text)[1])
+        for name in printed:
+            assert gl.GridLayout((5,), name, (2,)).dtype == layout.dtype, name
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        *(("f32", "float32"), ("bf16", "bfloat16"), ("f8E4M3FN", "float8_e4m3fn")),
+        *(("f8e4m3fn", "float8_e4m3fn"), ("complex<f32>", "complex64"), ("c128", "complex128")),
+        *(("i32", "int32"), ("si32", "int32"), ("s32", "int32"), ("si8", "int8")),
+        *(("u8", "uint8"), ("ui8", "uint8"), ("u4", "uint4"), ("u2", "uint2")),
+        # NumPy's codes of the same letters count bytes: "i8" is int64 there, "i1" int8.
+        *(("i1", "bool"), ("pred", "bool"), ("i8", "int8"), ("i4", "int4"), ("i2", "int2")),
+        # And those of other letters, of dtypes and of arrays with a byte order stay NumPy's.
+        *(("f4", "float32"), ("<i8", "int64"), (np.dtype("i8"), "int64"), ("b1", "bool")),
+    ],
+)
+def test_names_of_types(name, dtype):
+    layout = gl.GridLayout((5, 7), name, (2, 2))
+    assert layout.dtype.name == dtype
+    assert layout.with_dtype(name) is layout
+    for other in (
+        gl.xla.layout((4,), name),
+        gl.megengine.contiguous((4, 4), name),
+        gl.sophon.system((1, 1, 4, 4), name),
+        gl.tenstorrent.tensor_layout((32, 32), name),
+    ):
+        assert other.dtype.name == dtype
+
+
+def test_a_block_format_is_no_dtype():
+    says = "dtype 'bfp_bf8' is a block format of tiles: give tile_format='bfp_bf8'"
+    with pytest.raises(gl.LayoutError, match=says):
+        gl.GridLayout((32, 32), "bfp_bf8", tile=(32, 32))

@@ -275,8 +275,8 @@ REFUSED = {
     "shape": (lambda d: gl.put(A.T, LAYOUT, d), r"\(7, 5\).*\(5, 7\)"),
     "dtype": (lambda d: gl.put(A.astype("int32"), LAYOUT, d), "int32.*float32.*astype"),
     "device dtype": (lambda d: gl.put(jnp.asarray(A, "bfloat16"), LAYOUT, d), "bfloat16.*float32"),
-    "layout": (lambda d: gl.put(A, (5, 7), d), "layout must be a gl.Layout.*tuple"),
-    "device": (lambda d: gl.put(A, LAYOUT, d.mesh), "DeviceGrid.*Mesh"),
+    "layout": (lambda d: gl.put(A, (5, 7), d), r"layout \(5, 7\) must be a gl.Layout"),
+    "device": (lambda d: gl.put(A, LAYOUT, d.mesh), "device Mesh.* must be a gl.DeviceGrid"),
     "put twice": (lambda d: gl.put(gl.put(A, LAYOUT, d), LAYOUT, d), "gl.relayout"),
     "physical shape": (lambda d: gl.from_physical(A, LAYOUT, d), r"\(5, 7\).*\(3, 2, 1, 2, 2, 2\)"),
     "relayout shape": (

@@ -95,6 +95,15 @@ def bits(array):
 
 
 @pytest.mark.parametrize("table", TABLES)
+def test_repr_and_str_are_read_back(table):
+    for layout in TABLES[table]().values():
+        for oob in (None, 0, -7, "inf", float("nan")):
+            if oob == oob or layout.dtype.kind == "f":
+                given = layout.with_oob(oob)
+                assert gl.parse(repr(given)) == gl.parse(str(given)) == given
+
+
+@pytest.mark.parametrize("table", TABLES)
 def test_elements_lie_where_they_are_said_to(table):
     for name, layout in TABLES[table]().items():
         x = example(layout)

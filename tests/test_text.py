@@ -141,7 +141,7 @@ def test_round_trip(case, oob, space):
     layout = with_value(arguments, oob, space)
     text = str(layout)
     again = gl.parse(text)
-    assert again == layout
+    assert again == layout == gl.parse(repr(layout))
     assert hash(again) == hash(layout)
     assert str(again) == text
     assert again.physical_shape == layout.physical_shape
@@ -475,3 +475,22 @@ def test_numbers_with_many_digits_are_values_of_the_padding():
             assert gl.parse(text_of(shape, oob=digits, memref=memref)).oob == high, dtype
             low = -128 if dtype == "int8" else -math.inf
             assert gl.parse(text_of(shape, oob=f"-{digits}", memref=memref)).oob == low
+
+
+# --- constructor calls, as repr prints them ---
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("GridLayout((8, 300), 'float32', grid=(0, 2))", "column 1: grid .*>= 1"),
+        ("GridLayout(8)", "column 1: shape 8 must be a sequence"),
+        ("GridLayout()", "column 1: GridLayout: missing a required argument: 'shape'"),
+        ("GridLayout((8,), oob=print(1))", "column 22: 'print' is not one of GridLayout, Metal"),
+        ("GridLayout", "column 1: no known layout starts here"),
+        ("Layout((5,), 'float32', (d0) -> (d0))", "column 1: a gl.Layout of no system"),
+    ],
+)
+def test_calls_that_make_no_layout(text, says):
+    with pytest.raises(gl.LayoutError, match=says):
+        gl.parse(text)

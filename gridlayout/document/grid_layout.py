@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap
-from gridlayout.arguments import Shape, as_shape, one_of, positive
+from gridlayout.arguments import Shape, as_axis, as_shape, one_of, positive
 from gridlayout.document.collapse import (
     as_printed,
     collapse_map,
@@ -35,7 +35,7 @@ from gridlayout.document.shard import (
 )
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import Chip, Fit, as_space
+from gridlayout.layouts.memory import Chip, Fit, as_chip, as_space
 from gridlayout.layouts.padding import image
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
@@ -234,18 +234,18 @@ class GridLayout(Layout):
         """
         return row_bytes(self.row_multiple, self.dtype)
 
-    def fits(self, chip: Chip) -> Fit:
+    def fits(self, chip: Chip | str) -> Fit:
         """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.
 
-        It also says where no op of the chip computes with the tile.
+        chip: a `gl.Chip`, or the name of one: wormhole, blackhole. It also says where no op of the
+        chip computes with the tile.
 
-        >>> from gridlayout import tenstorrent
-        >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits(tenstorrent.WORMHOLE))
+        >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits("wormhole"))
         does not fit: 16777216 B of 1498112 B l1 on each core, -15279104 B free
         """
         space = self.memory_space
         needed = self.bytes_per_core if space == "l1" else self.nbytes
-        return chip.fit(space, self.bytes_per_core, needed, self.tile)
+        return as_chip(chip).fit(space, self.bytes_per_core, needed, self.tile)
 
     def padding_along(self, axis: int) -> NDArray[np.int64]:
         """Padding positions along collapsed dim `axis` in each core's shard, one number a core.
@@ -253,10 +253,7 @@ class GridLayout(Layout):
         >>> GridLayout((53, 63), grid=(3, 2), tile=(32, 32)).padding_along(0).tolist()
         [14, 14, 15]
         """
-        rank = len(self.grid)
-        if not -rank <= axis < rank:
-            raise LayoutError(f"axis {axis} is outside the {rank} collapsed dims")
-        axis %= rank
+        axis = as_axis(axis, len(self.grid), "collapsed dims")
         grid, shard = self.grid[axis], self.shard_shape[axis]
         row = AffineMap(self.ndim, (self.linear.results[axis],))
         held = image(row, self.shape, (grid * shard,)).reshape(grid, shard).sum(axis=1)

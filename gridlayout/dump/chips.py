@@ -6,11 +6,7 @@ import re
 from dataclasses import replace
 
 from gridlayout.arguments import MAX_ELEMENTS
-from gridlayout.layouts.memory import Chip
-from gridlayout.tenstorrent import BLACKHOLE, WORMHOLE
-from gridlayout.tenstorrent.tiles import COMPUTE_TILES
-
-CHIPS = {"wormhole": WORMHOLE, "blackhole": BLACKHOLE}
+from gridlayout.layouts.memory import CHIPS, COMPUTE_TILES, Chip
 
 _ARCH = re.compile(r"\barch = <([a-z0-9_]+)>")
 _GRID = re.compile(r"\bgrid = ([0-9]{1,5})x([0-9]{1,5})\b")
@@ -34,7 +30,7 @@ def chip_in(text: str, before: Chip | None) -> Chip | None:
     if "workerGrid" in text and (found := _WORKERS.search(text)):
         rows, columns = int(found[1]), int(found[2])
         if rows and columns:
-            before = replace(before or WORMHOLE, grid=(rows, columns))
+            before = replace(before or CHIPS["wormhole"], grid=(rows, columns))
     return before
 
 

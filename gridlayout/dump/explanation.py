@@ -22,8 +22,7 @@ from gridlayout.dump.plan import propose
 from gridlayout.dump.statements import MAX_NAMED, Context, Flow, read_line
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import Chip
-from gridlayout.tenstorrent import WORMHOLE
+from gridlayout.layouts.memory import CHIPS, Chip, as_chip
 from gridlayout.text import parse
 
 MAX_LIMIT, MAX_REASONS = 1 << 16, 20
@@ -86,7 +85,7 @@ class Explanation:
 def explain(
     source: Source,
     *,
-    chip: Chip | None = None,
+    chip: Chip | str | None = None,
     limit: int = 50,
     plan: bool = False,
     progress: Callable[[int], None] | None = None,
@@ -95,10 +94,10 @@ def explain(
 
     source: a path; or a text, if no file has that name; or a binary stream, or lines. tt-mlir IR
     with `#ttcore.metal_layout` or `#ttnn.ttnn_layout`, HLO, or any layout's own text. It is read
-    once and never held: memory is bounded whatever its size. chip: whose memory is meant; by
-    default that of the dump's `system_desc`, else a Wormhole. limit: findings and moves to keep.
-    plan: look for layouts that waste less, on more cores where they do not fit. progress: called
-    with the bytes of every piece read.
+    once and never held: memory is bounded whatever its size. chip: whose memory is meant, a
+    `gl.Chip` or a name ("wormhole"); by default that of the dump's `system_desc`, else a Wormhole.
+    limit: findings and moves to keep. plan: look for layouts that waste less, on more cores where
+    they do not fit. progress: called with the bytes of every piece read.
 
     Raises `LayoutError` for a path that can't be read, and for a text without any layout.
 
@@ -108,6 +107,7 @@ def explain(
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise LayoutError(f"limit {limit!r} must be a whole number from 1 to {MAX_LIMIT}")
+    chip = None if chip is None else as_chip(chip)
     if isinstance(source, io.BufferedIOBase):
         name = str(getattr(source, "name", "stream"))
         return _explained(name, lines_of(source, progress), chip, limit, plan)
@@ -203,7 +203,7 @@ def _explained(
             findings.add((mention.op, found.layout), waste, (mention.line, mention.name))
         if flow:
             _add(flow, moves)
-    chip = chip or described or WORMHOLE
+    chip = chip or described or CHIPS["wormhole"]
     return Explanation(
         *(source, chip, count, findings.total, nbytes, data),
         tuple(_finding(*found, chip, plan) for found in findings.worst_first()),

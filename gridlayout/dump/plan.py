@@ -24,9 +24,8 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dump.findings import fit_of, padding_share
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import Chip
+from gridlayout.layouts.memory import COMPUTE_TILES, Chip
 from gridlayout.tenstorrent.metal_layout import MetalLayout, tile_alignments
-from gridlayout.tenstorrent.tiles import COMPUTE_TILES
 from gridlayout.tenstorrent.ttnn_document import TtnnDocument
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 from gridlayout.xla import XlaLayout, tpu_tiles

@@ -23,7 +23,6 @@ from gridlayout.tenstorrent.metal_layout import (
     metal,
     tile_alignments,
 )
-from gridlayout.tenstorrent.tiles import TILE_NAMES
 from gridlayout.tenstorrent.ttnn_document import TtnnDocument, ttnn_document
 from gridlayout.tenstorrent.ttnn_layout import (
     BUFFER_TYPES,
@@ -215,7 +214,7 @@ def facts(layout: Layout) -> Parameters:
         "memory_spaces": {"metal": SPACES, "": MEMORY_SPACES},
         "memory_layouts": {"metal": ARRANGEMENTS, "": MEMORY_LAYOUTS},
         "buffer_types": BUFFER_TYPES,
-        "tile_names": TILE_NAMES,
+        "tile_names": dtypes.TILE_NAMES,
         "worker_columns": WORKER_COLUMNS,
         "xla_names": {dtype: name for name, dtype in xla.ELEMENT_TYPES.items()},
         "layouts": LAYOUTS,

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
+
+from gridlayout.dtypes import number_code
 
 
 def call_text(name: str, *args: Any, **kwargs: Any) -> str:
@@ -20,6 +21,4 @@ def call_text(name: str, *args: Any, **kwargs: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"float({str(value)!r})"
-    return repr(value)
+    return number_code(value) if isinstance(value, (float, complex)) else repr(value)

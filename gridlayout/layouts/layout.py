@@ -167,6 +167,7 @@ class Layout(Buffers):
         """Whether every element has the same physical index in both; dtype and oob may differ."""
         if self is other:
             return True
+        check_layout(other)
         if (self.shape, self.physical_shape, self.core_rank) != (
             *(other.shape, other.physical_shape, other.core_rank),
         ):
@@ -369,3 +370,14 @@ class Layout(Buffers):
 
     def _repr_html_(self) -> str:
         return self.draw().svg
+
+
+def check_layout(layout: Any, what: str = "layout") -> None:
+    """`LayoutError` unless it is a `Layout`.
+
+    >>> check_layout("f32[3]")
+    Traceback (most recent call last):
+    gridlayout.errors.LayoutError: layout 'f32[3]' must be a gl.Layout, such as gl.GridLayout(...)
+    """
+    if not isinstance(layout, Layout):
+        raise LayoutError(f"{what} {layout!r} must be a gl.Layout, such as gl.GridLayout(...)")

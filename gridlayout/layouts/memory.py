@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gridlayout.arguments import Shape, as_shape, one_of, positive
+from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import dims_text
 
 # tt-mlir, "Memory Spaces": host memory (not device visible / device visible), DRAM local to the
@@ -44,9 +45,17 @@ class Chip:
     tiles: tuple[Shape, ...] = ()
 
     def __post_init__(self) -> None:
-        for space in self.capacity:
+        if not isinstance(self.name, str):
+            raise LayoutError(f"name {self.name!r} of a chip must be a str")
+        object.__setattr__(self, "grid", positive(self.grid, "grid"))
+        if not isinstance(self.capacity, Mapping):
+            raise LayoutError(
+                f"capacity {self.capacity!r} must be a dict of bytes by memory space, such as "
+                '{"l1": 1024}'
+            )
+        for space, capacity in self.capacity.items():
             one_of(space, MEMORY_SPACES, "memory_space")
-        as_shape(self.capacity.values(), f"capacity of {self.name}")
+            as_shape((capacity,), f"capacity of {space},")
         object.__setattr__(self, "tiles", tuple(positive(tile, "tile") for tile in self.tiles))
 
     def fit(self, space: str, per_core: int, needed: int, tile: Shape | None = None) -> Fit:
@@ -57,6 +66,29 @@ class Chip:
         """
         unusable = None if tile is None or not self.tiles or tile in self.tiles else tile
         return Fit(space, per_core, needed, self.capacity.get(space), unusable, self.name)
+
+
+# The tiles that Tenstorrent's ops compute with; those of fewer than 16 rows are for the host.
+COMPUTE_TILES: tuple[Shape, ...] = ((32, 32), (16, 32), (32, 16), (16, 16))
+# Usable L1 is the SRAM less what the firmware reserves; DRAM is channels x bytes.
+CHIPS = {
+    "wormhole": Chip("Wormhole", (8, 8), {"l1": 1499136 - 1024, "dram": 12 * 2**30}, COMPUTE_TILES),
+    "blackhole": Chip(
+        "Blackhole", (10, 13), {"l1": 1572864 - 98304, "dram": 8 * 4278190080}, COMPUTE_TILES
+    ),
+}
+
+
+def as_chip(chip: Any) -> Chip:
+    """A chip, or the chip of that name in any case; `LayoutError` for anything else.
+
+    >>> as_chip("wormhole").grid
+    (8, 8)
+    """
+    found = CHIPS.get(chip.lower()) if isinstance(chip, str) else chip
+    if not isinstance(found, Chip):
+        raise LayoutError(f"chip {chip!r} is neither a gl.Chip nor one of {', '.join(CHIPS)}")
+    return found
 
 
 @dataclass(frozen=True)

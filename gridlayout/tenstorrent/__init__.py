@@ -9,7 +9,7 @@ which physical core a virtual one is.
 
 from __future__ import annotations
 
-from gridlayout.layouts.memory import Chip
+from gridlayout.layouts.memory import CHIPS
 from gridlayout.tenstorrent import bfp
 from gridlayout.tenstorrent.comparison import Comparison, compare
 from gridlayout.tenstorrent.core_maps import CoreMap, device_map, dram_map, physical_grid
@@ -34,7 +34,7 @@ from gridlayout.tenstorrent.sharding import (
     squeeze_rank,
     width_sharded,
 )
-from gridlayout.tenstorrent.tiles import COMPUTE_TILES, face_of, tile_map
+from gridlayout.tenstorrent.tiles import face_of, tile_map
 from gridlayout.tenstorrent.tt_metal import TensorLayout, tensor_layout
 from gridlayout.tenstorrent.ttnn_document import TtnnDocument, ttnn_document
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout, interleaved_shard_shape, ttnn
@@ -75,8 +75,4 @@ __all__ = [
     "width_sharded",
 ]
 
-# Usable L1 is the SRAM less what the firmware reserves; DRAM is channels x bytes.
-WORMHOLE = Chip("Wormhole", (8, 8), {"l1": 1499136 - 1024, "dram": 12 * 2**30}, COMPUTE_TILES)
-BLACKHOLE = Chip(
-    "Blackhole", (10, 13), {"l1": 1572864 - 98304, "dram": 8 * 4278190080}, COMPUTE_TILES
-)
+WORMHOLE, BLACKHOLE = CHIPS["wormhole"], CHIPS["blackhole"]

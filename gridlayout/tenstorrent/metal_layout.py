@@ -25,7 +25,7 @@ from gridlayout.layouts.memory import MEMORY_SPACES, as_space
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
 from gridlayout.tenstorrent.alignment import align
-from gridlayout.tenstorrent.tiles import TILE_NAMES, as_tile
+from gridlayout.tenstorrent.tiles import as_tile
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -140,7 +140,7 @@ class MetalLayout(Layout):
         name = dtypes.MLIR_NAMES[self.dtype.name]
         if self.tile is None:
             return name
-        inner = TILE_NAMES.get(self.dtype.name, name)
+        inner = dtypes.TILE_NAMES.get(self.dtype.name, name)
         if self.tile_format is not None:
             inner = self.tile_format + ("" if name == "bf16" else f", {name}")
         return f"!ttcore.tile<{dims_text(self.tile)}, {inner}>"

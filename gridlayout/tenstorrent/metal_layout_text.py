@@ -16,7 +16,6 @@ from gridlayout.document.text import read_oob_word
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import Reader, dims_text
 from gridlayout.tenstorrent.metal_layout import MetalLayout
-from gridlayout.tenstorrent.tiles import FROM_TILE
 
 
 def read_metal(reader: Reader) -> MetalLayout:
@@ -111,12 +110,12 @@ def _read_element(reader: Reader) -> dict[str, Any]:
     reader.expect("<")
     found: dict[str, Any] = {"tile": reader.dims()}
     reader.expect(",")
-    name = reader.element(also=(*FROM_TILE, *dtypes.BLOCK_FORMATS))
+    name = reader.element(also=(*dtypes.FROM_TILE, *dtypes.BLOCK_FORMATS))
     if name in dtypes.BLOCK_FORMATS:
         found["tile_format"], name = name, "bf16"
         if reader.take(","):
             name = reader.element()
-    found["dtype"] = FROM_TILE.get(name) or dtypes.FROM_MLIR[name]
+    found["dtype"] = dtypes.FROM_TILE.get(name) or dtypes.FROM_MLIR[name]
     reader.expect(">")
     return found
 

@@ -29,13 +29,6 @@ FACES: dict[Shape, Shape] = {
     (height, width): (min(height, 16), 16) for width in (32, 16) for height in (32, 16, 8, 4, 2, 1)
 }
 
-# The tiles that ops compute with; those of fewer than 16 rows are for the host.
-COMPUTE_TILES: tuple[Shape, ...] = tuple(tile for tile in FACES if tile[0] >= 16)
-
-# Tiles have their own names for these types.
-TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}
-FROM_TILE = {name: dtype for dtype, name in TILE_NAMES.items()}
-
 
 def as_tile(tile: Any, tile_format: Any) -> Shape | None:
     """The tile as (rows, columns), or None; checks that the block format goes with it.

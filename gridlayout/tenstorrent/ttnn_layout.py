@@ -22,7 +22,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
 from gridlayout.tenstorrent.alignment import align
-from gridlayout.tenstorrent.tiles import TILE_NAMES, as_tile
+from gridlayout.tenstorrent.tiles import as_tile
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -142,7 +142,7 @@ class TtnnLayout(Layout):
         """
         element = dtypes.MLIR_NAMES[self.dtype.name]
         if self.tile is not None:
-            inner = self.tile_format or TILE_NAMES.get(self.dtype.name, element)
+            inner = self.tile_format or dtypes.TILE_NAMES.get(self.dtype.name, element)
             element = f"!ttcore.tile<{dims_text(self.tile)}, {inner}>"
         space = f"#ttnn.buffer_type<{self.buffer_type}>"
         return f"memref<{dims_text(self.tile_counts)}x{element}, {space}>"

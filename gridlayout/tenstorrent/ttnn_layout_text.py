@@ -17,7 +17,6 @@ from gridlayout.document.text import read_map
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import Reader, dims_text
 from gridlayout.tenstorrent.metal_layout_text import read_oob
-from gridlayout.tenstorrent.tiles import FROM_TILE
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 Ranges = tuple[tuple[tuple[int, int], tuple[int, int]], ...]
@@ -102,11 +101,11 @@ def _read_memref(reader: Reader, element: str) -> tuple[tuple[int, ...], dict[st
         reader.expect("<")
         found["tile"] = reader.dims()
         reader.expect(",")
-        name = reader.element(also=(*FROM_TILE, *dtypes.BLOCK_FORMATS))
+        name = reader.element(also=(*dtypes.FROM_TILE, *dtypes.BLOCK_FORMATS))
         if name in dtypes.BLOCK_FORMATS:
             found["tile_format"], name = name, element
-        elif name in FROM_TILE:
-            name = dtypes.MLIR_NAMES[FROM_TILE[name]]
+        elif name in dtypes.FROM_TILE:
+            name = dtypes.MLIR_NAMES[dtypes.FROM_TILE[name]]
         reader.expect(">")
     else:
         name = reader.element()

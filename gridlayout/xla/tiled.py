@@ -31,14 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 COMBINE = -1  # in a tile: the document's asterisk
-ELEMENT_TYPES: dict[str, str] = {
-    "pred": "bool",
-    **{f"u{n}": f"uint{n}" for n in (2, 4, 8, 16, 32, 64)},
-    **{f"s{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
-    **{"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"},
-    **{"c64": "complex64", "c128": "complex128"},
-    **{"f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f4e2m1fn": "float4_e2m1fn"},
-}
+ELEMENT_TYPES = dtypes.FROM_XLA
 _NAMES = {dtype: name for name, dtype in ELEMENT_TYPES.items()}
 _INDEX_TYPES = ("u8", "u16", "u32", "u64")
 # What a text says that names dims and tiles only, by constructor argument.

@@ -26,6 +26,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
+from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import unpack_host
 from gridlayout.ops.moves import packing
@@ -39,8 +40,15 @@ if TYPE_CHECKING:
     from jax.sharding import Sharding
 
 
+class _Named(type):
+    """JAX's errors name the type of what they can't take: this name says what takes it."""
+
+    def __repr__(cls) -> str:
+        return "<class 'gridlayout.GridArray', which gl.on_grid(fn), gl.numpy and gl.nn take>"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class GridArray:
+class GridArray(metaclass=_Named):
     """A logical tensor in a layout on a device grid. Made by `gl.put` and by every operation.
 
     storage: the one placed `jax.Array`, of the layout's physical shape with the grid dims rounded
@@ -51,8 +59,6 @@ class GridArray:
     storage: jax.Array
     layout: Layout
     device: DeviceGrid
-
-    __array_ufunc__ = None  # NumPy on the left hands over to our reflected operators
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -125,6 +131,7 @@ class GridArray:
 
         Where there are idle slots to leave out, every device gets the whole.
         """
+        self.check_rank()
         shape = self.layout.physical_shape
         if self.storage.shape[self.storage.ndim - len(shape) :] == shape:
             return self.storage
@@ -136,8 +143,18 @@ class GridArray:
         found: jax.Array = fetched(self.storage, self.layout, self.device)
         return found
 
+    def check_rank(self) -> None:
+        """`LayoutError` where a transformation of JAX took a dim of the storage away."""
+        if np.ndim(self.storage) < len(self.layout.physical_shape):
+            raise LayoutError(
+                f"{self!r} lacks a dim of its core grid: jax.vmap, or lax.scan over it, took the "
+                "storage's first dim for a dim of the array. Map the logical array inside instead: "
+                "gl.on_grid(jax.vmap(fn))(x); or write fn with gl.numpy for all of it"
+            )
+
     def to_logical(self) -> jax.Array:
         """The logical array, a `jax.Array` that every device holds whole; in multi-process too."""
+        self.check_rank()
         with self.device.active():
             return to_logical(self._fetched, self.layout, self.device)
 
@@ -154,6 +171,7 @@ class GridArray:
 
     def with_oob(self, oob: Any) -> GridArray:
         """The same data with its padding written to `oob`, or with nothing known of it (None)."""
+        self.check_rank()
         layout = self.layout.with_oob(oob)
         if layout.oob is None:
             return GridArray(self.storage, layout, self.device)

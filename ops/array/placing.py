@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.program import host_fill, moves, pack_host
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.moves import packing
@@ -36,8 +36,8 @@ def put(array: Any, layout: Layout, device: DeviceGrid) -> GridArray:
 
     A `jax.ShapeDtypeStruct` makes a `GridArray` without data, for `gl.on_grid(fn).report`.
     """
-    _check_device(device)
-    _check_layout(layout)
+    check_device(device)
+    check_layout(layout)
     layout.check_invertible()
     if isinstance(array, jax.ShapeDtypeStruct):
         if (array.shape, array.dtype) != (layout.shape, layout.dtype):
@@ -46,6 +46,7 @@ def put(array: Any, layout: Layout, device: DeviceGrid) -> GridArray:
     device.check_has_devices("gl.put")
     if isinstance(array, GridArray):
         raise LayoutError("put takes a logical array; gl.relayout moves a GridArray to a layout")
+    _check_no_tree(array)
     with device.active():
         return GridArray(_put(array, layout, device), layout, device)
 
@@ -75,7 +76,7 @@ def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
 def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
     """Pack on the host, in NumPy: each device then receives its own part and nothing else."""
     if not hasattr(array, "dtype"):
-        array = np.asarray(array, layout.dtype)
+        array = packing.untyped(array, layout.dtype)
     array = np.asarray(array)
     if array.dtype != layout.dtype:
         # NumPy defaults to 64 bits; JAX reads those as 32 where x64 is off, and so does put.
@@ -128,8 +129,8 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
     physical: an array of `layout.physical_shape` and `layout.dtype`. The result's layout is
     `layout` with an undef `oob`, since nothing is known of the padding.
     """
-    _check_device(device)
-    _check_layout(layout)
+    check_device(device)
+    check_layout(layout)
     device.check_has_devices("gl.from_physical")
     physical = packing.as_array(physical, layout.dtype)
     if physical.shape != layout.physical_shape:
@@ -162,15 +163,21 @@ def place(physical: jax.Array, layout: Layout, device: DeviceGrid, fill: Any = 0
 _place = partial(jax.jit, static_argnums=(1, 2))(place)
 
 
-def _check_device(device: Any) -> None:
-    if not isinstance(device, DeviceGrid):
-        raise LayoutError(f"device must be a gl.DeviceGrid, not {type(device).__name__}")
-
-
-def _check_layout(layout: Any) -> None:
-    if not isinstance(layout, Layout):
+def _check_no_tree(array: Any) -> None:
+    """Nested lists are data; dicts and other containers hold arrays of layouts of their own."""
+    if not isinstance(array, (list, tuple)) and not jax.tree_util.all_leaves([array]):
         raise LayoutError(
-            f"layout must be a gl.Layout, such as gl.GridLayout(...), not {type(layout).__name__}"
+            f"put lays out one array, and a {type(array).__name__} holds several, or none: put "
+            "each leaf in a layout of its own, jax.tree.map(lambda leaf, layout: "
+            "gl.put(leaf, layout, device), tree, layouts)"
+        )
+
+
+def check_device(device: Any) -> None:
+    """`LayoutError` unless it is a `DeviceGrid`."""
+    if not isinstance(device, DeviceGrid):
+        raise LayoutError(
+            f"device {device!r} must be a gl.DeviceGrid, such as gl.DeviceGrid((2, 4))"
         )
 
 

@@ -31,6 +31,7 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
     if not isinstance(x, GridArray):
         raise LayoutError(f"relayout takes a GridArray, not {type(x).__name__}; gl.put makes one")
     check_relayout(x.layout, layout)
+    x.check_rank()
     x.device.check_has_devices("gl.relayout")
     with x.device.active():
         storage = fetched(x.storage, x.layout, x.device)

@@ -25,7 +25,7 @@ from jax.interpreters import ad, batching, mlir
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.ops.array.placing import described
+from gridlayout.ops.array.placing import check_device, described
 from gridlayout.ops.array.relayout import relayout
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.policy import Policy, same_grid_and_tile
@@ -102,6 +102,13 @@ class OnGrid:
     ) -> None:
         if not callable(fn):
             raise LayoutError(f"on_grid takes a function, not {type(fn).__name__}")
+        if device is not None:
+            check_device(device)
+        if policy is not None and not callable(policy):
+            raise LayoutError(
+                f"policy {policy!r} must be a function of (shape, dtype, template, device) that "
+                "gives a layout, or None"
+            )
         if algorithm is not None and algorithm not in ALGORITHMS:
             raise LayoutError(f"algorithm {algorithm!r} is none of {', '.join(ALGORITHMS)}")
         self.fn, self.device, self.algorithm = fn, device, algorithm
@@ -174,8 +181,11 @@ class OnGrid:
         device = devices.pop()
         dynamic = [automatic(x, device) for x in leaves if _is_array(x)]
         static = tuple((i, x) for i, x in enumerate(leaves) if not _is_array(x))
-        for x in dynamic:
-            if _is_grid(x) and np.ndim(x.storage) != len(x.layout.physical_shape):
+        for _, x in static:
+            _check_static(x)
+        for x in filter(_is_grid, dynamic):
+            x.check_rank()
+            if np.ndim(x.storage) > len(x.layout.physical_shape):
                 raise LayoutError(f"{x!r} has batch dims: map over them with jax.vmap")
         return dynamic, _Static(structure, static, device, self.algorithm, rules_version())
 
@@ -248,6 +258,17 @@ def _pair(x: Any) -> Any:
     if not _is_grid(x):
         return pair_of(x)
     return Sharded(x.layout, x.device.placement(x.layout.core_shape)), x.storage
+
+
+def _check_static(x: Any) -> None:
+    try:
+        hash(x)
+    except TypeError:
+        raise LayoutError(
+            f"the argument {x!r} is no array, so it is static, and a {type(x).__name__} can't be "
+            "hashed, which programs are remembered by: let the function close over it "
+            "(functools.partial), or give a tuple or a frozen dataclass"
+        ) from None
 
 
 def _name(fn: Any) -> str:

@@ -21,7 +21,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from gridlayout.affine.map import AffineMap
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.program import (
     Move,
     PadMove,
@@ -51,6 +51,7 @@ def pack(x: Any, layout: Layout, *, path: Path = "program") -> jax.Array:
     >>> pack(jnp.arange(1, 6), GridLayout((5,), "int32", grid=(2,))).tolist()
     [[1, 2, 3], [4, 5, 0]]
     """
+    check_layout(layout)
     x = as_logical(x, layout)
     layout.check_invertible()
     return run_pack(x, layout, _as_path(path))
@@ -67,6 +68,7 @@ def unpack(physical: Any, layout: Layout, *, path: Path = "program") -> jax.Arra
     >>> unpack(jnp.array([[1, 2, 3], [4, 5, -1]]), GridLayout((5,), "int32", grid=(2,))).tolist()
     [1, 2, 3, 4, 5]
     """
+    check_layout(layout)
     physical = as_array(physical, layout.dtype)
     if physical.shape != layout.physical_shape:
         raise LayoutError(
@@ -79,17 +81,65 @@ def unpack(physical: Any, layout: Layout, *, path: Path = "program") -> jax.Arra
 def as_array(x: Any, dtype: np.dtype[Any]) -> jax.Array:
     """`x` as a JAX array of exactly `dtype`, which untyped data takes and typed data must have."""
     if not hasattr(x, "dtype"):
-        x = np.asarray(x, dtype)
-    found = automatic(jnp.asarray(x))
+        x = untyped(x, dtype)
+    try:
+        found = automatic(jnp.asarray(x))
+    except (TypeError, ValueError) as error:
+        raise LayoutError(
+            f"{_in_short(x)} is no array of numbers that JAX holds, but the layout is of "
+            f"{dtype.name}: {error}"
+        ) from None
+    if jnp.issubdtype(found.dtype, jax.dtypes.prng_key):
+        raise LayoutError(
+            f"the array holds random keys, {found.dtype}{list(found.shape)}, which no layout lays "
+            "out: lay out jax.random.key_data(keys), uint32 with a dim more, of which "
+            "jax.random.wrap_key_data makes keys again; functions on the grid take keys as they are"
+        )
+    given = found.dtype.name
+    if np.dtype(x.dtype) != found.dtype:
+        given = f"{x.dtype} ({given} to JAX, as jax_enable_x64 is off)"
     if found.dtype != dtype:
         hint = ""
         if dtype.name in ("int64", "uint64", "float64", "complex128"):
             hint = "; 64-bit types need jax.config.update('jax_enable_x64', True)"
         raise LayoutError(
-            f"the array is {found.dtype.name}, but the layout {dtype.name}: "
+            f"the array is {given}, but the layout {dtype.name}: "
             f"convert one, e.g. x.astype({dtype.name!r}){hint}"
         )
+    if x.dtype != found.dtype and dtype.kind in "iu" and np.any(np.asarray(found) != x):
+        raise LayoutError(
+            f"the array is {given} and holds numbers that are no {dtype.name}: from {np.min(x)} to "
+            f"{np.max(x)}; give a layout of a wider dtype, with jax_enable_x64 on"
+        )
     return found
+
+
+def untyped(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Numbers and nested lists of them as an array of `dtype`; integers have to hold them exactly.
+
+    >>> untyped([[1, 2.0]], np.dtype("int8")).tolist()
+    [[1, 2]]
+    """
+    try:
+        with np.errstate(invalid="ignore", over="ignore"):
+            made = np.asarray(x, dtype)
+            exact = dtype.kind in "fc" or dtype.name.startswith(("float", "bfloat"))
+            same = exact or np.array_equal(made.astype(object), np.asarray(x, object))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LayoutError(
+            f"{_in_short(x)} can't be read as an array of {dtype.name}, the layout's dtype: {error}"
+        ) from None
+    if not same:
+        raise LayoutError(
+            f"{_in_short(x)} holds numbers that are no {dtype.name}, the layout's dtype: round "
+            "them first, or give a layout of another dtype"
+        )
+    return made
+
+
+def _in_short(x: Any) -> str:
+    text = " ".join(repr(x).split())
+    return f"{type(x).__name__} {text}" if len(text) <= 60 else f"{type(x).__name__} {text[:57]}..."
 
 
 def automatic(x: Any, device: DeviceGrid | None = None) -> Any:

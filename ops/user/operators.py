@@ -8,7 +8,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
+from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 
@@ -123,6 +125,10 @@ _COMPARISON: dict[str, Callable[..., Any]] = {
     "gt": jnp.greater,
     "ge": jnp.greater_equal,
 }
+# NumPy's names of the same.
+_OPERATORS = {
+    getattr(np, fn.__name__).__name__ for fn in (*_BINARY.values(), *_COMPARISON.values())
+}
 _UNARY: dict[str, Callable[..., Any]] = {
     "neg": jnp.negative,
     "pos": jnp.positive,
@@ -207,6 +213,20 @@ def _attribute(name: str) -> property:
     return property(lambda self: lifted(get)(self), doc=f"`jax.Array.{name}` on the grid.")
 
 
+def _array_ufunc(self: GridArray, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
+    """NumPy on the left of an operator hands over to the grid; its other functions are refused."""
+    name = ufunc.__name__
+    if method == "__call__" and not named and name in _OPERATORS:
+        return lifted(getattr(jnp, name))(*inputs)
+    called = f"np.{name}" if method == "__call__" else f"np.{name}.{method}"
+    place = " into a NumPy array" if "out" in named else ""
+    instead = f"gl.numpy.{name}" if hasattr(jnp, name) else "gl.numpy"
+    raise LayoutError(
+        f"{called}{place} does not take {self!r}: {instead} computes on the grid, and so does "
+        "gl.on_grid(fn) of a whole function; np.asarray(x) is a NumPy array"
+    )
+
+
 for _name, _fn in {**_BINARY, **_COMPARISON}.items():
     setattr(GridArray, f"__{_name}__", _binary(_fn, swap=False))
 for _name, _fn in _BINARY.items():
@@ -219,4 +239,5 @@ for _name in ("T", "mT", "real", "imag"):
     setattr(GridArray, _name, _attribute(_name))
 setattr(GridArray, "__getitem__", lambda self, index: lifted(_getitem)(self, index))  # noqa: B010
 setattr(GridArray, "__iter__", lambda self: (self[i] for i in range(len(self))))  # noqa: B010
+setattr(GridArray, "__array_ufunc__", _array_ufunc)  # noqa: B010
 setattr(GridArray, "__hash__", None)  # noqa: B010  # == is elementwise, as for jax.Array

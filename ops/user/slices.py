@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from gridlayout.arguments import as_shape, positive
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.memory import Chip, Fit
+from gridlayout.layouts.memory import Chip, Fit, as_chip
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.decisions.policy import same_grid_and_tile
 from gridlayout.ops.interpret.on_grid import on_grid, with_layout
@@ -135,12 +135,12 @@ class Slices:
 
 
 def slices(
-    layout: GridLayout, chip: Chip, *, dims: Sequence[int] | None = None, buffers: int = 1
+    layout: GridLayout, chip: Chip | str, *, dims: Sequence[int] | None = None, buffers: int = 1
 ) -> Slices:
     """In which pieces a tensor goes through a memory space that is too small for it.
 
     layout: of the whole tensor, in the memory space that it is to go through. chip: what that space
-    holds, such as `gl.tenstorrent.WORMHOLE`. dims: those that may be cut, in this order; all by
+    holds, such as "wormhole" or a `gl.Chip`. dims: those that may be cut, in this order; all by
     default, the first first. buffers: how many pieces must fit at a time: 2 for double buffering.
     The fewest pieces, as equal as can be. `LayoutError` where no piece fits.
 
@@ -152,8 +152,7 @@ def slices(
     """
     if not isinstance(layout, GridLayout):
         raise LayoutError(f"slices take a gl.GridLayout, not {type(layout).__name__}")
-    if not isinstance(chip, Chip):
-        raise LayoutError(f"chip must be a gl.Chip, not {type(chip).__name__}")
+    chip = as_chip(chip)
     (buffers,) = positive((buffers,), "buffers")
     order = range(layout.ndim) if dims is None else as_shape(dims, "dims")
     if len({*order}) < len(order) or any(d >= layout.ndim for d in order):
