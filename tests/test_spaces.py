@@ -342,7 +342,7 @@ def test_a_chip_without_a_limit_needs_no_pieces():
     ("call", "words"),
     [
         (lambda: gl.slices(layout("l1"), toy(4)), r"no piece fits: one of \[1, 1\]"),
-        (lambda: gl.slices(layout("l1"), "wormhole"), "must be a gl.Chip"),
+        (lambda: gl.slices(layout("l1"), "grayskull"), "neither a gl.Chip nor one of wormhole"),
         (lambda: gl.slices(gl.tenstorrent.ttnn((8, 8)), toy(64)), "take a gl.GridLayout"),
         (lambda: gl.slices(layout("l1"), toy(64), dims=(0, 2)), "different dims"),
         (lambda: gl.slices(layout("l1"), toy(64), dims=(0, 0)), "different dims"),
@@ -367,7 +367,7 @@ def test_pieces_may_be_too_many_to_list():
 
 def test_a_chips_capacity_is_bytes():
     for wrong in ("64", 6.5, -1, None):
-        with pytest.raises(gl.LayoutError, match="capacity of toy"):
+        with pytest.raises(gl.LayoutError, match="capacity of l1"):
             toy(wrong)
 
 
