@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.affine.map import AffineExpr, AffineMap
+from gridlayout.affine.map import AffineExpr, AffineMap, constant
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.sharding.placement import Axes, MeshAxes, Placement, default_placement
@@ -101,8 +101,8 @@ class StatedMap:
             raise LayoutError(
                 f"core_map {self.map} puts the parts of grid {grid} on devices "
                 f"{blocks.ravel()[:8].tolist()}{'...' if blocks.size > 8 else ''} of {self.sizes}, "
-                "which are not counted by axes of the mesh: let the map cover every device once, "
-                "or make the mesh of the devices that it uses, in its order"
+                "which no axes of the mesh count, in whatever order its devices are: take another "
+                "grid, or make the mesh of the devices that it uses"
             )
         return self.axes.placement(grid, axes, box)
 
@@ -150,17 +150,22 @@ class StatedMap:
 
     @cached_property
     def _found(self) -> _Order | None:
-        """Boxes that cover the mesh once in another order than its own, if there are any."""
+        """The most boxes on different devices, if these are in another order than the mesh's."""
         lines = [line[::n] for line, n in zip(self._lines, self._box, strict=True)]
         reach = [min(len(np.unique(line)), len(line)) for line in lines]
-        size = prod(self.sizes)
-        for count in islice(_factored(size, reach), max(_MOST_CORES // size, 1)):
+        size, in_order = prod(self.sizes), 0
+        counts = ((n, count) for n in range(size, 1, -1) for count in _factored(n, reach))
+        for n, count in islice(counts, max(_MOST_CORES // size, 1)):
+            if n < in_order:
+                break
             cores = [n * np.arange(c) for n, c in zip(self._box, count, strict=True)]
             devices = self._places(cores)
             if devices is None or len(np.unique(devices)) < devices.size:
                 continue
             placement = default_placement(self.axes, count)
-            if self._axes_along(devices) is None and prod(placement.per_device) == 1:
+            if self._axes_along(devices) is not None:
+                in_order = n
+            elif prod(placement.per_device) == 1:
                 return _Order(placement, devices)
         return None
 
@@ -179,13 +184,24 @@ class StatedMap:
             sizes = [self.axes.size_of[axis] for axis in axes]
             digits = np.indices(sizes).reshape(len(axes), prod(sizes))
             along = np.tensordot(np.array(strides, np.int64), digits, 1)
+            along = along[: devices.shape[k]]
             positions += along.reshape(-1, *(1,) * (devices.ndim - 1 - k))
-        return tuple(devices.ravel()[np.argsort(positions.ravel())].tolist())
+        # Devices without a box take the places that are left, in their order.
+        size = prod(self.sizes)
+        order = np.full(size, -1)
+        order[positions] = devices
+        order[order < 0] = np.setdiff1d(np.arange(size), devices)
+        return tuple(order.tolist())
 
     def coordinates(self, rank: int, digits: Mapping[str, AffineExpr]) -> list[AffineExpr]:
         """The mesh coordinates of the device at these numbers along the axes, of `rank` dims."""
         if self._found is None:
             return self.axes.coordinates(digits)
+        if self._found.devices.size < prod(self.sizes):
+            assert self.order is not None
+            places = np.unravel_index(self.order, self.sizes)
+            position = self.axes.number(self.axes.names, digits)
+            return [_in_steps(place.tolist(), position) for place in places]
         boxes = zip(self._box, self._found.placement.axes, strict=True)
         cores = [self.axes.number(axes, digits) * n for n, axes in boxes]
         return list(self.map.compose(AffineMap(rank, cores)).results[: len(self.sizes)])
@@ -247,6 +263,15 @@ def _joined(results: Sequence[Ints]) -> Ints:
         both = numbers * (found.max(initial=0) + 1) + found.ravel()
         _, numbers = np.unique(both, return_inverse=True)
     return numbers
+
+
+def _in_steps(values: Sequence[int], index: AffineExpr) -> AffineExpr:
+    """The value at an index, as the first one and what each later one adds."""
+    found = constant(values[0])
+    for k, (before, after) in enumerate(pairwise(values), 1):
+        if before != after:
+            found = found + ((index + len(values) - k) // len(values)) * (after - before)
+    return found
 
 
 def _factored(size: int, reach: Sequence[int]) -> Iterator[Shape]:

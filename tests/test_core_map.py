@@ -73,6 +73,9 @@ STATED = [
     ((2, 4), ROW_OF_SNAKE, [(1, 8), (1, 5)]),
     ((2, 4), DEVICE, [(8, 8), (7, 3), (1, 1)]),
     ((8,), "(d0, d1, d2) -> (d2 * 4 + d0 * 2 + d1)", [(2, 2, 2), (1, 2, 2)]),
+    ((2, 4), "(d0) -> (1, d0)", [(4,), (3,), (1,)]),
+    ((8,), "(d0) -> (d0 + 1)", [(7,), (4,), (1,)]),
+    ((2, 4), "(d0, d1) -> (1 - d0, 2 - d1)", [(2, 3), (2, 2), (1, 1)]),
     ((8, 1), gl.tenstorrent.device_map((16, 32), mesh=(2, 4)), [(16, 32), (13, 29), (8, 8)]),
     ((4,), gl.tenstorrent.device_map((16, 16), mesh=(2, 2), skew=1), [(16, 16)]),
     ((1,), gl.tenstorrent.device_map((1, 64)), [(1, 64), (1, 40)]),
@@ -238,7 +241,11 @@ def test_a_map_of_many_dims_is_looked_at_for_a_moment_only():
     ("core_map", "grid", "words"),
     [
         ("(d0) -> (0, d0 mod 2, d0 floordiv 2)", (4,), "no box of consecutive"),
-        ("(d0) -> (1, d0)", (4,), r"devices \[4, 5, 6, 7\] of \(2, 4\)"),
+        (
+            "(d0, d1) -> ((d0 * 3 + d1) floordiv 4, (d0 * 3 + d1) mod 4)",
+            (2, 3),
+            "no axes of the mesh count",
+        ),
         ("(d0) -> (5, d0)", None, r"core 0 at \(5, 0\), outside the mesh \(2, 4\)"),
         ("(d0) -> (0)", None, "a number for each of the 2 mesh axes"),
         ("() -> (0, 0)", None, "must take the dims of a grid"),
