@@ -94,10 +94,12 @@ def layouts(shape, dtype="float32"):
     grid, tile, _, intervals = INTERVALS[len(shape)][0]
     plain = gl.GridLayout(shape, dtype, grid, tile, intervals)
     shard = tuple(n + k + 1 for k, n in enumerate(plain.shard_shape))
-    found["stated shard"] = plain.replace(shard_shape=shard)
-    found["aligned rows"] = plain.replace(row_alignment=16)
-    if len(grid) == 2:
-        found["stated shard, tiled"] = found["stated shard"].replace(tile=(2, 4))
+    stated = plain.replace(shard_shape=shard)
+    if len(shape) == 1:
+        found["stated shard, aligned rows"] = stated.replace(row_alignment=16)
+    else:
+        found["aligned rows"] = plain.replace(row_alignment=16)
+        found |= {"stated shard": stated, "stated shard, tiled": stated.replace(tile=(2, 4))}
     for name, text in LINEAR[len(shape)].items():
         text = text.format(*shape)
         rank = gl.AffineMap.parse(text).results.__len__()
