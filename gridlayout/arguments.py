@@ -94,6 +94,29 @@ def as_axis(axis: Any, rank: int, what: str) -> int:
     return number % rank
 
 
+def as_flag(value: Any, what: str) -> bool:
+    """`value` as a bool: True or False, Python's or NumPy's, and nothing else that has a truth.
+
+    >>> as_flag(np.True_, "wrap")
+    True
+    """
+    if not isinstance(value, (bool, np.bool_)):
+        raise LayoutError(f"{what} {value!r} must be True or False")
+    return bool(value)
+
+
+def as_items(values: Any, what: str, of: str) -> tuple[Any, ...]:
+    """`values` as a tuple; `LayoutError` where it can't be gone through, `of` says what it holds.
+
+    >>> as_items([1, 2], "steps", "steps")
+    (1, 2)
+    """
+    try:
+        return tuple(values)
+    except TypeError:
+        raise LayoutError(f"{what} {values!r} must be a sequence of {of}") from None
+
+
 def one_of(word: Any, known: Sequence[str], what: str) -> str:
     """`word` if it is one of the known ones, else a `LayoutError` that lists them.
 

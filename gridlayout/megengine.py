@@ -17,7 +17,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_shape, one_of
+from gridlayout.arguments import Shape, as_flag, as_shape, one_of
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
@@ -148,7 +148,7 @@ def padded_channels(channels: int, dtype: DTypeLike, *, conv: bool = True) -> in
     if kind.name in ("int4", "uint4"):
         unit = 8 if channels <= 32 else 64
     elif kind.name in ("int8", "uint8"):
-        unit = 32 if conv and channels > 16 else 4
+        unit = 32 if as_flag(conv, "conv") and channels > 16 else 4
     else:
         raise LayoutError(f"dtype {kind.name}: channels are padded for int4, uint4, int8 and uint8")
     return -(-channels // unit) * unit

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_shape
+from gridlayout.arguments import Shape, as_flag, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
@@ -143,6 +143,7 @@ class StridedLayout(Layout):
         >>> StridedLayout((2, 3, 2), (2, 0, 1), "int8").is_contiguous(allow_broadcast=True)
         True
         """
+        allow_broadcast = as_flag(allow_broadcast, "allow_broadcast")
         shape = tuple(
             1 if allow_broadcast and s == 0 else n
             for n, s in zip(self.shape, self.strides, strict=True)

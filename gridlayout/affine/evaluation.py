@@ -131,7 +131,8 @@ def _integer(value: Any) -> Any:
     """An int, or an array of integers as it is."""
     dtype = getattr(value, "dtype", None)
     if dtype is None or isinstance(value, np.generic):
-        if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        is_type = isinstance(value, (bool, np.bool_, type))  # a type has its objects' __index__
+        if is_type or not hasattr(value, "__index__"):
             raise LayoutError(f"index {value!r} is not an integer")
         return operator.index(value)
     kind = np.dtype(dtype).kind if isinstance(dtype, np.dtype | type) else "?"

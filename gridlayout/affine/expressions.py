@@ -14,6 +14,7 @@ from math import gcd
 from typing import Any, Literal, NoReturn, SupportsIndex
 
 from gridlayout.affine.printing import expr_text
+from gridlayout.arguments import as_items
 from gridlayout.errors import LayoutError
 
 Kind = Literal["dim", "constant", "add", "mul", "floordiv", "ceildiv", "mod"]
@@ -264,7 +265,10 @@ def checked(num_dims: int, exprs: Iterable[AffineExpr | int]) -> tuple[int, Expr
     Traceback (most recent call last):
     gridlayout.errors.LayoutError: result d1 reads d1, but the map has 1 dims
     """
-    count, made = int64(num_dims, "number of dims"), tuple(map(as_expr, exprs))
+    count, made = (
+        int64(num_dims, "number of dims"),
+        tuple(map(as_expr, as_items(exprs, "results", "expressions and whole numbers"))),
+    )
     if count < 0:
         raise LayoutError(f"a map of {count} dims; give 0 or more")
     for expr in made:
@@ -281,7 +285,10 @@ def _operand(value: object) -> AffineExpr | None:
         return constant(value)
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return None
-    return constant(operator.index(value))
+    try:
+        return constant(operator.index(value))
+    except TypeError:  # arrays, and types of whole numbers, have an __index__ that refuses
+        return None
 
 
 def _divisor(numerator: AffineExpr, divisor: AffineExpr) -> int:

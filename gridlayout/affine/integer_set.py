@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 from gridlayout.affine.evaluation import evaluate, program_of
 from gridlayout.affine.expressions import AffineExpr, as_expr, checked, constant
 from gridlayout.affine.printing import dim_list
+from gridlayout.arguments import as_flag, as_items
+from gridlayout.errors import LayoutError
 
 
 class AffineSet:
@@ -25,7 +27,7 @@ class AffineSet:
     constraints: tuple[tuple[AffineExpr, bool], ...]
 
     def __init__(self, num_dims: int, constraints: Iterable[tuple[AffineExpr | int, bool]]) -> None:
-        pairs = tuple((as_expr(expr), bool(equal)) for expr, equal in constraints)
+        pairs = tuple(map(_pair, as_items(constraints, "constraints", "pairs (expression, bool)")))
         count, _ = checked(num_dims, [expr for expr, _ in pairs])
         object.__setattr__(self, "num_dims", count)
         object.__setattr__(self, "constraints", pairs or ((constant(0), True),))
@@ -70,3 +72,10 @@ class AffineSet:
         for value, (_, equal) in zip(values, self.constraints, strict=True):
             inside = inside & (value == 0 if equal else value >= 0)
         return inside
+
+
+def _pair(constraint: Any) -> tuple[AffineExpr, bool]:
+    pair = as_items(constraint, "constraint", "an expression and a bool")
+    if len(pair) != 2:
+        raise LayoutError(f"constraint {constraint!r} must be a pair of an expression and a bool")
+    return as_expr(pair[0]), as_flag(pair[1], "the second of a constraint,")

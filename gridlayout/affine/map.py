@@ -36,6 +36,10 @@ from gridlayout.errors import LayoutError
 __all__ = ["AffineExpr", "AffineMap", "ceildiv", "constant", "dim", "dims", "linearized"]
 
 
+# Dims of an identity: far more than a layout has, and few enough to be made.
+_MAX_DIMS = 1 << 12
+
+
 class AffineMap:
     """A map from indices to indices: one expression a result, all over `num_dims` dims.
 
@@ -121,6 +125,8 @@ class AffineMap:
         >>> print(AffineMap.identity(2))
         (d0, d1) -> (d0, d1)
         """
+        if not 0 <= int64(count, "number of dims") <= _MAX_DIMS:
+            raise LayoutError(f"a map of {count} dims; give 0 to {_MAX_DIMS}")
         return AffineMap(count, dims(count))
 
     def __call__(self, *index: Any) -> tuple[Any, ...]:
@@ -143,6 +149,8 @@ class AffineMap:
         >>> print(tiles.compose(AffineMap.parse("(d0, d1) -> (d0 * 16 + d1)")))
         (d0, d1) -> (d0 * 2 + d1 floordiv 8, d1 mod 8)
         """
+        if not isinstance(other, AffineMap):
+            raise LayoutError(f"cannot compose with {other!r}; give an AffineMap")
         if len(other.results) != self.num_dims:
             raise LayoutError(
                 f"cannot compose: the inner map has {len(other.results)} results, "

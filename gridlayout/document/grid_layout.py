@@ -268,6 +268,7 @@ class GridLayout(Layout):
         (1, 3, 5)
         """
         rank, tiled = len(self.grid), len(self.tile or ())
+        k = as_axis(k, rank, "collapsed dims")
         inner = k - (rank - tiled)
         if inner < 0:
             return (k, rank + k)

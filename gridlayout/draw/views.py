@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gridlayout.arguments import one_of
 from gridlayout.draw import buffers, flows, fold, logical
 from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
@@ -35,8 +36,7 @@ def draw_layout(layout: Layout, view: str = "logical", **options: Any) -> Drawin
     gridlayout.errors.LayoutError: view 'plan' is not one of logical, tiles, strides, physical,
     memory, lanes, slots, fold, flows
     """
-    if view not in tuple(VIEWS):
-        raise LayoutError(f"view {view!r} is not one of {', '.join(VIEWS)}")
+    one_of(view, tuple(VIEWS), "view")
     takes = list(inspect.signature(VIEWS[view]).parameters)[1:]
     unknown = [name for name in options if name not in takes]
     if unknown:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from gridlayout.arguments import Shape
+from gridlayout.arguments import Shape, as_flag
 from gridlayout.dump import page, table
 from gridlayout.dump.chips import chip_in
 from gridlayout.dump.findings import Finding, data_bytes, fit_of
@@ -107,7 +107,7 @@ def explain(
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise LayoutError(f"limit {limit!r} must be a whole number from 1 to {MAX_LIMIT}")
-    chip = None if chip is None else as_chip(chip)
+    chip, plan = None if chip is None else as_chip(chip), as_flag(plan, "plan")
     if isinstance(source, io.BufferedIOBase):
         name = str(getattr(source, "name", "stream"))
         return _explained(name, lines_of(source, progress), chip, limit, plan)

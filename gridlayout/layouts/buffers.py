@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape
+from gridlayout.arguments import Shape, as_int
 from gridlayout.layouts.reader import dims_text
 
 
@@ -113,10 +113,12 @@ class Buffers:
 
     def byte_of(self, offset: int) -> int | None:
         """The byte of an element of a core's buffer; None in a block format."""
+        check_offset(offset)
         return None if self.tile_format else offset * self.stored_bits // 8
 
     def bit_of(self, offset: int) -> int | None:
         """The lowest bit of that byte that is the element's; None in a block format."""
+        check_offset(offset)
         return None if self.tile_format else offset * self.stored_bits % 8
 
     # -- memory --------------------------------------------------------------------------------
@@ -138,3 +140,12 @@ class Buffers:
         True
         """
         return self.memory_layout == "interleaved"
+
+
+def check_offset(offset: Any) -> None:
+    """`LayoutError` unless it is a whole number, or an array of them: drawings ask for many.
+
+    >>> check_offset(3)
+    """
+    if type(offset) is not int and getattr(getattr(offset, "dtype", None), "kind", "O") not in "iu":
+        as_int(offset, "offset")

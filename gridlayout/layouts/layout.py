@@ -24,7 +24,7 @@ import numpy as np
 from gridlayout import dtypes
 from gridlayout.affine.integer_set import AffineSet
 from gridlayout.affine.map import AffineExpr, AffineMap, Inverse, dim
-from gridlayout.arguments import Shape, as_index, as_shape, check_size
+from gridlayout.arguments import Shape, as_index, as_int, as_items, as_shape, check_size
 from gridlayout.errors import LayoutError
 from gridlayout.layouts import padding
 from gridlayout.layouts.buffers import Buffers
@@ -87,8 +87,10 @@ class Layout(Buffers):
     ) -> None:
         self.shape: Shape = as_shape(shape, "shape")
         self.dtype: np.dtype[Any] = dtypes.as_dtype(dtype)
-        self.steps: tuple[Step, ...] = tuple(steps)
-        self.order: Shape = tuple(order)
+        self.steps: tuple[Step, ...] = as_items(steps, "steps", "gridlayout.layouts.steps")
+        if wrong := [step for step in self.steps if not isinstance(step, Step)]:
+            raise LayoutError(f"steps hold {wrong[0]!r}, which is none of gridlayout.layouts.steps")
+        self.order: Shape = as_shape(order, "order")
         self.oob: dtypes.Scalar | None = dtypes.oob_value(oob, self.dtype)
         builder = StepBuilder(self.shape).run(self.steps)
         if sorted(self.order) != sorted(builder.extent):
@@ -96,6 +98,7 @@ class Layout(Buffers):
                 f"order {self.order} must name the axes left, {sorted(builder.extent)}"
             )
         self.physical_shape: Shape = tuple(builder.extent[axis] for axis in self.order)
+        core_rank = as_int(core_rank, "core_rank")
         if not 0 <= core_rank <= len(self.order):
             raise LayoutError(f"core_rank {core_rank} must lie in [0, {len(self.order)}]")
         self.core_rank: int = core_rank

@@ -100,7 +100,7 @@ class MemoryMap:
         return sum(found)
 
     def _tensor(self, name: str) -> LocalLayout:
-        if name not in self.tensors:
+        if not isinstance(name, str) or name not in self.tensors:
             raise LayoutError(f"no tensor is called {name!r}; there are {', '.join(self.tensors)}")
         return self.tensors[name]
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_index
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.buffers import check_offset
 from gridlayout.layouts.layout import Layout
 from gridlayout.sophon import strides as rules
 from gridlayout.sophon.chip import Chip
@@ -199,6 +200,7 @@ class Tensor(Layout):
 
     def byte_of(self, offset: int) -> int:
         """The byte of an element, counted from the start of an NPU's memory, or of the system's."""
+        check_offset(offset)
         return self.offset + offset * dtypes.bits(self.dtype) // 8
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gridlayout.arguments import as_flag
 from gridlayout.dtypes import BLOCK_FORMATS
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.bits import joined, parted
@@ -99,7 +100,11 @@ def decode(data: ArrayLike, tile_format: str, *, faces: bool = False) -> NDArray
     sign = np.where(((elements >> bits) > 0) & (magnitude > 0), np.float32(-1), np.float32(1))
     rows = np.ldexp(sign * magnitude, shared - (127 + bits - 1))
     by_face = rows.reshape(*held.shape[:-1], *_FACES)
-    return by_face if faces else by_face.swapaxes(-3, -2).reshape(*held.shape[:-1], *_TILE)
+    return (
+        by_face
+        if as_flag(faces, "faces")
+        else by_face.swapaxes(-3, -2).reshape(*held.shape[:-1], *_TILE)
+    )
 
 
 def _bits(tile_format: Any) -> int:

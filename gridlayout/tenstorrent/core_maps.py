@@ -17,7 +17,7 @@ from math import isqrt, prod
 from typing import Any
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
-from gridlayout.arguments import MAX_ELEMENTS, Shape, positive
+from gridlayout.arguments import MAX_ELEMENTS, Shape, as_flag, positive
 from gridlayout.document.text import read_map
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import Reader
@@ -117,7 +117,7 @@ def device_map(
     if prod(grid) > MAX_ELEMENTS:
         raise LayoutError(f"grid {grid} has more than 2**62 cores")
     local = tuple(n // m for n, m in zip(grid, mesh, strict=True))
-    rectangle = _rectangle(local, chip[::-1] if transpose else chip)
+    rectangle = _rectangle(local, chip[::-1] if as_flag(transpose, "transpose") else chip)
     width, skew = rectangle[1], _as_skew(skew)
     # Forward: digits of each grid dim, then one number each for the device and the core in it.
     device = _number([dim(k) // n for k, n in enumerate(local)], mesh)

@@ -136,6 +136,8 @@ def as_2d(layout: TensorLayout) -> TensorLayout | None:
     ('block_sharded', (32, 32))
     >>> as_2d(nd.replace(cores=(4, 3)))
     """
+    if not isinstance(layout, TensorLayout):
+        raise LayoutError(f"as_2d takes a tenstorrent.TensorLayout, not {layout!r}")
     if layout.memory_layout != "nd_sharded":
         return None if layout.memory_layout == "interleaved" else layout
     shard = _shard_of_plane(layout.shard_shape, layout.padded_shape)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.buffers import check_offset
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import StepBuilder
@@ -346,6 +347,7 @@ class TensorLayout(Layout):
 
     def byte_of(self, offset: int) -> int | None:
         """The byte of an element in pages that the bank aligns; None in a block format."""
+        check_offset(offset)
         if self.tile_format is not None:
             return None
         page, inside = divmod(offset, prod(self.page_shape))
@@ -354,6 +356,7 @@ class TensorLayout(Layout):
 
     def bit_of(self, offset: int) -> int | None:
         """The lowest bit of that byte that is the element's; None in a block format."""
+        check_offset(offset)
         return super().bit_of(offset % prod(self.page_shape))
 
 

@@ -17,12 +17,15 @@ from weakref import WeakKeyDictionary
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
+from gridlayout.arguments import as_flag, as_items
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
@@ -93,7 +96,9 @@ def map_shards(fn: Callable[..., Any], *arrays: Any, out: Any) -> Any:
     outs = tuple(layout.with_oob(None) for layout in layouts)
     spread = tuple(isinstance(x, GridArray) for x in arrays)
     operands = [
-        fetched(x.storage, x.layout, device) if isinstance(x, GridArray) else jnp.asarray(x)
+        fetched(x.storage, x.layout, device)
+        if isinstance(x, GridArray)
+        else as_operand(x, "map_shards")
         for x in arrays
     ]
     static = _Static(device, grid, spread, outs, structure)
@@ -200,7 +205,7 @@ def _on_one_core(
         )
     made = []
     for leaf, layout in zip(leaves, static.outs, strict=True):
-        leaf = jnp.asarray(leaf)
+        leaf = as_operand(leaf, "the result of a map_shards function")
         if (leaf.shape, leaf.dtype) != (layout.local_shape, layout.dtype):
             raise LayoutError(
                 f"map_shards: the function returns {leaf.dtype.name}{list(leaf.shape)} on a core, "
@@ -239,12 +244,15 @@ def shift(x: Any, offset: int, dim: int = 0, *, wrap: bool = True, fill: Any = 0
     """
     cores = _cores("shift")
     k = _dim(cores, dim)
-    x = jnp.asarray(x)
+    x = as_operand(x, "shift")
     grid, per_device = cores.placement.grid[k], cores.placement.per_device[k]
     if isinstance(offset, bool) or not isinstance(offset, int):
         raise LayoutError(f"shift: offset {offset!r} must be an int, the same on every core")
     local = cores.local_name(k)
     block = lax.all_gather(x, local[0]) if local else x[None]
+    wrap, fill = as_flag(wrap, "shift: wrap"), as_operand(fill, "shift: fill")
+    if fill.shape not in ((), x.shape):
+        raise LayoutError(f"shift: fill has shape {fill.shape}; give a number, or {x.shape}")
     missing = jnp.full(x.shape, fill, x.dtype)
     found = []
     for slot in range(per_device):
@@ -299,8 +307,8 @@ def pmin(x: Any, dim: int | Sequence[int]) -> jax.Array:
 
 def _reduced(name: str, reduce: Callable[..., Any], x: Any, dim: Any, sign: int) -> jax.Array:
     cores = _cores(name)
-    dims = {_dim(cores, d) for d in ((dim,) if isinstance(dim, int) else tuple(dim))}
-    x = jnp.asarray(x)
+    dims = {_dim(cores, d) for d in _dims(dim)}
+    x = as_operand(x, name)
     if sign and not jnp.issubdtype(x.dtype, jnp.number):
         raise LayoutError(f"{name} takes numbers, not {x.dtype.name}")
     for k in dims:
@@ -322,7 +330,7 @@ def all_gather(x: Any, dim: int = 0) -> jax.Array:
     """All cores' `x` along grid dim `dim`, stacked in front. For use inside `gl.map_shards`."""
     cores = _cores("all_gather")
     k = _dim(cores, dim)
-    x = jnp.asarray(x)
+    x = as_operand(x, "all_gather")
     name, axes = cores.local_name(k), cores.placement.axes[k]
     block = lax.all_gather(x, name[0]) if name else x[None]
     if axes:
@@ -339,6 +347,11 @@ def _cores(name: str) -> _Cores:
     if cores is None:
         raise LayoutError(f"gl.{name} speaks of the core it runs on: call it inside gl.map_shards")
     return cores
+
+
+def _dims(dim: Any) -> tuple[Any, ...]:
+    is_one = isinstance(dim, (int, np.integer))
+    return (dim,) if is_one else as_items(dim, "dim", "grid dims")
 
 
 def _dim(cores: _Cores, dim: Any) -> int:

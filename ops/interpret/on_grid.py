@@ -22,6 +22,7 @@ from jax import lax
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
+from gridlayout.arguments import one_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
@@ -36,7 +37,7 @@ from gridlayout.ops.interpret.derivatives import (
     planned,
     with_constants_as_operands,
 )
-from gridlayout.ops.moves.packing import automatic
+from gridlayout.ops.moves.packing import as_operand, automatic
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
@@ -109,8 +110,8 @@ class OnGrid:
                 f"policy {policy!r} must be a function of (shape, dtype, template, device) that "
                 "gives a layout, or None"
             )
-        if algorithm is not None and algorithm not in ALGORITHMS:
-            raise LayoutError(f"algorithm {algorithm!r} is none of {', '.join(ALGORITHMS)}")
+        if algorithm is not None:
+            one_of(algorithm, ALGORITHMS, "algorithm")
         self.fn, self.device, self.algorithm = fn, device, algorithm
         self.__wrapped__ = fn
         self._program = _program(fn, policy or same_grid_and_tile)
@@ -401,7 +402,7 @@ def with_layout(value: Any, layout: Layout) -> Any:
         return relayout(value, layout)
     if not isinstance(layout, Layout):
         raise LayoutError(f"with_layout: {type(layout).__name__} is no gl.Layout")
-    value = jnp.asarray(value)
+    value = as_operand(value, "with_layout")
     if (value.shape, value.dtype) != (layout.shape, layout.dtype):
         raise LayoutError(
             f"with_layout: the value is {value.dtype.name}{list(value.shape)}, but the layout is "

@@ -20,6 +20,7 @@ from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from gridlayout.affine.map import AffineMap
+from gridlayout.arguments import one_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.program import (
@@ -114,6 +115,14 @@ def as_array(x: Any, dtype: np.dtype[Any]) -> jax.Array:
     return found
 
 
+def as_operand(x: Any, what: str) -> jax.Array:
+    """`jnp.asarray(x)`, or a `LayoutError` that says whose operand is no array."""
+    try:
+        return jnp.asarray(x)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LayoutError(f"{what} takes arrays and numbers, not {_in_short(x)}: {error}") from None
+
+
 def untyped(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Numbers and nested lists of them as an array of `dtype`; integers have to hold them exactly.
 
@@ -173,9 +182,7 @@ def as_logical(x: Any, layout: Layout) -> jax.Array:
 
 
 def _as_path(path: str) -> str:
-    if path not in ("program", "gather"):
-        raise LayoutError(f"path {path!r} is neither 'program' nor 'gather'")
-    return path
+    return one_of(path, ("program", "gather"), "path")
 
 
 def fill_value(layout: Layout) -> jax.Array:

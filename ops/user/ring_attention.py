@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout.arguments import as_flag
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import sum_dtype
 from gridlayout.errors import LayoutError
@@ -49,11 +50,18 @@ def ring_attention(
     cores = query.layout.num_cores
     on_ring = [_on_ring(x, cores, query) for x in (query, key, value)]
     length, (_, heads, width) = query.shape[-3], key.shape[-3:]
-    scale = 1 / sqrt(width) if scale is None else float(scale)
-    kernel = _kernel(length, key.shape[-3], cores, heads, scale, bool(is_causal))
+    scale = 1 / sqrt(width) if scale is None else _as_scale(scale)
+    kernel = _kernel(length, key.shape[-3], cores, heads, scale, as_flag(is_causal, "is_causal"))
     return relayout(
         map_shards(kernel, *on_ring, out=on_ring[0].layout), query.layout.with_oob(None)
     )
+
+
+def _as_scale(scale: Any) -> float:
+    try:
+        return float("" if isinstance(scale, (str, bytes)) else scale)
+    except (TypeError, ValueError, OverflowError):
+        raise LayoutError(f"ring_attention: scale {scale!r} must be a number, or None") from None
 
 
 def _check(query: Any, key: Any, value: Any) -> None:

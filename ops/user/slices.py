@@ -69,6 +69,11 @@ class Slices:
 
     def layout_of(self, piece: Piece) -> GridLayout:
         """The layout of one piece: that of the tensor, of the piece's shape."""
+        is_piece = isinstance(piece, tuple) and len(piece) == self.layout.ndim
+        if not is_piece or not all(isinstance(s, slice) for s in piece):
+            raise LayoutError(
+                f"piece {piece!r} must be a tuple of {self.layout.ndim} slices, as `pieces` has"
+            )
         return self.layout.replace(shape=tuple(s.stop - s.start for s in piece))
 
     def __len__(self) -> int:
@@ -94,7 +99,7 @@ class Slices:
         result does not have the extents.
         """
         if not callable(fn):
-            raise LayoutError(f"slices run a function, not {type(fn).__name__}")
+            raise LayoutError(f"slices take a function of pieces, not {fn!r}")
         if not isinstance(x, GridArray):
             raise LayoutError(f"slices take a GridArray, not {type(x).__name__}; gl.put makes one")
         if (x.shape, x.dtype) != (self.layout.shape, self.layout.dtype):
