@@ -229,5 +229,5 @@ def test_scalars_vectors_and_transposed_products_take_any_algorithm():
 
 
 def test_an_unknown_algorithm_is_refused():
-    with pytest.raises(gl.LayoutError, match="algorithm 'strassen' is none of gathered, ring"):
+    with pytest.raises(gl.LayoutError, match="algorithm 'strassen' is not one of gathered, ring"):
         gl.on_grid(jnp.matmul, algorithm="strassen")

@@ -177,7 +177,7 @@ def test_on_grid_refuses_what_is_no_device_policy_or_algorithm(gx):
     with pytest.raises(gl.LayoutError, match="policy 5 must be a function of"):
         gl.on_grid(jnp.sin, policy=5)
     for algorithm in ("fast", 5, ["ring"], {}):
-        with pytest.raises(gl.LayoutError, match="is none of gathered, ring"):
+        with pytest.raises(gl.LayoutError, match="is not one of gathered, ring"):
             gl.on_grid(jnp.sin, algorithm=algorithm)
     for static in ({1, 2}, Unhashable(), bytearray(b"x")):
         says = rf"is static, and a {type(static).__name__} can't be hashed.*functools\.partial"

@@ -90,7 +90,8 @@ class Layout(Buffers):
         self.steps: tuple[Step, ...] = as_items(steps, "steps", "gridlayout.layouts.steps")
         if wrong := [step for step in self.steps if not isinstance(step, Step)]:
             raise LayoutError(f"steps hold {wrong[0]!r}, which is none of gridlayout.layouts.steps")
-        self.order: Shape = as_shape(order, "order")
+        axes = as_items(order, "order", "axes")
+        self.order: Shape = tuple(as_int(axis, "an axis of order,") for axis in axes)
         self.oob: dtypes.Scalar | None = dtypes.oob_value(oob, self.dtype)
         builder = StepBuilder(self.shape).run(self.steps)
         if sorted(self.order) != sorted(builder.extent):
