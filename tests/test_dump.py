@@ -134,7 +134,7 @@ def test_tpus_layouts():
         ("copy-start", 3000, "memory 0 to memory 1"),
         ("transpose", 0, "nothing"),
     ]
-    assert [u.text for u in found.unknown] == ["f4e2m1fn[8]{0}"]
+    assert [u.text for u in found.unknown] == ["f6e3m2fn[8]{0}"]
     assert all(f.fit is None for f in found.findings)
 
 
