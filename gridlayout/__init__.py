@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from gridlayout.ops.array.placing import from_physical, put
     from gridlayout.ops.array.relayout import relayout
     from gridlayout.ops.array.relayout_plan import RelayoutPlan, relayout_plan
-    from gridlayout.ops.interpret.on_grid import OnGrid, on_grid, with_layout
+    from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
+    from gridlayout.ops.interpret.with_layout import with_layout
     from gridlayout.ops.moves.packing import pack, unpack
     from gridlayout.ops.products.algorithms import ALGORITHMS
     from gridlayout.ops.programs.report import Report
@@ -67,7 +68,7 @@ _LAZY = {
     "RelayoutPlan": "ops.array.relayout_plan",
     "on_grid": "ops.interpret.on_grid",
     "OnGrid": "ops.interpret.on_grid",
-    "with_layout": "ops.interpret.on_grid",
+    "with_layout": "ops.interpret.with_layout",
     "ALGORITHMS": "ops.products.algorithms",
     "map_shards": "ops.array.map_shards",
     "core_index": "ops.array.map_shards",

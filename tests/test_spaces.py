@@ -379,7 +379,7 @@ def test_what_pieces_cannot_do(device):
         (lambda x: x, placed("dram", device)[0], "not the tensor that was cut"),
         (lambda x: x, np.zeros((9, 10)), "take a GridArray"),
         (lambda x: 3.0, x, "must have the piece's extents"),
-        (3, x, "run a function, not int"),
+        (3, x, "take a function of pieces, not 3"),
     ]:
         with pytest.raises(gl.LayoutError, match=words):
             found(f, y)

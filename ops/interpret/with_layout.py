@@ -1,0 +1,78 @@
+"""`with_layout`: a layout that a function asks for, as a primitive that `on_grid` has a rule for.
+
+Its cotangents take the layout too, in the memory space of the value that they are of: a derivative
+gives the primitive an empty part of that value to know it by.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jax import lax
+from jax.extend import core
+from jax.interpreters import ad, batching, mlir
+
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.relayout import relayout
+from gridlayout.ops.moves.packing import as_operand
+
+_with_layout_p = core.Primitive("with_layout")
+_with_layout_p.def_impl(lambda x, *like, **params: x)
+_with_layout_p.def_abstract_eval(lambda x, *like, **params: x)
+mlir.register_lowering(_with_layout_p, lambda ctx, x, *like, **params: [x])
+
+
+def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+    (x, *like), tangent = primals, tangents[0]
+    out = _with_layout_p.bind(x, *like, **params)
+    if type(tangent) is ad.Zero:
+        return out, tangent
+    if not like and x.ndim:  # an empty part of x: cotangents go back to its memory space
+        like = [lax.slice_in_dim(x, 0, 0)]
+    return out, _with_layout_p.bind(tangent, *like, **params)
+
+
+def _transposed(ct: Any, x: Any, *like: Any, layout: Layout, back: bool) -> list[Any]:
+    if type(ct) is not ad.Zero:
+        ct = _with_layout_p.bind(ct, *like, layout=layout, back=not back)
+    return [ct, *(None for _ in like)]
+
+
+ad.primitive_jvps[_with_layout_p] = _jvp
+ad.primitive_transposes[_with_layout_p] = _transposed
+
+
+def _no_vmap(args: Any, dims: Any, layout: Layout, back: bool) -> Any:
+    raise LayoutError(
+        f"with_layout({layout!r}) under jax.vmap: the layout does not speak of the mapped dim; "
+        "call with_layout outside the vmap, with a layout of the whole array"
+    )
+
+
+batching.primitive_batchers[_with_layout_p] = _no_vmap
+
+
+def with_layout(value: Any, layout: Layout) -> Any:
+    """`value` in `layout`, said inside a function for `gl.on_grid`; plain arrays stay as is.
+
+    A `GridArray` is relayouted. Cotangents take the layout too, in the memory space of the value
+    that they are of. `LayoutError` where shape or dtype differ.
+
+    >>> import jax.numpy as jnp
+    >>> from gridlayout import GridLayout
+    >>> with_layout(jnp.arange(3), GridLayout((3,), "int32", grid=(3,))).tolist()
+    [0, 1, 2]
+    """
+    if isinstance(value, GridArray):
+        return relayout(value, layout)
+    if not isinstance(layout, Layout):
+        raise LayoutError(f"with_layout: {type(layout).__name__} is no gl.Layout")
+    value = as_operand(value, "with_layout")
+    if (value.shape, value.dtype) != (layout.shape, layout.dtype):
+        raise LayoutError(
+            f"with_layout: the value is {value.dtype.name}{list(value.shape)}, but the layout is "
+            f"{layout.dtype.name}{list(layout.shape)}"
+        )
+    return _with_layout_p.bind(value, layout=layout, back=False)
