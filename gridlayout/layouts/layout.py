@@ -14,7 +14,7 @@ the data and no part of what makes two layouts hold it alike: see `Layout.same_p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -55,7 +55,7 @@ class Location:
     local: Shape
     offset: int
     byte: int | None
-    bit: int | None = 0
+    bit: int | None = field(default=0, compare=False)  # follows from the offset
 
     def __repr__(self) -> str:
         place = f"core={self.core}, local={self.local}, offset={self.offset}, byte={self.byte}"

@@ -56,6 +56,8 @@ class Chip:
         for space, capacity in self.capacity.items():
             one_of(space, MEMORY_SPACES, "memory_space")
             as_shape((capacity,), f"capacity of {space},")
+        if not isinstance(self.tiles, Sequence) or isinstance(self.tiles, str):
+            raise LayoutError(f"tiles {self.tiles!r} must be a sequence of shapes, as ((32, 32),)")
         object.__setattr__(self, "tiles", tuple(positive(tile, "tile") for tile in self.tiles))
 
     def fit(self, space: str, per_core: int, needed: int, tile: Shape | None = None) -> Fit:
