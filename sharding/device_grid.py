@@ -89,6 +89,7 @@ class DeviceGrid:
         self._counts: dict[tuple[str, ...], int] = {}
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._placements: dict[Shape, Placement] = {}
+        self._by_map: dict[Shape, Placement | None] = {}  # what the core map says, grid by grid
         # All shardings are on this one mesh, since JAX takes one mesh a program.
         self.fine: Any = self._mesh(self._axes.sizes, self._axes.names, self.order)
 
@@ -186,7 +187,9 @@ class DeviceGrid:
         return self._placements.setdefault(shape, found)
 
     def _stated_placement(self, grid: Shape) -> Placement | None:
-        return None if self._stated is None else self._stated.placement(grid)
+        if self._stated is not None and grid not in self._by_map:
+            self._by_map[grid] = self._stated.placement(grid)
+        return self._by_map.get(grid)
 
     def core_map(self, grid: Sequence[int]) -> AffineMap:
         """Virtual core -> (coordinates in the mesh ..., core inside the device ...).
@@ -196,7 +199,7 @@ class DeviceGrid:
         first.
         """
         placement = self.placement(grid)
-        if self._stated is not None and self._stated.placement(placement.grid) is not None:
+        if self._stated is not None and self._stated_placement(placement.grid) is not None:
             return self._stated.map
         digits: dict[str, AffineExpr] = {}
         inside = []
