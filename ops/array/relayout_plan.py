@@ -40,10 +40,9 @@ class RelayoutPlan:
     `exchange` (whole mesh axes at a time), `pieces` (what the boxes of two devices have in common
     goes from one to the other), or `logical` (through the logical array, whole on every device).
     received: bytes that the program brings to devices, padding and what is sliced off included, and
-    what is copied between memory spaces;
-    collectives: what they are sent in. exchange:
-    the program of one device, for `local` and `exchange`; pieces: for `pieces`. Without a `device`
-    grid each core is a device of its own, numbered row-major, and there is no program.
+    what is copied between memory spaces; collectives: what they are sent in. exchange: the program
+    of one device, for `local` and `exchange`; pieces: for `pieces`. Without a `device` grid each
+    core is a device of its own, numbered row-major, and there is no program.
     """
 
     source: Layout
@@ -167,8 +166,8 @@ def relayout_plan(
     if device is not None and not isinstance(device, DeviceGrid):
         raise LayoutError(f"device must be a gl.DeviceGrid, not {type(device).__name__}")
     copied = _copied(source, target, device)
-    copying = RelayoutPlan(source, target, device, "copy", copied[0], None, copied[1])
-    staying = copying if copied[0] else RelayoutPlan(source, target, device, "nothing", 0)
+    how = "copy" if copied[0] else "nothing"
+    staying = RelayoutPlan(source, target, device, how, copied[0], None, copied[1])
     if nothing_moves(source, target):
         return staying
     if device is None:
