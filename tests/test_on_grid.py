@@ -32,7 +32,7 @@ from laid_out import (
 
 import gridlayout as gl
 from gridlayout.ops.decisions.facts import EXACT
-from gridlayout.ops.decisions.policy import same_grid_and_tile
+from gridlayout.ops.array.policy import same_grid_and_tile
 
 DEVICE = gl.DeviceGrid((2, 4))
 TURNS = 4

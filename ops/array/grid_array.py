@@ -1,38 +1,31 @@
 """`GridArray`: a logical tensor that lives, laid out, on a device grid.
 
-A registered pytree of one leaf, the placed array; layout and device grid are static. It goes
-through jit, grad, vmap, scan and `jax.tree_util` unchanged. Under vmap the leaf has batch dims in
-front, which the layout does not speak of.
+One value to JAX, a leaf of any pytree (its type is in `gridlayout.ops.array.grid_type`). It goes
+through jit, grad, vmap, scan and `jax.tree_util`; what is not lifted to the grid does not see its
+storage. Traced ones are JAX's tracers of that type, and have all that is defined here.
 
-What the layout says of the padding (`oob`) is true of the leaf it was said of. Wherever JAX puts
-another array in its place (`jax.tree.map(jnp.exp, x)`, a gradient, the inside of a jit), the layout
-comes back with an undef `oob`, so that nothing is ever computed on a claim that may not hold. Calls
-of this library's own functions hand claims on.
+What the layout says of the padding (`oob`) is true of the storage it was said of. The inside of a
+jit, a gradient or a loop's carry has a layout with an undef `oob`, so that nothing is ever computed
+on a claim that may not hold. Calls of this library's own functions hand claims on.
 """
 
 from __future__ import annotations
 
 import operator
-import weakref
-from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jax.sharding import PartitionSpec
+from jax.experimental import hijax
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import unpack_host
-from gridlayout.ops.moves import packing
-from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.ops.moves.padding import fill_padding
-from gridlayout.ops.moves.relayout import replicate
+from gridlayout.ops.array.grid_type import GridType, grid_type, placed, storage_of
+from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -40,20 +33,22 @@ if TYPE_CHECKING:
     from jax.sharding import Sharding
 
 
-class _Named(type):
+class _Meta(type):
     """JAX's errors name the type of what they can't take: this name says what takes it."""
+
+    def __instancecheck__(cls, x: object) -> bool:
+        return isinstance(x, jax.core.Tracer) and isinstance(x.aval, GridType)
 
     def __repr__(cls) -> str:
         return "<class 'gridlayout.GridArray', which gl.on_grid(fn), gl.numpy and gl.nn take>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GridArray(metaclass=_Named):
+class GridArray(metaclass=_Meta):
     """A logical tensor in a layout on a device grid. Made by `gl.put` and by every operation.
 
     storage: the one placed `jax.Array`, of the layout's physical shape with the grid dims rounded
-    up by idle slots where the mesh needs it. No validation happens here, since JAX rebuilds pytrees
-    with leaves of its own.
+    up by idle slots where the mesh needs it; in front of them, what `lax.scan` stacked.
     """
 
     storage: jax.Array
@@ -62,10 +57,16 @@ class GridArray(metaclass=_Named):
 
     # -- what it is ----------------------------------------------------------------------------
 
+    @cached_property
+    def type(self) -> GridType:
+        """What JAX knows of it."""
+        stack = self.storage.shape[: len(self.storage.shape) - len(self.layout.physical_shape)]
+        return grid_type(self.layout, self.device, stack)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The logical shape."""
-        return self.layout.shape
+        return self.type.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -75,12 +76,12 @@ class GridArray(metaclass=_Named):
     @property
     def ndim(self) -> int:
         """The logical rank."""
-        return self.layout.ndim
+        return self.type.ndim
 
     @property
     def size(self) -> int:
         """Logical elements."""
-        return self.layout.size
+        return self.type.size
 
     @property
     def nbytes(self) -> int:
@@ -131,32 +132,16 @@ class GridArray(metaclass=_Named):
 
         Where there are idle slots to leave out, every device gets the whole.
         """
-        self.check_rank()
         shape = self.layout.physical_shape
         if self.storage.shape[self.storage.ndim - len(shape) :] == shape:
             return self.storage
         with self.device.active():
-            return _without_idle(self._fetched, shape, self.device)
-
-    @property
-    def _fetched(self) -> jax.Array:
-        found: jax.Array = fetched(self.storage, self.layout, self.device)
-        return found
-
-    def check_rank(self) -> None:
-        """`LayoutError` where a transformation of JAX took a dim of the storage away."""
-        if np.ndim(self.storage) < len(self.layout.physical_shape):
-            raise LayoutError(
-                f"{self!r} lacks a dim of its core grid: jax.vmap, or lax.scan over it, took the "
-                "storage's first dim for a dim of the array. Map the logical array inside instead: "
-                "gl.on_grid(jax.vmap(fn))(x); or write fn with gl.numpy for all of it"
-            )
+            return without_idle(_fetched(self), shape, self.device)
 
     def to_logical(self) -> jax.Array:
         """The logical array, a `jax.Array` that every device holds whole; in multi-process too."""
-        self.check_rank()
         with self.device.active():
-            return to_logical(self._fetched, self.layout, self.device)
+            return to_logical(_fetched(self), self.layout, self.device)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
@@ -171,13 +156,12 @@ class GridArray(metaclass=_Named):
 
     def with_oob(self, oob: Any) -> GridArray:
         """The same data with its padding written to `oob`, or with nothing known of it (None)."""
-        self.check_rank()
         layout = self.layout.with_oob(oob)
         if layout.oob is None:
-            return GridArray(self.storage, layout, self.device)
+            return placed(self.storage, layout, self.device)
         with self.device.active():
-            storage = padded(self._fetched, layout, self.device)
-            return GridArray(brought_back(storage, layout, self.device), layout, self.device)
+            storage = padded(_fetched(self), layout, self.device)
+            return placed(brought_back(storage, layout, self.device), layout, self.device)
 
     def block_until_ready(self) -> GridArray:
         """Wait until the data is there."""
@@ -208,119 +192,27 @@ class GridArray(metaclass=_Named):
         def __getattr__(self, name: str) -> Any: ...
 
 
-class _Meta:
-    """The static part of the pytree, and which leaf its claim about padding is true of."""
-
-    def __init__(self, x: GridArray) -> None:
-        self.layout, self.device = x.layout, x.device
-        self.leaf: weakref.ref[Any] | None = None
-        with suppress(TypeError):  # of leaves of JAX's own, such as None
-            self.leaf = weakref.ref(x.storage)
-
-    # Without the claim: a loop's carry, or a compiled program, is for any padding.
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Meta) or self.device != other.device:
-            return False
-        return self.layout.with_oob(None) == other.layout.with_oob(None)
-
-    def __hash__(self) -> int:
-        return hash((self.layout.with_oob(None), self.device))
-
-    def __repr__(self) -> str:
-        return f"{self.layout.with_oob(None)!r} on {self.device!r}"
-
-    def rebuild(self, children: Any) -> GridArray:
-        """The `GridArray` of a leaf; its padding is undef unless the leaf is the same."""
-        (storage,) = children
-        same = self.leaf is not None and self.leaf() is storage
-        return GridArray(storage, self.layout if same else self.layout.with_oob(None), self.device)
+def check_no_stack(x: GridArray) -> None:
+    """`LayoutError` for what `lax.scan` stacked: its layout does not speak of the first dim."""
+    if x.type.stack:
+        raise LayoutError(
+            f"{x!r} is a stack of {x.type.stack} that lax.scan made: give gl.on_grid the whole "
+            "loop, or take x.to_logical()"
+        )
 
 
-jax.tree_util.register_pytree_with_keys(
-    GridArray,
-    lambda x: (((jax.tree_util.GetAttrKey("storage"), x.storage),), _Meta(x)),
-    _Meta.rebuild,
-    lambda x: ((x.storage,), _Meta(x)),
-)
+def _fetched(x: GridArray) -> jax.Array:
+    found: jax.Array = fetched(x.storage, x.layout, x.device)
+    return found
 
 
-@partial(jax.jit, static_argnums=(1, 2))
-def _without_idle(storage: jax.Array, shape: tuple[int, ...], device: DeviceGrid) -> jax.Array:
-    def moved(storage: jax.Array, _: jax.Array) -> jax.Array:
-        # Its cores do not divide by the mesh any more, so every device has it whole.
-        storage = lax.with_sharding_constraint(storage, device.replicated)
-        return storage[(..., *map(slice, shape))]
+# -- to JAX --------------------------------------------------------------------------------------
 
-    return packing.bitwise(moved, storage, jnp.zeros((), storage.dtype))
-
-
-@partial(jax.jit, static_argnums=(1, 2))
-def to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
-    """The logical array of a storage in the devices' memory, on every device."""
-    return (
-        _replicated(layout, device, storage)
-        if storage.size
-        else _by_gather(layout, device, storage)
-    )
-
-
-@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _replicated(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Array:
-    """The logical array, on every device."""
-    batch = storage.ndim - len(layout.physical_shape)
-    move = replicate(layout, device, device.placement(layout.core_shape))
-    return jax.shard_map(
-        _batched(lambda part: move.run(LazyView.of(part)).materialize(), batch),
-        mesh=device.fine,
-        in_specs=device.partitioned(layout, batch).spec,
-        out_specs=PartitionSpec(),
-        check_vma=False,
-    )(storage)
-
-
-@_replicated.defjvp
-def _(layout: Layout, device: DeviceGrid, primals: Any, tangents: Any) -> Any:
-    # The same gather by XLA, which JAX differentiates in either mode.
-    return _replicated(layout, device, *primals), _by_gather(layout, device, *tangents)
-
-
-def _by_gather(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Array:
-    def moved(storage: jax.Array, fill: jax.Array) -> jax.Array:
-        # Gathered first: XLA would split the unpacking of shards into masked sums, and -0.0 + 0.0
-        # is 0.0.
-        storage = lax.with_sharding_constraint(storage, device.replicated)
-        physical = storage[(..., *(slice(n) for n in layout.physical_shape))]
-        logical = packing.moved_back(LazyView.of(physical), fill, layout).materialize()
-        return lax.with_sharding_constraint(logical, device.replicated)
-
-    return packing.bitwise(moved, storage, jnp.zeros((), layout.dtype))
-
-
-def padded(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
-    """A storage in the devices' memory with its padding set to the layout's `oob`."""
-    return _padded(storage, layout, device, packing.fill_value(layout))
-
-
-@partial(jax.jit, static_argnums=(1, 2))
-def _padded(storage: jax.Array, layout: Layout, device: DeviceGrid, fill: Any) -> jax.Array:
-    placement = device.placement(layout.core_shape)
-    batch = storage.ndim - len(layout.physical_shape)
-    spec = device.partitioned(layout, batch).spec
-
-    def padded(x: jax.Array, fill: jax.Array) -> jax.Array:
-        return _batched(lambda part: fill_padding(part, layout, placement, fill), batch)(x)
-
-    return jax.shard_map(
-        padded,
-        mesh=device.fine,
-        in_specs=(spec, PartitionSpec()),
-        out_specs=spec,
-        check_vma=False,
-    )(storage, fill)
-
-
-def _batched(fn: Callable[[jax.Array], jax.Array], batch: int) -> Callable[[jax.Array], jax.Array]:
-    """`fn` of an array with so many more dims in front."""
-    for _ in range(batch):
-        fn = jax.vmap(fn)
-    return fn
+GridType.of_storage = GridArray
+hijax.register_hitype(GridArray, lambda x: x.type)
+for _name in ("to_logical", "with_oob"):
+    setattr(GridType, _name, hijax.aval_method(getattr(GridArray, _name)))
+GridType.storage = hijax.aval_property(storage_of)
+GridType.physical = hijax.aval_property(GridArray.physical.fget)
+GridType.type = property(lambda self: self)
+GridType.nbytes = property(lambda self: self.layout.nbytes)

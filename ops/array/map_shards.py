@@ -25,6 +25,7 @@ from gridlayout.arguments import as_flag, as_items
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -105,7 +106,7 @@ def map_shards(fn: Callable[..., Any], *arrays: Any, out: Any) -> Any:
     with device.active():
         storages = _program(fn)(operands, static)
     made = [
-        GridArray(brought_back(s, layout, device), layout, device)
+        placed(brought_back(s, layout, device), layout, device)
         for s, layout in zip(storages, outs, strict=True)
     ]
     return jax.tree.unflatten(structure, made)

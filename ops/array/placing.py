@@ -7,16 +7,15 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout, check_layout
-from gridlayout.layouts.program import host_fill, moves, pack_host
+from gridlayout.layouts.program import host_fill, pack_host
 from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.grid_type import placed
+from gridlayout.ops.array.storage import pack_and_place, place
 from gridlayout.ops.moves import packing
-from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.spaces import brought_back
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.text import parse
@@ -48,7 +47,7 @@ def put(array: Any, layout: Layout, device: DeviceGrid) -> GridArray:
         raise LayoutError("put takes a logical array; gl.relayout moves a GridArray to a layout")
     _check_no_tree(array)
     with device.active():
-        return GridArray(_put(array, layout, device), layout, device)
+        return placed(_put(array, layout, device), layout, device)
 
 
 def described(layout: Layout, device: DeviceGrid) -> GridArray:
@@ -102,24 +101,6 @@ def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
     return jax.make_array_from_callback(device.storage_shape(layout), device.sharding(layout), part)
 
 
-def pack_and_place(x: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
-    """The storage of a logical array, inside a traced program."""
-
-    def moved(x: jax.Array, fill: jax.Array) -> jax.Array:
-        # Whole on every device first: how XLA splits what made it is not left to propagation, which
-        # gets some operations wrong (an interior pad) and warns of others. Here, where x may be the
-        # bits of floats: slices of the floats themselves would lose NaN payloads.
-        x = lax.with_sharding_constraint(x, device.replicated)
-        return place(
-            packing.run_moves(LazyView.of(x), moves(layout), fill).materialize(),
-            layout,
-            device,
-            fill,
-        )
-
-    return packing.bitwise(moved, x, packing.fill_value(layout))
-
-
 _pack_and_place = partial(jax.jit, static_argnums=(1, 2))(pack_and_place)
 
 
@@ -143,21 +124,7 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
         if not isinstance(physical, jax.core.Tracer):
             physical = jax.device_put(physical, device.replicated)
         storage = brought_back(_place(physical, layout, device), layout, device)
-        return GridArray(storage, layout, device)
-
-
-def place(physical: jax.Array, layout: Layout, device: DeviceGrid, fill: Any = 0) -> jax.Array:
-    """A physical array as storage: idle slots added, and put on the devices that hold its cores.
-
-    Inside jit this constrains the sharding; `fill` goes into the idle slots.
-    """
-    batch = physical.ndim - len(layout.physical_shape)
-    storage_shape = device.storage_shape(layout)
-    grow = [n - p for n, p in zip(storage_shape, layout.physical_shape, strict=True)]
-    if any(grow):
-        fill = jnp.asarray(fill, physical.dtype)
-        physical = lax.pad(physical, fill, [(0, 0, 0)] * batch + [(0, n, 0) for n in grow])
-    return lax.with_sharding_constraint(physical, device.partitioned(layout, batch))
+        return placed(storage, layout, device)
 
 
 _place = partial(jax.jit, static_argnums=(1, 2))(place)

@@ -9,8 +9,9 @@ import jax
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.grid_array import GridArray, padded, to_logical
-from gridlayout.ops.array.placing import pack_and_place
+from gridlayout.ops.array.grid_array import GridArray, check_no_stack
+from gridlayout.ops.array.grid_type import placed
+from gridlayout.ops.array.storage import pack_and_place, padded, to_logical
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
 from gridlayout.ops.moves.spaces import brought_back, fetched
@@ -31,12 +32,12 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
     if not isinstance(x, GridArray):
         raise LayoutError(f"relayout takes a GridArray, not {type(x).__name__}; gl.put makes one")
     check_relayout(x.layout, layout)
-    x.check_rank()
+    check_no_stack(x)
     x.device.check_has_devices("gl.relayout")
     with x.device.active():
         storage = fetched(x.storage, x.layout, x.device)
         storage = _relayout(storage, x.layout, layout, x.device)
-        return GridArray(brought_back(storage, layout, x.device), layout, x.device)
+        return placed(brought_back(storage, layout, x.device), layout, x.device)
 
 
 def check_relayout(old: Layout, new: Layout) -> None:

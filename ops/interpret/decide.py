@@ -27,7 +27,7 @@ from gridlayout.ops.decisions.builder import (
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.facts import number, on_host
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.policy import same_grid_and_tile
+from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.specs import (
     Deferred,
     Replicated,

@@ -11,27 +11,26 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.interpreters import ad
 
 from gridlayout.arguments import one_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.grid_array import GridArray, check_no_stack
+from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.placing import check_device, described
+from gridlayout.ops.array.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.policy import Policy, same_grid_and_tile
-from gridlayout.ops.decisions.specs import Sharded
-from gridlayout.ops.interpret.derivatives import (
-    differentiable,
-    pair_of,
-    planned,
+from gridlayout.ops.decisions.specs import Sharded, Spec
+from gridlayout.ops.interpret.grid_call import (
+    GridCall,
+    spec_of,
+    struct,
     with_constants_as_operands,
 )
 from gridlayout.ops.moves.packing import automatic
@@ -43,6 +42,10 @@ from gridlayout.sharding.device_grid import DeviceGrid
 
 # Whether a function is being traced for the grid: a lifted function called inside just runs.
 _tracing: ContextVar[bool] = ContextVar("gridlayout_tracing", default=False)
+_OPTIONS = (
+    *("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion"),
+    *("jax_numpy_rank_promotion", "jax_threefry_partitionable", "jax_default_prng_impl"),
+)
 
 
 def on_grid(
@@ -54,7 +57,7 @@ def on_grid(
     """`fn`, a plain JAX function, running on `GridArray`s.
 
     fn: written for logical arrays. device: where plain arrays go when none is a `GridArray`.
-    policy: chooses layouts (`gridlayout.ops.decisions.policy`). algorithm: of all products, a
+    policy: chooses layouts (`gridlayout.ops.array.policy`). algorithm: of all products, a
     name in `gl.ALGORITHMS`; by default the cheapest one. Arguments may be pytrees; plain arrays
     among them are laid out by the policy, scalars stay as they are, and leaves that are no arrays
     are static. Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s.
@@ -73,19 +76,33 @@ def on_grid(
 
 @dataclass(frozen=True)
 class _Static:
-    """The part of a call that is known when it is traced."""
+    """The part of a call that is known when it is traced.
+
+    kinds: of each array among the leaves, its layout if it is a `GridArray`, else its spec.
+    """
 
     structure: Any
     leaves: tuple[tuple[int, Any], ...]
+    kinds: tuple[Any, ...]
     device: DeviceGrid
     algorithm: str | None
     rules: int
 
+    @cached_property
+    def specs(self) -> list[Spec]:
+        """What is known of each array."""
+        return [
+            Sharded(kind, self.device.placement(kind.core_shape))
+            if isinstance(kind, Layout)
+            else kind
+            for kind in self.kinds
+        ]
 
-_FORWARD = (
-    "around gl.on_grid derivatives are reverse-mode; forward mode goes inside: "
-    "gl.on_grid(lambda x, t: jax.jvp(f, (x,), (t,)))"
-)
+    @cached_property
+    def is_moved(self) -> bool:
+        """Whether an array is in the host's memory, for which programs fetch it."""
+        layouts = (kind for kind in self.kinds if isinstance(kind, Layout))
+        return any(self.device.memory_kind(layout) is not None for layout in layouts)
 
 
 class OnGrid:
@@ -120,17 +137,20 @@ class OnGrid:
         """The function's result on the grid."""
         if (call := self._split(args, kwargs)) is None:
             return self.fn(*args, **kwargs)
-        arrays, static = call
+        operands, static = call
         static.device.check_has_devices(repr(self))
-        if any(isinstance(_data(x), jax.ShapeDtypeStruct) for x in arrays):
+        if any(isinstance(_data(x), jax.ShapeDtypeStruct) for x in operands):
             raise LayoutError(f"{self!r}: an argument has a shape and no data; .report takes it")
-        with static.device.active():
-            try:
-                return _given(self._program.run(_kept(arrays, fetched), static), brought_back)
-            except TypeError as error:  # JAX's own, of custom_vjp, which the user never wrote
-                if any(isinstance(x, ad.JVPTracer) for x in jax.tree.leaves(arrays)):
-                    error.add_note(_FORWARD)
-                raise
+        if any(isinstance(x, jax.core.Tracer) for x in operands):
+            return self._program.traced(operands, static)
+        return self._program.run(operands, static)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """The call, lowered and not run: a `jax.stages.Lowered`, as `jax.jit(fn).lower` gives.
+
+        Its `compile()` takes the same arguments, all of which must be arrays.
+        """
+        return jax.jit(self).lower(*args, **kwargs)
 
     def report(self, *args: Any, **kwargs: Any) -> Report:
         """What a call with these arguments does, primitive by primitive, without running it.
@@ -141,9 +161,7 @@ class OnGrid:
         args, kwargs = self._described(args, kwargs)
         if (call := self._split(args, kwargs)) is None:
             raise LayoutError("report: no argument is a GridArray, and on_grid was given no device")
-        dynamic, static = call
-        with static.device.active():
-            return self._program.report(dynamic, static)
+        return self._program.report(call[1])
 
     def _described(self, args: Any, kwargs: Any) -> Any:
         """The arguments, layouts among them made arrays without data."""
@@ -158,34 +176,50 @@ class OnGrid:
 
     def _split(self, args: Any, kwargs: Any) -> tuple[list[Any], _Static] | None:
         """The arrays and the static rest of a call; None when it is to run as plain JAX."""
-        leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=_is_grid)
-        devices = {x.device for x in leaves if _is_grid(x)}
-        if devices and _tracing.get():
-            raise LayoutError(
-                f"{self!r}: a GridArray inside a function that runs on the grid is one it closes "
-                "over; give it to the function as an argument"
-            )
-        if self.device is not None:
-            devices.add(self.device)
-        if len(devices) > 1:
-            raise LayoutError(f"{self!r}: the arrays are on different device grids, {devices}")
-        if not devices:
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        if (device := self._device_of(leaves)) is None:
+            return None
+        operands, kinds, static = [], [], []
+        for i, x in enumerate(leaves):
+            if _is_grid(x):
+                if len(x.storage.shape) != len(x.layout.physical_shape):
+                    check_no_stack(x)
+                operands.append(x)
+                kinds.append(x.layout)
+            elif _is_array(x):
+                operands.append(automatic(x, device))
+                kinds.append(_plain(operands[-1]))
+            else:
+                _check_static(x)
+                static.append((i, x))
+        return operands, _Static(
+            structure, tuple(static), tuple(kinds), device, self.algorithm, rules_version()
+        )
+
+    def _device_of(self, leaves: Sequence[Any]) -> DeviceGrid | None:
+        """The device grid of a call; None where a function that is being traced is to just run."""
+        found = self.device
+        for x in leaves:
+            if not _is_grid(x):
+                continue
             if _tracing.get():
-                return None
+                raise LayoutError(
+                    f"{self!r}: a GridArray inside a function that runs on the grid is one it "
+                    "closes over; give it to the function as an argument"
+                )
+            if found is None:
+                found = x.device
+            elif x.device is not found and x.device != found:
+                raise LayoutError(
+                    f"{self!r}: the arrays are on different device grids, {found!r} and "
+                    f"{x.device!r}"
+                )
+        if found is None and not _tracing.get():
             raise LayoutError(
                 f"{self!r}: no argument is a GridArray, so there is no device grid: put one with "
                 "gl.put, or give gl.on_grid(fn, device=...)"
             )
-        device = devices.pop()
-        dynamic = [automatic(x, device) for x in leaves if _is_array(x)]
-        static = tuple((i, x) for i, x in enumerate(leaves) if not _is_array(x))
-        for _, x in static:
-            _check_static(x)
-        for x in filter(_is_grid, dynamic):
-            x.check_rank()
-            if np.ndim(x.storage) > len(x.layout.physical_shape):
-                raise LayoutError(f"{x!r} has batch dims: map over them with jax.vmap")
-        return dynamic, _Static(structure, static, device, self.algorithm, rules_version())
+        return found
 
 
 class _Program:
@@ -193,38 +227,63 @@ class _Program:
 
     def __init__(self, fn: Any, policy: Policy) -> None:
         self.fn, self.policy = fn, policy  # fn: a reference to the function that does not hold it
-        self.reports: dict[Any, Report] = {}
-        self.run = partial(jax.jit, static_argnums=(1,))(self.traced)
+        self.compiled: dict[_Static, Any] = {}
+        self.calls: dict[Any, tuple[GridCall, list[Any], Any]] = {}
 
-    def traced(self, kept: Sequence[Any], static: _Static) -> Any:
-        """The call as a traced program: jit's view of it."""
-        dynamic = _given(kept)
-        closed, shapes, env = self.jaxpr(dynamic, static)
-        outs = differentiable(env, closed, list(map(_pair, dynamic)))
-        arrays = [
-            GridArray(array, spec.layout, static.device) if isinstance(spec, Sharded) else array
-            for spec, array in outs
-        ]
-        return _kept(jax.tree.unflatten(jax.tree.structure(shapes), arrays))
+    def run(self, operands: Sequence[Any], static: _Static) -> Any:
+        """A call none of whose operands is traced."""
+        if (compiled := self.compiled.get(static)) is None:
+            compiled = jax.jit(partial(self._on_storages, static))
+            _remember(self.compiled, static, compiled)
+        storages = [x.storage if type(x) is GridArray else x for x in operands]
+        if static.is_moved:
+            storages = [
+                fetched(x, kind, static.device) if isinstance(kind, Layout) else x
+                for x, kind in zip(storages, static.kinds, strict=True)
+            ]
+        outs = compiled(storages)
+        return jax.tree.unflatten(outs.structure, outs.placed(static.device))
 
-    def report(self, dynamic: Sequence[Any], static: _Static) -> Report:
-        """The report of a call; kept, like what jit compiles."""
-        avals = tuple(map(_aval, dynamic))
-        layouts = tuple(x.layout if _is_grid(x) else None for x in dynamic)
-        key = (static, layouts, tuple((np.shape(a), jnp.result_type(a)) for a in avals))
-        if key not in self.reports:
-            closed, _, env = self.jaxpr(dynamic, static)
-            jaxpr, consts = with_constants_as_operands(closed)
-            pairs = [*map(pair_of, consts), *map(_pair, dynamic)]
-            if len(self.reports) >= 64:
-                self.reports.clear()
-            self.reports[key] = Report.of(planned(env, jaxpr, [spec for spec, _ in pairs]))
-        return self.reports[key]
+    def _on_storages(self, static: _Static, storages: Sequence[Any]) -> _Outs:
+        """The call as our own jit traces it."""
+        call, consts, structure = self.call(static)
+        if any(isinstance(x, jax.core.Tracer) for x in consts):
+            # Of an outer transformation, which takes its derivative of the whole call.
+            operands = [
+                placed(x, kind, static.device) if isinstance(kind, Layout) else x
+                for x, kind in zip(storages, static.kinds, strict=True)
+            ]
+            found = [x.storage if _is_grid(x) else x for x in call(*consts, *operands)]
+        else:
+            found = call.on_storages(*consts, *storages)
+        return _Outs(found, call.results, structure)
 
-    def jaxpr(self, dynamic: Sequence[Any], static: _Static) -> tuple[Any, Any, Env]:
+    def traced(self, operands: Sequence[Any], static: _Static) -> Any:
+        """A call with traced operands, by whichever transformations of JAX."""
+        call, consts, structure = self.call(static)
+        return jax.tree.unflatten(structure, call(*consts, *operands))
+
+    def report(self, static: _Static) -> Report:
+        """What a call does, without running it."""
+        return self.call(static)[0].report
+
+    def call(self, static: _Static) -> tuple[GridCall, list[Any], Any]:
+        """The call as a primitive, its first operands, and the structure of its results."""
+        key = static, _options()
+        if (found := self.calls.get(key)) is not None:
+            return found
+        closed, shapes, env = self._jaxpr(static)
+        jaxpr, consts = with_constants_as_operands(closed)
+        call = GridCall(env, jaxpr, [spec_of(jax.typeof(x)) for x in consts] + static.specs)
+        found = call, consts, jax.tree.structure(shapes)
+        if not any(isinstance(x, jax.core.Tracer) for x in consts):
+            _remember(self.calls, key, found)
+        return found
+
+    def _jaxpr(self, static: _Static) -> tuple[Any, Any, Env]:
         """The function on logical shapes: its jaxpr, its results' shapes, and the environment."""
         fn = self.fn()
-        template = next((x.layout for x in dynamic if _is_grid(x)), None)
+        template = next((kind for kind in static.kinds if isinstance(kind, Layout)), None)
         env = Env(static.device, self.policy, template, static.algorithm)
 
         def logical(*arrays: Any) -> Any:
@@ -236,26 +295,41 @@ class _Program:
 
         token = _tracing.set(True)
         try:
-            avals = [_aval(x) for x in dynamic]
-            closed, shapes = jax.make_jaxpr(logical, return_shape=True)(*avals)
+            with static.device.active():
+                avals = map(struct, static.specs)
+                closed, shapes = jax.make_jaxpr(logical, return_shape=True)(*avals)
         except Exception as error:  # JAX's own, of logical shapes: say where they come from
             if "passed to shard_map" in str(error):
                 raise LayoutError(
                     f"{_name(fn)} calls jax.shard_map, which gl.on_grid does not support: call it "
                     "on x.storage outside, or write the part with gl.map_shards"
                 ) from error
-            error.add_note(_described(fn, dynamic))
+            error.add_note(_described(fn, static))
             raise
         finally:
             _tracing.reset(token)
         return closed, shapes, env
 
 
-def _pair(x: Any) -> Any:
-    """A value at run time: its spec, and the storage or the whole array."""
-    if not _is_grid(x):
-        return pair_of(x)
-    return Sharded(x.layout, x.device.placement(x.layout.core_shape)), x.storage
+class _Outs:
+    """What a program gives across our own jit: storages and arrays, and what they are."""
+
+    def __init__(self, arrays: Any, specs: Sequence[Spec], structure: Any) -> None:
+        self.arrays, self.specs, self.structure = arrays, specs, structure
+
+    def placed(self, device: DeviceGrid) -> list[Any]:
+        """The results: what is laid out as `GridArray`s, in the memory of its layout."""
+        return [
+            placed(brought_back(array, spec.layout, device), spec.layout, device)
+            if isinstance(spec, Sharded)
+            else array
+            for array, spec in zip(self.arrays, self.specs, strict=True)
+        ]
+
+
+jax.tree_util.register_pytree_node(
+    _Outs, lambda x: ((x.arrays,), (x.specs, x.structure)), lambda aux, arrays: _Outs(*arrays, *aux)
+)
 
 
 def _check_static(x: Any) -> None:
@@ -273,12 +347,13 @@ def _name(fn: Any) -> str:
     return str(getattr(fn, "__name__", repr(fn)))
 
 
-def _described(fn: Any, values: Sequence[Any]) -> str:
+def _described(fn: Any, static: _Static) -> str:
     """A call as an error's note tells it: logical shapes, and each array's layout."""
     lines = [f"on the grid, {_name(fn)} was called with"]
-    for x in values:
-        dims = f"{jnp.result_type(x).name}[{','.join(map(str, jnp.shape(x)))}]"
-        lines.append(f"  {dims} in {x.layout!r}" if _is_grid(x) else f"  {dims}, not laid out")
+    for kind in static.kinds:
+        dims = f"{kind.dtype.name}[{','.join(map(str, kind.shape))}]"
+        laid = f"in {kind!r}" if isinstance(kind, Layout) else ", not laid out"
+        lines.append(f"  {dims} {laid}".replace(" ,", ","))
     return "\n".join(lines)
 
 
@@ -292,36 +367,21 @@ def _program(fn: Callable[..., Any], policy: Policy) -> _Program:
         return _Program(lambda: fn, policy)
 
 
-@partial(
-    jax.tree_util.register_dataclass, data_fields=["storage"], meta_fields=["layout", "device"]
-)
-@dataclass(frozen=True)
-class _Kept:
-    """A `GridArray` on its way across our own jit: what its layout says of the padding stays."""
-
-    storage: Any
-    layout: Layout
-    device: DeviceGrid
+def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
+    """Keep it, with at most 64 others."""
+    if len(memory) >= 64:
+        memory.clear()
+    memory[key] = value
 
 
-def _as_it_is(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
-    return storage
+def _options() -> tuple[Any, ...]:
+    """The options of JAX that a traced function depends on."""
+    return tuple(getattr(jax.config, name) for name in _OPTIONS)
 
 
-def _kept(tree: Any, at: Callable[..., Any] = _as_it_is) -> Any:
-    def keep(x: Any) -> Any:
-        return _Kept(at(x.storage, x.layout, x.device), x.layout, x.device) if _is_grid(x) else x
-
-    return jax.tree.map(keep, tree, is_leaf=_is_grid)
-
-
-def _given(tree: Any, at: Callable[..., Any] = _as_it_is) -> Any:
-    def give(x: Any) -> Any:
-        if not isinstance(x, _Kept):
-            return x
-        return GridArray(at(x.storage, x.layout, x.device), x.layout, x.device)
-
-    return jax.tree.map(give, tree, is_leaf=lambda x: isinstance(x, _Kept))
+def _plain(x: Any) -> Spec:
+    """The spec of an array that is not laid out."""
+    return spec_of(x if isinstance(x, jax.ShapeDtypeStruct) else jax.typeof(x))
 
 
 def _is_grid(x: Any) -> bool:
@@ -336,11 +396,3 @@ def _is_array(x: Any) -> bool:
     if isinstance(x, (GridArray, jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct)):
         return True
     return isinstance(x, (bool, int, float, complex))
-
-
-def _aval(x: Any) -> Any:
-    if _is_grid(x):
-        return jax.ShapeDtypeStruct(x.shape, x.dtype)
-    if isinstance(x, jax.Array):
-        return jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.aval.weak_type)
-    return x

@@ -44,6 +44,29 @@ def programmed(
     return planner.program(outs, wanted)
 
 
+def planned(
+    env: Env, closed: Any, operands: Sequence[Spec], wanted: Sequence[Spec | None] = ()
+) -> Program:
+    """The program of a whole call: arrays among its operands and results are laid out."""
+    planner = Planner(env, operands)
+    entered = [planner.moved(_entered, value) for value in planner.operands]
+    outs = planner.closed(closed, entered)
+    return planner.program([planner.moved(_left, out) for out in outs], wanted)
+
+
+def _entered(b: Builder, x: Value) -> Value:
+    """An operand as the rules take it: arrays laid out, single numbers on every device."""
+    return b.replicated(x) if x.ndim == 0 else _left(b, x)
+
+
+def _left(b: Builder, x: Value) -> Value:
+    """A result as the caller gets it: every array laid out where its cores are."""
+    spec = x.spec
+    if spec.ndim == 0 or (isinstance(spec, Replicated) and spec.is_key):
+        return b.replicated(x)
+    return b.on_cores(x)
+
+
 class Planner:
     """Appends decisions to a program, equation by equation."""
 

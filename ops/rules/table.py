@@ -19,6 +19,7 @@ from jax.extend import core
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.map_shards import on_parts
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.flops import (
@@ -230,27 +231,29 @@ class _UserRule:
         device, eqn = b.device, op.equation or _as_equation(op)
 
         def operand(spec: Spec, array: Any) -> Any:
-            return GridArray(array, spec.layout, device) if isinstance(spec, Sharded) else array
+            return placed(array, spec.layout, device) if isinstance(spec, Sharded) else array
+
+        specs: list[Spec] | None = None
 
         def run(*arrays: Any) -> Any:
+            nonlocal specs
             found = self.rule(eqn, *(operand(x.spec, a) for x, a in zip(made, arrays, strict=True)))
             if found is None:
-                return None
+                return []
             outs = list(found) if op.primitive.multiple_results else [found]
             _check(self.name, op, outs)
-            return outs
+            specs = [
+                b.sharded(out.layout)
+                if isinstance(out, GridArray)
+                else Replicated(out.shape, out.dtype)
+                for out in outs
+            ]
+            return [out.storage if isinstance(out, GridArray) else out for out in outs]
 
         with device.active():
-            trace = jax.make_jaxpr(run, return_shape=True)
-            closed, outs = trace(*(_storage(b, x.spec) for x in made))
-        if outs is None:
+            closed = jax.make_jaxpr(run)(*(_storage(b, x.spec) for x in made))
+        if specs is None:
             return None
-        specs = [
-            b.sharded(out.layout)
-            if isinstance(out, GridArray)
-            else Replicated(out.shape, out.dtype)
-            for out in outs
-        ]
 
         program, sent = core.jaxpr_as_fun(closed), traced_collectives(closed, device)
         if self.cost is not None:

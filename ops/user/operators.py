@@ -9,9 +9,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import hijax
 
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.grid_type import GridType
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 
 
@@ -37,8 +39,7 @@ class Lifted:
         return self._bound(args, kwargs, report=True)
 
     def _bound(self, args: Any, kwargs: Any, report: bool = False) -> Any:
-        is_grid = lambda x: isinstance(x, GridArray)  # noqa: E731
-        leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=is_grid)
+        leaves, structure = jax.tree.flatten((args, kwargs))
         fixed = tuple((i, _Fixed(leaf)) for i, leaf in enumerate(leaves) if not _is_operand(leaf))
         operands = [leaf for leaf in leaves if _is_operand(leaf)]
         grid = _with_static(self.fn, structure, fixed)
@@ -227,17 +228,27 @@ def _array_ufunc(self: GridArray, ufunc: np.ufunc, method: str, *inputs: Any, **
     )
 
 
+def _set(name: str, fn: Callable[..., Any]) -> None:
+    """An operator, of GridArrays and of JAX's tracers of them."""
+    setattr(GridArray, f"__{name}__", fn)
+    setattr(GridType, f"_{name}", staticmethod(fn))
+
+
 for _name, _fn in {**_BINARY, **_COMPARISON}.items():
-    setattr(GridArray, f"__{_name}__", _binary(_fn, swap=False))
+    _set(_name, _binary(_fn, swap=False))
 for _name, _fn in _BINARY.items():
-    setattr(GridArray, f"__r{_name}__", _binary(_fn, swap=True))
+    _set(f"r{_name}", _binary(_fn, swap=True))
 for _name, _fn in _UNARY.items():
-    setattr(GridArray, f"__{_name}__", _unary(_fn))
+    _set(_name, _unary(_fn))
 for _name in _METHODS:
     setattr(GridArray, _name, _method(_name))
+    setattr(GridType, _name, hijax.aval_method(_method(_name)))
 for _name in ("T", "mT", "real", "imag"):
     setattr(GridArray, _name, _attribute(_name))
-setattr(GridArray, "__getitem__", lambda self, index: lifted(_getitem)(self, index))  # noqa: B010
-setattr(GridArray, "__iter__", lambda self: (self[i] for i in range(len(self))))  # noqa: B010
+    setattr(GridType, _name, hijax.aval_property(_attribute(_name).fget))
+_set("getitem", lambda self, index: lifted(_getitem)(self, index))
+_set("iter", lambda self: (self[i] for i in range(len(self))))
+for _name in ("len", "bool", "int", "float", "complex", "index"):
+    setattr(GridType, f"_{_name}", staticmethod(getattr(GridArray, f"__{_name}__")))
 setattr(GridArray, "__array_ufunc__", _array_ufunc)  # noqa: B010
 setattr(GridArray, "__hash__", None)  # noqa: B010  # == is elementwise, as for jax.Array

@@ -21,7 +21,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip, Fit, as_chip
 from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.ops.decisions.policy import same_grid_and_tile
+from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.interpret.on_grid import on_grid
 from gridlayout.ops.interpret.with_layout import with_layout
 

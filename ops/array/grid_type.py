@@ -1,0 +1,282 @@
+"""`GridType`: what JAX's transformations know of a `GridArray`, a type of `jax.experimental.hijax`.
+
+To JAX a `GridArray` is one value of this type, with a logical shape and a dtype, and no pytree of
+its storage: what is not lifted can't reach the storage, nor the padding in it. `storage_of` and
+`grid_array_of` cross between the two inside of a traced program; jit, scan, while and cond carry
+the storage. This module and `gridlayout.ops.interpret.grid_call` alone know hijax, whose primitives
+are named otherwise by JAX 0.10 and have other rules for remat there, which neither module states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import hijax
+
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.policy import same_grid_and_tile
+from gridlayout.ops.array.storage import pack_and_place, to_logical
+from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.sharding.device_grid import DeviceGrid
+
+Primitive: Any = getattr(hijax, "HiPrim", None) or hijax.VJPHiPrimitive  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Stacked(getattr(hijax, "MappingSpec", object)):  # type: ignore[misc]
+    """How `lax.scan` takes GridArrays apart: along the first dim of a stack of storages."""
+
+
+@dataclass(frozen=True)
+class GridType(hijax.HiType):
+    """The type of a `GridArray`: its layout, without what is known of the padding, and devices.
+
+    stack: dims of the storage in front of the layout's own, of GridArrays stacked by `lax.scan`.
+    """
+
+    layout: Layout
+    device: DeviceGrid
+    stack: tuple[int, ...] = ()
+
+    # Set by the class that it is the type of.
+    of_storage: ClassVar[Callable[[Any, Layout, DeviceGrid], Any]]
+
+    # -- as an array -----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The logical shape."""
+        return (*self.stack, *self.layout.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return self.layout.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The logical rank."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Logical elements."""
+        return int(np.prod(self.shape, dtype=object))
+
+    def str_short(self, short_dtypes: bool = False, **_: Any) -> str:
+        """The type as JAX's errors and jaxprs print it."""
+        dims = ",".join(map(str, self.shape))
+        grid = "x".join(map(str, self.layout.core_shape))
+        return f"GridArray {self.dtype.name}[{dims}] on a {grid} grid"
+
+    __str__ = str_short
+
+    @hijax.aval_method  # type: ignore[untyped-decorator]
+    def __jax_array__(self: Any) -> Any:  # of a traced GridArray
+        raise LayoutError(
+            f"a {self.aval.str_short()} was given to a function of JAX that is not lifted: "
+            "gl.on_grid(fn) runs a function on the grid, gl.numpy and gl.nn hold lifted ones; "
+            "x.to_logical() is the logical array"
+        )
+
+    # -- lowering --------------------------------------------------------------------------------
+
+    @cached_property
+    def _storage(self) -> Any:
+        shape = (*self.stack, *self.device.storage_shape(self.layout))
+        if self.device.memory_kind(self.layout) is None:
+            return hijax.ShapedArray(shape, self.dtype)
+        return hijax.ShapedArray(shape, self.dtype, memory_space=jax.memory.Space.Host)
+
+    def lo_ty(self) -> list[Any]:
+        """The type of the storage."""
+        return [self._storage]
+
+    def lower_val(self, x: Any, /) -> list[Any]:
+        """The storage."""
+        return [x.storage]
+
+    def raise_val(self, storage: Any, /) -> Any:  # type: ignore[override]
+        """The GridArray of a storage."""
+        return GridType.of_storage(storage, self.layout, self.device)
+
+    @property
+    def mat(self) -> Any:
+        """What shard_map knows of it, of the storage: JAX 0.12 asks every type."""
+        return self._storage.mat
+
+    @property
+    def vma(self) -> Any:
+        """As `mat`, for JAX 0.10."""
+        return self._storage.vma
+
+    def strip_weak_type(self) -> GridType:
+        """Itself: a layout's dtype is never weak."""
+        return self
+
+    def update(self, **_: Any) -> GridType:
+        """Itself, where JAX changes what only arrays have."""
+        return self
+
+    # -- derivatives -----------------------------------------------------------------------------
+
+    def to_tangent_aval(self) -> Any:
+        """Tangents and cotangents of floats are laid out alike; others have none."""
+        if jnp.issubdtype(self.dtype, np.inexact):
+            return self
+        return hijax.ShapedArray(self.shape, jax.dtypes.float0)
+
+    def vspace_zero(self) -> Any:
+        """Zeros in this layout."""
+        return grid_array_of(self, jnp.zeros(self._storage.shape, self.dtype))
+
+    def vspace_add(self, x: Any, y: Any) -> Any:
+        """The sum of two of this type."""
+        return grid_array_of(self, storage_of(x) + storage_of(y))
+
+    # -- one of several --------------------------------------------------------------------------
+
+    def dec_rank(self, size: int | None, spec: Any) -> GridType:
+        """The type of one of them, along a logical dim (`jax.vmap`) or of a stack (`lax.scan`)."""
+        if isinstance(spec, Stacked) or self.stack:
+            if not (self.stack and isinstance(spec, Stacked)):
+                raise LayoutError(_NO_STACK)
+            return grid_type(self.layout, self.device, self.stack[1:])
+        shape = list(self.shape)
+        del shape[spec]
+        like = same_grid_and_tile(tuple(shape), self.dtype, self.layout, self.device)
+        return grid_type(like, self.device)
+
+    def inc_rank(self, size: int | None, spec: Any) -> GridType:
+        """The type of so many of them along a new dim."""
+        if isinstance(spec, Stacked):
+            return grid_type(self.layout, self.device, (size or 0, *self.stack))
+        shape = list(self.shape)
+        shape.insert(spec, size or 0)
+        like = same_grid_and_tile(tuple(shape), self.dtype, self.layout, self.device)
+        return grid_type(like, self.device)
+
+    def leading_axis_spec(self) -> Stacked:
+        """How `lax.scan` takes them apart."""
+        return Stacked()
+
+
+_NO_STACK = (
+    "lax.scan over GridArrays, or jax.vmap over a stack that it made, does not take a dim of the "
+    "logical array: give gl.on_grid the whole loop, gl.on_grid(lambda xs: lax.scan(step, c, xs))"
+)
+
+
+@lru_cache(maxsize=4096)
+def grid_type(layout: Layout, device: DeviceGrid, stack: tuple[int, ...] = ()) -> GridType:
+    """The one type of GridArrays in a layout, whatever is known of its padding."""
+    return GridType(layout.with_oob(None), device, stack)
+
+
+def placed(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
+    """The `GridArray` of a storage, which may be traced."""
+    if isinstance(storage, jax.core.Tracer):
+        return grid_array_of(grid_type(layout, device), storage)
+    return GridType.of_storage(storage, layout, device)
+
+
+def storage_of(x: Any) -> Any:
+    """The storage of a `GridArray`, which may be traced."""
+    return _StorageOf(jax.typeof(x))(x)
+
+
+def grid_array_of(of: GridType, storage: Any) -> Any:
+    """The `GridArray` of a storage, as a value of JAX's current transformation."""
+    return _GridArrayOf(of)(storage)
+
+
+class _Crossing(Primitive):  # type: ignore[misc]
+    """Between a GridArray and its storage: one operand, one result, linear."""
+
+    skip_linearization_on_zero_tangents = True
+
+    def __init__(self, of: GridType) -> None:
+        self.of = of
+        self.params = {"layout": of.layout}
+        super().__init__()
+
+    def back(self, x: Any) -> Any:
+        """The crossing the other way."""
+        raise NotImplementedError
+
+    def jvp(self, primals: Any, tangents: Any) -> Any:
+        (x,), (t,) = primals, tangents
+        if isinstance(t, hijax.Zero):
+            return self(x), hijax.Zero(self.out_aval.to_tangent_aval())
+        return self(x), self(t)
+
+    def lin(self, nonzero: Any, x: Any) -> Any:
+        return self(x), ()
+
+    def linearized(self, residuals: Any, t: Any) -> Any:
+        return self(t)
+
+    def vjp_fwd(self, nonzero: Any, x: Any) -> Any:
+        return self(x), ()
+
+    def vjp_bwd_retval(self, residuals: Any, ct: Any) -> Any:
+        return (self.back(hijax.instantiate_zeros(ct)),)
+
+    def transpose(self, ct: Any, accum: Any) -> None:
+        accum.accum(self.back(hijax.instantiate_zeros(ct)))
+
+
+class _StorageOf(_Crossing):
+    """The storage of a GridArray."""
+
+    def __init__(self, of: GridType) -> None:
+        self.in_avals, self.out_aval = (of,), of.lo_ty()[0]
+        super().__init__(of)
+
+    def expand(self, x: Any) -> Any:
+        return x.storage
+
+    def back(self, x: Any) -> Any:
+        return grid_array_of(self.of, x)
+
+    def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
+        # One of several has a layout of its own: the storages of all of them are made anew.
+        (x,), (dim,) = operands, dims
+        whole, device = jax.typeof(x), self.of.device
+        one = whole.dec_rank(axis.size, dim).layout
+        storage = fetched(storage_of(x), whole.layout, device)
+        with device.active():
+            logical = jnp.moveaxis(to_logical(storage, whole.layout, device), dim, 0)
+            made = jax.vmap(lambda a: pack_and_place(a, one, device))(logical)
+        return brought_back(made, one, device), 0
+
+
+class _GridArrayOf(_Crossing):
+    """The GridArray of a storage."""
+
+    def __init__(self, of: GridType) -> None:
+        self.in_avals, self.out_aval = (of.lo_ty()[0],), of
+        super().__init__(of)
+
+    def expand(self, storage: Any) -> Any:
+        return self.of.raise_val(storage)
+
+    def back(self, x: Any) -> Any:
+        return storage_of(x)
+
+    def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
+        (storage,), (dim,) = operands, dims
+        one, device = self.of.layout, self.of.device
+        whole = self.of.inc_rank(axis.size, 0)
+        storage = fetched(jnp.moveaxis(storage, dim, 0), one, device)
+        with device.active():
+            logical = to_logical(storage, one, device)
+            made = pack_and_place(logical, whole.layout, device)
+        return grid_array_of(whole, brought_back(made, whole.layout, device)), 0

@@ -1,0 +1,137 @@
+"""The storage of a `GridArray`: made of a logical array, and the logical array of it.
+
+All of it may be traced; a storage may have batch dims in front, of which its layout does not speak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec
+
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.program import moves
+from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.padding import fill_padding
+from gridlayout.ops.moves.relayout import replicate
+from gridlayout.sharding.device_grid import DeviceGrid
+
+
+def pack_and_place(x: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """The storage of a logical array, inside a traced program."""
+
+    def moved(x: jax.Array, fill: jax.Array) -> jax.Array:
+        # Whole on every device first: how XLA splits what made it is not left to propagation, which
+        # gets some operations wrong (an interior pad) and warns of others. Here, where x may be the
+        # bits of floats: slices of the floats themselves would lose NaN payloads.
+        x = lax.with_sharding_constraint(x, device.replicated)
+        return place(
+            packing.run_moves(LazyView.of(x), moves(layout), fill).materialize(),
+            layout,
+            device,
+            fill,
+        )
+
+    return packing.bitwise(moved, x, packing.fill_value(layout))
+
+
+def place(physical: jax.Array, layout: Layout, device: DeviceGrid, fill: Any = 0) -> jax.Array:
+    """A physical array as storage: idle slots added, and put on the devices that hold its cores.
+
+    Inside jit this constrains the sharding; `fill` goes into the idle slots.
+    """
+    batch = physical.ndim - len(layout.physical_shape)
+    storage_shape = device.storage_shape(layout)
+    grow = [n - p for n, p in zip(storage_shape, layout.physical_shape, strict=True)]
+    if any(grow):
+        fill = jnp.asarray(fill, physical.dtype)
+        physical = lax.pad(physical, fill, [(0, 0, 0)] * batch + [(0, n, 0) for n in grow])
+    return lax.with_sharding_constraint(physical, device.partitioned(layout, batch))
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def without_idle(storage: jax.Array, shape: tuple[int, ...], device: DeviceGrid) -> jax.Array:
+    def moved(storage: jax.Array, _: jax.Array) -> jax.Array:
+        # Its cores do not divide by the mesh any more, so every device has it whole.
+        storage = lax.with_sharding_constraint(storage, device.replicated)
+        return storage[(..., *map(slice, shape))]
+
+    return packing.bitwise(moved, storage, jnp.zeros((), storage.dtype))
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """The logical array of a storage in the devices' memory, on every device."""
+    return (
+        _replicated(layout, device, storage)
+        if storage.size
+        else _by_gather(layout, device, storage)
+    )
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _replicated(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Array:
+    """The logical array, on every device."""
+    batch = storage.ndim - len(layout.physical_shape)
+    move = replicate(layout, device, device.placement(layout.core_shape))
+    return jax.shard_map(
+        _batched(lambda part: move.run(LazyView.of(part)).materialize(), batch),
+        mesh=device.fine,
+        in_specs=device.partitioned(layout, batch).spec,
+        out_specs=PartitionSpec(),
+        check_vma=False,
+    )(storage)
+
+
+@_replicated.defjvp
+def _(layout: Layout, device: DeviceGrid, primals: Any, tangents: Any) -> Any:
+    # The same gather by XLA, which JAX differentiates in either mode.
+    return _replicated(layout, device, *primals), _by_gather(layout, device, *tangents)
+
+
+def _by_gather(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Array:
+    def moved(storage: jax.Array, fill: jax.Array) -> jax.Array:
+        # Gathered first: XLA would split the unpacking of shards into masked sums, and -0.0 + 0.0
+        # is 0.0.
+        storage = lax.with_sharding_constraint(storage, device.replicated)
+        physical = storage[(..., *(slice(n) for n in layout.physical_shape))]
+        logical = packing.moved_back(LazyView.of(physical), fill, layout).materialize()
+        return lax.with_sharding_constraint(logical, device.replicated)
+
+    return packing.bitwise(moved, storage, jnp.zeros((), layout.dtype))
+
+
+def padded(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """A storage in the devices' memory with its padding set to the layout's `oob`."""
+    return _padded(storage, layout, device, packing.fill_value(layout))
+
+
+@partial(jax.jit, static_argnums=(1, 2))
+def _padded(storage: jax.Array, layout: Layout, device: DeviceGrid, fill: Any) -> jax.Array:
+    placement = device.placement(layout.core_shape)
+    batch = storage.ndim - len(layout.physical_shape)
+    spec = device.partitioned(layout, batch).spec
+
+    def padded(x: jax.Array, fill: jax.Array) -> jax.Array:
+        return _batched(lambda part: fill_padding(part, layout, placement, fill), batch)(x)
+
+    return jax.shard_map(
+        padded,
+        mesh=device.fine,
+        in_specs=(spec, PartitionSpec()),
+        out_specs=spec,
+        check_vma=False,
+    )(storage, fill)
+
+
+def _batched(fn: Callable[[jax.Array], jax.Array], batch: int) -> Callable[[jax.Array], jax.Array]:
+    """`fn` of an array with so many more dims in front."""
+    for _ in range(batch):
+        fn = jax.vmap(fn)
+    return fn
