@@ -170,6 +170,16 @@ class DeviceGrid:
         mesh = self.fine if self.is_abstract else self.fine.abstract_mesh
         return jax.sharding.use_abstract_mesh(mesh)
 
+    def on_mesh_in_use(self, array: Any) -> Any:
+        """An array that every device has, on the mesh that the user has set, if there is one.
+
+        JAX's own functions take arrays of that mesh only, where its axes are Explicit.
+        """
+        mesh = jax.sharding.get_abstract_mesh()
+        if mesh.empty or isinstance(array, jax.core.Tracer):
+            return array
+        return jax.device_put(array, PartitionSpec())
+
     def placement(self, grid: Sequence[int]) -> Placement:
         """Which mesh axes divide which dim of a virtual grid.
 

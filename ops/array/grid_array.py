@@ -194,9 +194,9 @@ class GridArray(metaclass=_Meta):
 
 def check_no_stack(x: GridArray) -> None:
     """`LayoutError` for what `lax.scan` stacked: its layout does not speak of the first dim."""
-    if x.type.stack:
+    if stack := x.type.stack:
         raise LayoutError(
-            f"{x!r} is a stack of {x.type.stack} that lax.scan made: give gl.on_grid the whole "
+            f"{x!r} is a stack of {stack} that lax.scan made: give gl.on_grid the whole "
             "loop, or take x.to_logical()"
         )
 

@@ -76,7 +76,16 @@ class GridType(hijax.HiType):
         grid = "x".join(map(str, self.layout.core_shape))
         return f"GridArray {self.dtype.name}[{dims}] on a {grid} grid"
 
-    __str__ = str_short
+    def __str__(self) -> str:  # as JAX's errors name what they can't take
+        return f"{self.str_short()}, which gl.on_grid(fn), gl.numpy and gl.nn take,"
+
+    @property
+    def sharding(self) -> Any:
+        """An `AttributeError`: functions of JAX that ask for it build arrays of their own."""
+        raise AttributeError(
+            f"{self} has no sharding of a logical array: jax.jacfwd, jacrev and hessian go inside, "
+            "gl.on_grid(jax.hessian(fn))(x)"
+        )
 
     @hijax.aval_method  # type: ignore[untyped-decorator]
     def __jax_array__(self: Any) -> Any:  # of a traced GridArray
@@ -100,8 +109,8 @@ class GridType(hijax.HiType):
         return [self._storage]
 
     def lower_val(self, x: Any, /) -> list[Any]:
-        """The storage."""
-        return [x.storage]
+        """The storage; JAX's lowering of `jax.checkpoint` leaves it as it is."""
+        return [x.storage if hasattr(x, "storage") else x]
 
     def raise_val(self, storage: Any, /) -> Any:  # type: ignore[override]
         """The GridArray of a storage."""
@@ -135,7 +144,16 @@ class GridType(hijax.HiType):
 
     def vspace_zero(self) -> Any:
         """Zeros in this layout."""
-        return grid_array_of(self, jnp.zeros(self._storage.shape, self.dtype))
+        zeros = jnp.zeros(self._storage.shape, self.dtype)
+        if not isinstance(zeros, jax.core.Tracer):
+            zeros = jax.device_put(zeros, self.device.sharding(self.layout))
+            return GridType.of_storage(zeros, self.layout, self.device)
+        made = grid_array_of(self, zeros)
+        if isinstance(made, jax.core.Tracer):
+            return made
+        # Where JAX fills up the branches of a cond it takes constants only.
+        constant = np.broadcast_to(np.zeros((), self.dtype), zeros.shape)
+        return GridType.of_storage(constant, self.layout, self.device)
 
     def vspace_add(self, x: Any, y: Any) -> Any:
         """The sum of two of this type."""
@@ -249,6 +267,8 @@ class _StorageOf(_Crossing):
     def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
         # One of several has a layout of its own: the storages of all of them are made anew.
         (x,), (dim,) = operands, dims
+        if dim is None:
+            return self(x), None
         whole, device = jax.typeof(x), self.of.device
         one = whole.dec_rank(axis.size, dim).layout
         storage = fetched(storage_of(x), whole.layout, device)
@@ -273,6 +293,8 @@ class _GridArrayOf(_Crossing):
 
     def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
         (storage,), (dim,) = operands, dims
+        if dim is None:
+            return self(storage), None
         one, device = self.of.layout, self.of.device
         whole = self.of.inc_rank(axis.size, 0)
         storage = fetched(jnp.moveaxis(storage, dim, 0), one, device)

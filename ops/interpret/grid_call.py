@@ -65,12 +65,14 @@ class GridCall(Primitive):  # type: ignore[misc]
     # -- running -------------------------------------------------------------------------------
 
     def expand(self, *operands: Any) -> list[Any]:
+        device = self.env.device
         storages = [
-            fetched(x.storage, x.layout, x.device) if isinstance(x, GridArray) else x
-            for x in operands
+            fetched(storage, spec.layout, device) if isinstance(spec, Sharded) else storage
+            for spec, storage in zip(self.specs, map(_lowered, operands), strict=True)
         ]
         is_traced = any(isinstance(x, jax.core.Tracer) for x in storages)
-        arrays = (self.on_storages if is_traced else self._compiled)(*storages)
+        with self.env.device.active():
+            arrays = (self.on_storages if is_traced else self._compiled)(*storages)
         return [self._value(spec, a) for spec, a in zip(self.results, arrays, strict=True)]
 
     def on_storages(self, *storages: Any) -> list[Any]:
@@ -85,9 +87,9 @@ class GridCall(Primitive):  # type: ignore[misc]
         return Report.of(self.program)
 
     def _value(self, spec: Spec, array: Any) -> Any:
-        if not isinstance(spec, Sharded):
-            return array
         device = self.env.device
+        if not isinstance(spec, Sharded):
+            return device.on_mesh_in_use(array)
         return GridArray(brought_back(array, spec.layout, device), spec.layout, device)
 
     def _aval(self, spec: Spec) -> Any:
@@ -99,8 +101,8 @@ class GridCall(Primitive):  # type: ignore[misc]
     # -- derivatives ---------------------------------------------------------------------------
 
     def jvp(self, primals: Any, tangents: Any) -> Any:
-        outs, residuals = self.lin(list(map(_is_nonzero, tangents)), *primals)
-        return outs, self.linearized(residuals, *tangents)
+        outs, second, _ = self.lin(list(map(_is_nonzero, tangents)), *primals)
+        return outs, second(*tangents)
 
     def lin(self, nonzero: Any, *primals: Any) -> Any:
         return self._derived(_Linearized, _active(self.specs, nonzero)).forward(primals)
@@ -109,7 +111,8 @@ class GridCall(Primitive):  # type: ignore[misc]
         return residuals(*tangents)
 
     def vjp_fwd(self, nonzero: Any, *primals: Any) -> Any:
-        return self._derived(_PulledBack, _active(self.specs, nonzero)).forward(primals)
+        found = self._derived(_PulledBack, _active(self.specs, nonzero)).forward(primals)
+        return found if hasattr(hijax, "HiPrim") else found[:2]
 
     def vjp_bwd_retval(self, residuals: Any, cotangents: Any) -> Any:
         return residuals(*cotangents)
@@ -133,6 +136,8 @@ class GridCall(Primitive):  # type: ignore[misc]
     # -- vmap ----------------------------------------------------------------------------------
 
     def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
+        if all(dim is None for dim in dims):
+            return self(*operands), [None] * len(self.results)
         avals = tuple(map(jax.typeof, operands))
         call = self._derived(_mapped, axis.size, axis.name, tuple(dims), avals)
         outs = call(*operands)
@@ -247,7 +252,13 @@ def _mapped(call: GridCall, size: int, name: Any, dims: Any, avals: Sequence[Any
     """The call for so many at a time, along these dims of operands and the first of results."""
     fn = jax.vmap(core.jaxpr_as_fun(call.jaxpr), dims, axis_name=name, axis_size=size)
     specs = [spec_of(aval) for aval in avals]
-    return GridCall(call.env, jax.make_jaxpr(fn)(*map(struct, specs)), specs)
+    traced = jax.make_jaxpr(fn)(*map(struct, specs))
+    # What is a plain array stays one: the scalars of all of them.
+    wanted = [
+        None if isinstance(spec, Sharded) else Replicated(aval.shape, aval.dtype)
+        for spec, aval in zip(call.results, traced.out_avals, strict=True)
+    ]
+    return GridCall(call.env, traced, specs, wanted)
 
 
 def with_constants_as_operands(closed: Any) -> tuple[Any, list[Any]]:
@@ -284,6 +295,10 @@ def struct(spec: Spec) -> Any:
     """The logical array that a spec is of, as a shape."""
     weak = isinstance(spec, Replicated) and spec.weak_type
     return jax.ShapeDtypeStruct(spec.shape, spec.dtype, weak_type=weak)
+
+
+def _lowered(x: Any) -> Any:
+    return x.storage if isinstance(x, GridArray) else x
 
 
 def _unknown(spec: Spec) -> Spec:

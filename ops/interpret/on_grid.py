@@ -139,7 +139,7 @@ class OnGrid:
             return self.fn(*args, **kwargs)
         operands, static = call
         static.device.check_has_devices(repr(self))
-        if any(isinstance(_data(x), jax.ShapeDtypeStruct) for x in operands):
+        if any(map(_has_no_data, operands)):
             raise LayoutError(f"{self!r}: an argument has a shape and no data; .report takes it")
         if any(isinstance(x, jax.core.Tracer) for x in operands):
             return self._program.traced(operands, static)
@@ -182,8 +182,7 @@ class OnGrid:
         operands, kinds, static = [], [], []
         for i, x in enumerate(leaves):
             if _is_grid(x):
-                if len(x.storage.shape) != len(x.layout.physical_shape):
-                    check_no_stack(x)
+                check_no_stack(x)
                 operands.append(x)
                 kinds.append(x.layout)
             elif _is_array(x):
@@ -241,7 +240,8 @@ class _Program:
                 fetched(x, kind, static.device) if isinstance(kind, Layout) else x
                 for x, kind in zip(storages, static.kinds, strict=True)
             ]
-        outs = compiled(storages)
+        with static.device.active():
+            outs = compiled(storages)
         return jax.tree.unflatten(outs.structure, outs.placed(static.device))
 
     def _on_storages(self, static: _Static, storages: Sequence[Any]) -> _Outs:
@@ -322,7 +322,7 @@ class _Outs:
         return [
             placed(brought_back(array, spec.layout, device), spec.layout, device)
             if isinstance(spec, Sharded)
-            else array
+            else device.on_mesh_in_use(array)
             for array, spec in zip(self.arrays, self.specs, strict=True)
         ]
 
@@ -388,8 +388,8 @@ def _is_grid(x: Any) -> bool:
     return isinstance(x, GridArray)
 
 
-def _data(x: Any) -> Any:
-    return x.storage if _is_grid(x) else x
+def _has_no_data(x: Any) -> bool:
+    return isinstance(x.storage if type(x) is GridArray else x, jax.ShapeDtypeStruct)
 
 
 def _is_array(x: Any) -> bool:
