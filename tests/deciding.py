@@ -16,7 +16,8 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded, layout_of
-from gridlayout.ops.interpret.derivatives import pair_of, planned, with_constants_as_operands
+from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
+from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.sharding.placement import Placement
 
@@ -29,7 +30,7 @@ class Traced:
         traced, shapes = jax.make_jaxpr(fn, return_shape=True)(*structs)
         self.outs = jax.tree.leaves(shapes)
         self.jaxpr, consts = with_constants_as_operands(traced)
-        self.consts = [pair_of(const)[0] for const in consts]
+        self.consts = [spec_of(jax.typeof(const)) for const in consts]
 
     def program(self, layouts, device):
         """What is done on operands in these layouts: pure Python, nothing is compiled."""

@@ -19,7 +19,8 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide, offers
-from gridlayout.ops.interpret.derivatives import pair_of, planned, with_constants_as_operands
+from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
+from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 
@@ -263,7 +264,7 @@ def test_deciding_asks_no_device_and_traces_nothing(monkeypatch):
 
     traced = jax.make_jaxpr(fn)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in (a, b)))
     jaxpr, consts = with_constants_as_operands(traced)
-    specs = [pair_of(const)[0] for const in consts]
+    specs = [spec_of(jax.typeof(const)) for const in consts]
     specs += [Sharded(x, device.placement(x.grid)) for x in (a, b)]
 
     def refused(*args, **kwargs):

@@ -72,9 +72,8 @@ class GridType(hijax.HiType):
 
     def str_short(self, short_dtypes: bool = False, **_: Any) -> str:
         """The type as JAX's errors and jaxprs print it."""
-        dims = ",".join(map(str, self.shape))
-        grid = "x".join(map(str, self.layout.core_shape))
-        return f"GridArray {self.dtype.name}[{dims}] on a {grid} grid"
+        stack = f"{list(self.stack)} of " if self.stack else ""
+        return f"GridArray({stack}{self.layout!r}, {self.device!r})"
 
     def __str__(self) -> str:  # as JAX's errors name what they can't take
         return f"{self.str_short()}, which gl.on_grid(fn), gl.numpy and gl.nn take,"
