@@ -150,6 +150,10 @@ class DeviceGrid:
         )
 
     def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash((self.mesh, self._stated))
 
     def __reduce__(self) -> Any:

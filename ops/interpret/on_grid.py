@@ -98,12 +98,6 @@ class _Static:
             for kind in self.kinds
         ]
 
-    @cached_property
-    def is_moved(self) -> bool:
-        """Whether an array is in the host's memory, for which programs fetch it."""
-        layouts = (kind for kind in self.kinds if isinstance(kind, Layout))
-        return any(self.device.memory_kind(layout) is not None for layout in layouts)
-
 
 class OnGrid:
     """A function lifted to the grid; see `gl.on_grid`."""
@@ -135,7 +129,19 @@ class OnGrid:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result on the grid."""
-        if (call := self._split(args, kwargs)) is None:
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        device, kinds, storages = self.device, [], []
+        for x in leaves:  # the same call as an earlier one is known by its layouts
+            if type(x) is not GridArray or (x.device is not device and device is not None):
+                break
+            device = x.device
+            kinds.append(x.layout)
+            storages.append(x.storage)
+        else:
+            key = structure, tuple(kinds), device, self.algorithm, rules_version()
+            if (known := self._program.known.get(key)) is not None and not _tracing.get():
+                return known(storages)
+        if (call := self._split(leaves, structure)) is None:
             return self.fn(*args, **kwargs)
         operands, static = call
         static.device.check_has_devices(repr(self))
@@ -143,7 +149,11 @@ class OnGrid:
             raise LayoutError(f"{self!r}: an argument has a shape and no data; .report takes it")
         if any(isinstance(x, jax.core.Tracer) for x in operands):
             return self._program.traced(operands, static)
-        return self._program.run(operands, static)
+        compiled = self._program.compiled(static)
+        found = compiled([x.storage if _is_grid(x) else x for x in operands])
+        if len(storages) == len(leaves):
+            _remember(self._program.known, key, compiled)
+        return found
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """The call, lowered and not run: a `jax.stages.Lowered`, as `jax.jit(fn).lower` gives.
@@ -159,7 +169,7 @@ class OnGrid:
         the `gl.Layout` that it is in, where the device grid is known: so devices are not needed.
         """
         args, kwargs = self._described(args, kwargs)
-        if (call := self._split(args, kwargs)) is None:
+        if (call := self._split(*jax.tree.flatten((args, kwargs)))) is None:
             raise LayoutError("report: no argument is a GridArray, and on_grid was given no device")
         return self._program.report(call[1])
 
@@ -174,9 +184,8 @@ class OnGrid:
         made = [described(x, device) if isinstance(x, Layout) else x for x in leaves]
         return jax.tree.unflatten(structure, made)
 
-    def _split(self, args: Any, kwargs: Any) -> tuple[list[Any], _Static] | None:
+    def _split(self, leaves: Sequence[Any], structure: Any) -> tuple[list[Any], _Static] | None:
         """The arrays and the static rest of a call; None when it is to run as plain JAX."""
-        leaves, structure = jax.tree.flatten((args, kwargs))
         if (device := self._device_of(leaves)) is None:
             return None
         operands, kinds, static = [], [], []
@@ -226,37 +235,15 @@ class _Program:
 
     def __init__(self, fn: Any, policy: Policy) -> None:
         self.fn, self.policy = fn, policy  # fn: a reference to the function that does not hold it
-        self.compiled: dict[_Static, Any] = {}
+        self.known: dict[Any, _Compiled] = {}  # of calls by their layouts alone
+        self.programs: dict[_Static, _Compiled] = {}
         self.calls: dict[Any, tuple[GridCall, list[Any], Any]] = {}
 
-    def run(self, operands: Sequence[Any], static: _Static) -> Any:
-        """A call none of whose operands is traced."""
-        if (compiled := self.compiled.get(static)) is None:
-            compiled = jax.jit(partial(self._on_storages, static))
-            _remember(self.compiled, static, compiled)
-        storages = [x.storage if type(x) is GridArray else x for x in operands]
-        if static.is_moved:
-            storages = [
-                fetched(x, kind, static.device) if isinstance(kind, Layout) else x
-                for x, kind in zip(storages, static.kinds, strict=True)
-            ]
-        with static.device.active():
-            outs = compiled(storages)
-        return jax.tree.unflatten(outs.structure, outs.placed(static.device))
-
-    def _on_storages(self, static: _Static, storages: Sequence[Any]) -> _Outs:
-        """The call as our own jit traces it."""
-        call, consts, structure = self.call(static)
-        if any(isinstance(x, jax.core.Tracer) for x in consts):
-            # Of an outer transformation, which takes its derivative of the whole call.
-            operands = [
-                placed(x, kind, static.device) if isinstance(kind, Layout) else x
-                for x, kind in zip(storages, static.kinds, strict=True)
-            ]
-            found = [x.storage if _is_grid(x) else x for x in call(*consts, *operands)]
-        else:
-            found = call.on_storages(*consts, *storages)
-        return _Outs(found, call.results, structure)
+    def compiled(self, static: _Static) -> _Compiled:
+        """The program of calls none of whose operands is traced."""
+        if static not in self.programs:
+            _remember(self.programs, static, _Compiled(self, static))
+        return self.programs[static]
 
     def traced(self, operands: Sequence[Any], static: _Static) -> Any:
         """A call with traced operands, by whichever transformations of JAX."""
@@ -311,24 +298,71 @@ class _Program:
         return closed, shapes, env
 
 
-class _Outs:
-    """What a program gives across our own jit: storages and arrays, and what they are."""
+class _Compiled:
+    """One call of a function, compiled by `jax.jit`: of storages and other arrays."""
 
-    def __init__(self, arrays: Any, specs: Sequence[Spec], structure: Any) -> None:
-        self.arrays, self.specs, self.structure = arrays, specs, structure
+    def __init__(self, program: _Program, static: _Static) -> None:
+        self.program, self.static, self.device = program, static, static.device
+        self.run = jax.jit(self._traced)
+        layouts = [kind if isinstance(kind, Layout) else None for kind in static.kinds]
+        self.fetched = [x and self.device.memory_kind(x) and x for x in layouts]
+        self.is_moved = any(self.fetched)
 
-    def placed(self, device: DeviceGrid) -> list[Any]:
+    def __call__(self, storages: Sequence[Any]) -> Any:
+        device = self.device
+        if self.is_moved:
+            storages = [
+                x if layout is None else fetched(x, layout, device)
+                for x, layout in zip(storages, self.fetched, strict=True)
+            ]
+        with device.active():
+            outs = self.run(storages)
+        return jax.tree.unflatten(outs.kind.structure, outs.kind.placed(outs.arrays, device))
+
+    def _traced(self, storages: Sequence[Any]) -> _Outs:
+        static = self.static
+        for x, kind in zip(storages, static.kinds, strict=True):
+            if isinstance(kind, Layout):
+                check_no_stack(placed(x, kind, static.device))
+        call, consts, structure = self.program.call(static)
+        if any(isinstance(x, jax.core.Tracer) for x in consts):
+            # Of an outer transformation, which takes its derivative of the whole call.
+            operands = [
+                placed(x, kind, static.device) if isinstance(kind, Layout) else x
+                for x, kind in zip(storages, static.kinds, strict=True)
+            ]
+            found = [x.storage if _is_grid(x) else x for x in call(*consts, *operands)]
+        else:
+            found = call.on_storages(*consts, *storages)
+        return _Outs(found, _Kind(call.results, structure))
+
+
+class _Kind:
+    """What the results of a program are."""
+
+    def __init__(self, specs: Sequence[Spec], structure: Any) -> None:
+        self.structure = structure
+        self.layouts = [spec.layout if isinstance(spec, Sharded) else None for spec in specs]
+
+    def placed(self, arrays: Sequence[Any], device: DeviceGrid) -> list[Any]:
         """The results: what is laid out as `GridArray`s, in the memory of its layout."""
         return [
-            placed(brought_back(array, spec.layout, device), spec.layout, device)
-            if isinstance(spec, Sharded)
-            else device.on_mesh_in_use(array)
-            for array, spec in zip(self.arrays, self.specs, strict=True)
+            device.on_mesh_in_use(array)
+            if layout is None
+            else placed(brought_back(array, layout, device), layout, device)
+            for array, layout in zip(arrays, self.layouts, strict=True)
         ]
 
 
+class _Outs:
+    """What a program gives across our own jit: storages and arrays, and what they are."""
+
+    def __init__(self, arrays: Any, kind: _Kind) -> None:
+        self.arrays, self.kind = arrays, kind
+
+
 jax.tree_util.register_pytree_node(
-    _Outs, lambda x: ((x.arrays,), (x.specs, x.structure)), lambda aux, arrays: _Outs(*arrays, *aux)
+    _Outs, lambda x: ((x.arrays,), x.kind), lambda kind, arrays: _Outs(*arrays, kind)
 )
 
 

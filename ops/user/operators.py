@@ -173,7 +173,11 @@ def _is_value(x: Any) -> bool:
 
 
 def _binary(fn: Callable[..., Any], swap: bool) -> Callable[[GridArray, Any], Any]:
+    of_two = on_grid(fn)
+
     def operator(self: GridArray, other: Any) -> Any:
+        if type(other) is GridArray and not swap:
+            return of_two(self, other)
         if not _is_value(other):
             return NotImplemented
         return lifted(fn)(other, self) if swap else lifted(fn)(self, other)
