@@ -113,6 +113,10 @@ class GridType(hijax.HiType):
 
     def raise_val(self, storage: Any, /) -> Any:  # type: ignore[override]
         """The GridArray of a storage."""
+        # Where a cond lacks a value JAX makes one up, outside of its lowering too: only the private
+        # trace of the storage tells.
+        if isinstance(storage, jax.core.Tracer) and not storage._trace.requires_low:
+            return grid_array_of(self, storage)
         return GridType.of_storage(storage, self.layout, self.device)
 
     @property
@@ -147,12 +151,7 @@ class GridType(hijax.HiType):
         if not isinstance(zeros, jax.core.Tracer):
             zeros = jax.device_put(zeros, self.device.sharding(self.layout))
             return GridType.of_storage(zeros, self.layout, self.device)
-        made = grid_array_of(self, zeros)
-        if isinstance(made, jax.core.Tracer):
-            return made
-        # Where JAX fills up the branches of a cond it takes constants only.
-        constant = np.broadcast_to(np.zeros((), self.dtype), zeros.shape)
-        return GridType.of_storage(constant, self.layout, self.device)
+        return grid_array_of(self, zeros)
 
     def vspace_add(self, x: Any, y: Any) -> Any:
         """The sum of two of this type."""
@@ -285,7 +284,7 @@ class _GridArrayOf(_Crossing):
         super().__init__(of)
 
     def expand(self, storage: Any) -> Any:
-        return self.of.raise_val(storage)
+        return GridType.of_storage(storage, self.of.layout, self.of.device)
 
     def back(self, x: Any) -> Any:
         return storage_of(x)

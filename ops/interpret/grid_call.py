@@ -18,6 +18,7 @@ from jax import lax
 from jax.experimental import hijax
 from jax.extend import core
 
+from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.grid_type import GridType, Primitive, grid_type
 from gridlayout.ops.decisions.env import Env
@@ -66,6 +67,9 @@ class GridCall(Primitive):  # type: ignore[misc]
 
     def expand(self, *operands: Any) -> list[Any]:
         device = self.env.device
+        for aval, x in zip(self.in_avals, operands, strict=True):
+            if isinstance(x, GridArray) and x.type != aval:
+                raise LayoutError(f"{x.type.str_short()} stands where {aval.str_short()} belongs")
         storages = [
             fetched(storage, spec.layout, device) if isinstance(spec, Sharded) else storage
             for spec, storage in zip(self.specs, map(_lowered, operands), strict=True)
@@ -174,7 +178,9 @@ class _Linear:
         """The second pass: of what is left behind and then values of `specs`, zeros among them."""
         left, values = given[: len(self.left)], given[len(self.left) :]
         real = tuple(map(_is_nonzero, values))
-        if real not in self.seconds:
+        # As they are: jax.jvp takes tangents in other layouts than the primals.
+        avals = tuple(jax.typeof(x) for x in _chosen(values, real))
+        if (real, avals) not in self.seconds:
             count = len(self.left)
 
             def logical(*arrays: Any) -> list[Any]:
@@ -182,12 +188,12 @@ class _Linear:
                 full = _merged(real, arrays[count:], zeros)
                 return self.joined(jax.tree.unflatten(self.after, arrays[:count]), full)
 
-            operands = [*self.left, *map(_unknown, _chosen(specs, real))]
+            operands = [*self.left, *map(spec_of, avals)]
             traced = jax.make_jaxpr(logical)(*map(struct, operands))
-            self.seconds[real] = GridCall(
+            self.seconds[real, avals] = GridCall(
                 self.call.env, traced, operands, list(map(_unknown, wanted))
             )
-        return self.seconds[real](*left, *_chosen(values, real))
+        return self.seconds[real, avals](*left, *_chosen(values, real))
 
     # What the two modes differ in.
     split: Callable[..., Any]
@@ -324,9 +330,7 @@ def _is_nonzero(x: Any) -> bool:
 
 def _active(specs: Sequence[Spec], nonzero: Sequence[bool]) -> tuple[bool, ...]:
     """The operands with tangents."""
-    return tuple(
-        bool(yes) and _is_inexact(spec) for spec, yes in zip(specs, nonzero, strict=True)
-    )
+    return tuple(bool(yes) and _is_inexact(spec) for spec, yes in zip(specs, nonzero, strict=True))
 
 
 def _chosen(values: Sequence[Any], which: Sequence[bool], wanted: bool = True) -> list[Any]:
