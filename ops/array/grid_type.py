@@ -34,6 +34,24 @@ class Stacked(getattr(hijax, "MappingSpec", object)):  # type: ignore[misc]
     """How `lax.scan` takes GridArrays apart: along the first dim of a stack of storages."""
 
 
+class Along(int):
+    """The logical dim that `jax.vmap` maps, with the layout that one of the mapped has."""
+
+    layout: Layout
+
+    def __new__(cls, dim: int, layout: Layout) -> Along:
+        made = super().__new__(cls, dim)
+        made.layout = layout.with_oob(None)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Along) and other.layout != self.layout:
+            return False
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
 @dataclass(frozen=True)
 class GridType(hijax.HiType):
     """The type of a `GridArray`: its layout, without what is known of the padding, and devices.
@@ -165,6 +183,8 @@ class GridType(hijax.HiType):
             if not (self.stack and isinstance(spec, Stacked)):
                 raise LayoutError(_NO_STACK)
             return grid_type(self.layout, self.device, self.stack[1:])
+        if isinstance(spec, Along):
+            return grid_type(spec.layout, self.device)
         shape = list(self.shape)
         del shape[spec]
         like = same_grid_and_tile(tuple(shape), self.dtype, self.layout, self.device)
@@ -271,7 +291,7 @@ class _StorageOf(_Crossing):
         one = whole.dec_rank(axis.size, dim).layout
         storage = fetched(storage_of(x), whole.layout, device)
         with device.active():
-            logical = jnp.moveaxis(to_logical(storage, whole.layout, device), dim, 0)
+            logical = jnp.moveaxis(to_logical(storage, whole.layout, device), int(dim), 0)
             made = jax.vmap(lambda a: pack_and_place(a, one, device))(logical)
         return brought_back(made, one, device), 0
 
@@ -299,4 +319,4 @@ class _GridArrayOf(_Crossing):
         with device.active():
             logical = to_logical(storage, one, device)
             made = pack_and_place(logical, whole.layout, device)
-        return grid_array_of(whole, brought_back(made, whole.layout, device)), 0
+        return grid_array_of(whole, brought_back(made, whole.layout, device)), Along(0, one)
