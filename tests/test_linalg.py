@@ -59,7 +59,7 @@ def test_their_programs_communicate_nothing():
 
 def test_each_device_decomposes_its_own_matrices_and_no_padding_of_tiles():
     tiled = gl.GridLayout((BATCH, 4, 4), grid=(2, 2), tile=(32, 32))
-    closed = jax.make_jaxpr(gl.on_grid(jnp.linalg.eigh))(laid(tiled)[0])
+    closed = jax.make_jaxpr(lambda: gl.on_grid(jnp.linalg.eigh)(laid(tiled)[0]))()
     (shape,) = [
         eqn.invars[0].aval.shape for eqn in equations(closed.jaxpr) if eqn.primitive.name == "eigh"
     ]

@@ -49,7 +49,7 @@ def repeated(fn, *args):
                 if hasattr(inner, "eqns"):
                     count(inner)
 
-    count(jax.make_jaxpr(lambda *a: gl.on_grid(fn)(*a))(*args).jaxpr)
+    count(jax.make_jaxpr(lambda: gl.on_grid(fn)(*args))().jaxpr)
     return sorted(calls.values())
 
 

@@ -100,8 +100,8 @@ class GridType(hijax.HiType):
     def sharding(self) -> Any:
         """An `AttributeError`: functions of JAX that ask for it build arrays of their own."""
         raise AttributeError(
-            f"{self} has no sharding of a logical array: jax.jacfwd, jacrev and hessian go inside, "
-            "gl.on_grid(jax.hessian(fn))(x)"
+            f"{self} has no sharding of a logical array: what builds arrays like it goes inside, "
+            "gl.on_grid(jnp.zeros_like)(x), gl.on_grid(jax.hessian(fn))(x)"
         )
 
     @hijax.aval_method  # type: ignore[untyped-decorator]
@@ -165,7 +165,8 @@ class GridType(hijax.HiType):
 
     def vspace_zero(self) -> Any:
         """Zeros in this layout."""
-        zeros = jnp.zeros(self._storage.shape, self.dtype)
+        with self.device.active():
+            zeros = jnp.zeros(self._storage.shape, self.dtype)
         if not isinstance(zeros, jax.core.Tracer):
             zeros = jax.device_put(zeros, self.device.sharding(self.layout))
             return GridType.of_storage(zeros, self.layout, self.device)
@@ -173,7 +174,8 @@ class GridType(hijax.HiType):
 
     def vspace_add(self, x: Any, y: Any) -> Any:
         """The sum of two of this type."""
-        return grid_array_of(self, storage_of(x) + storage_of(y))
+        with self.device.active():
+            return grid_array_of(self, storage_of(x) + storage_of(y))
 
     # -- one of several --------------------------------------------------------------------------
 
