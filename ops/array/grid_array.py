@@ -95,11 +95,8 @@ class GridArray(metaclass=_Meta):
 
     @property
     def _committed(self) -> bool:
-        # JAX asks before it gives an array of the logical shape the sharding of the storage.
-        raise LayoutError(
-            f"{self!r} was given to a function of JAX that makes an array like it: gl.zeros_like(x), "
-            "gl.numpy.full_like, or gl.on_grid(fn) of the whole function, as of optimizer.init"
-        )
+        # Else `jnp.zeros_like` gives an array of the logical shape the sharding of the storage.
+        return False
 
     def __repr__(self) -> str:
         dims = ",".join(map(str, self.shape))
