@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import hijax
+from jax.sharding import NamedSharding
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -41,6 +42,26 @@ class _Meta(type):
 
     def __repr__(cls) -> str:
         return "<class 'gridlayout.GridArray', which gl.on_grid(fn), gl.numpy and gl.nn take>"
+
+
+class _OfStorage(NamedSharding):
+    """A sharding for arrays of the storage's shape: JAX gives it to arrays of the logical one."""
+
+    @classmethod
+    def of(cls, sharding: NamedSharding, x: GridArray) -> _OfStorage:
+        made = cls(sharding.mesh, sharding.spec, memory_kind=sharding.memory_kind)
+        made._shape, made._owner = x.storage.shape, repr(x)
+        return made
+
+    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
+        if tuple(global_shape) != self._shape:
+            raise LayoutError(
+                f"the storage of {self._owner} has shape {self._shape}, and its sharding is for "
+                f"no array of shape {tuple(global_shape)}: gl.zeros_like makes a GridArray like "
+                "another, and gl.on_grid(fn) runs a function that makes arrays like its "
+                "arguments, such as an optimizer's init"
+            )
+        return super().shard_shape(global_shape)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -91,12 +112,8 @@ class GridArray(metaclass=_Meta):
     @property
     def sharding(self) -> Sharding:
         """The sharding of `storage`."""
-        return self.storage.sharding
-
-    @property
-    def _committed(self) -> bool:
-        # Else `jnp.zeros_like` gives an array of the logical shape the sharding of the storage.
-        return False
+        found = self.storage.sharding
+        return _OfStorage.of(found, self) if isinstance(found, NamedSharding) else found
 
     def __repr__(self) -> str:
         dims = ",".join(map(str, self.shape))
