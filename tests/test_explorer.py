@@ -16,6 +16,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from browser import CHROMIUM, browse, needs_chromium, output
 from hypothesis import HealthCheck, Phase, given, settings
 from random_layouts import BITS, cases
 
@@ -26,11 +27,7 @@ from gridlayout.explorer.parameters import MAX_TABLE, facts, parameters_of
 # The document's default collapse, whatever it wastes, is among what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore:the default collapse:gridlayout.LayoutWarning")
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 NODE = shutil.which("node")
-needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")
 needs_engine = pytest.mark.skipif(
     not (CHROMIUM or NODE), reason="neither Chromium nor Node is there to run the page's arithmetic"
 )
@@ -69,26 +66,6 @@ function answer(given) {
 }
 const answers = JSON.stringify(asked.map(answer));
 """
-
-
-def browse(markup, folder):
-    """The page as a headless Chromium leaves it, having logged nothing to its console."""
-    path = folder / "page.html"
-    path.write_text(markup, encoding="utf-8")
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    command += ["--enable-logging=stderr", "--v=0", f"--user-data-dir={folder / 'profile'}"]
-    done = subprocess.run(
-        [*command, path.as_uri()], capture_output=True, text=True, check=False, timeout=60
-    )
-    logged = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    assert not logged, logged
-    return done.stdout
-
-
-def output(dom):
-    """What a script left in the element `output`."""
-    (found,) = re.findall(r'<pre id="output">(.*?)</pre>', dom, re.DOTALL)
-    return json.loads(html.unescape(found))
 
 
 def ask(asked, folder):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, product
 from math import prod
 from operator import mul
 from typing import TYPE_CHECKING, Any
@@ -17,18 +17,28 @@ import numpy as np
 
 from gridlayout.affine.search import components
 from gridlayout.arguments import Shape, as_shape
-from gridlayout.draw.cells import NOTHING, find_cells
-from gridlayout.draw.colourings import Colouring, colouring, fill
+from gridlayout.draw.cells import NOTHING, Cell
+from gridlayout.draw.colourings import (
+    Colouring,
+    Field,
+    colouring,
+    fill,
+    find_coloured,
+    legend,
+    settled,
+)
 from gridlayout.draw.logical import (
     BUDGET,
+    box_of,
     caveats,
     cell_texts,
+    drawn_keys,
     in_words,
-    legend,
+    numbers_note,
     short,
     tensor_text,
 )
-from gridlayout.draw.panels import Axis, Box, Panel, figure
+from gridlayout.draw.panels import Axis, Box, Panel, columns_for, figure
 from gridlayout.draw.points import (
     Ints,
     Points,
@@ -48,8 +58,10 @@ if TYPE_CHECKING:
 MAX_PANELS = 8
 _COUNTED = 1 << 20  # positions and elements up to which each core's padding is counted
 _WIDTH = 32  # elements of a row, unless the layout says better
+_LONGEST = 4096  # elements of the rows of a large buffer
 _LANES = 64  # more than that are no lanes but a tile
 _HELD = 4096  # elements of a slot that are looked at
+_SLOTS, _CORES = 32, 16  # slots and cores that the view of slots shows
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +148,8 @@ def draw_memory(
         shown,
         min(width, total),
         offset,
-        Axis("offset", lambda r: f"{r * width:,}", ()),
-        Axis("+", steps=steps),
+        Axis("offset", lambda r: f"{min(r * width, total):,}"),
+        Axis("+ elements", steps=steps),
     )
     notes = []
     if shown < all_rows:
@@ -152,12 +164,7 @@ def draw_lanes(
 
     `LayoutError` for a layout without lanes (4N, 2N, 2IC, NCHW4, the last tile of T(8,128)(2,1)).
     """
-    found, total = layout.blocks, prod(layout.local_shape)
-    lanes = found[-1] if found else 0
-    if not 1 < lanes <= _LANES:
-        raise LayoutError(
-            f"{layout!r} has no lanes: it lays no 2 to {_LANES} elements side by side as one"
-        )
+    lanes, total = _lanes(layout), prod(layout.local_shape)
     wide = max(min(-(-total // lanes), _WIDTH), 1)
     bands = -(-total // (lanes * wide))
 
@@ -166,63 +173,82 @@ def draw_lanes(
         at = (band * wide + c) * lanes + lane
         return np.where(at < total, at, -1)
 
+    def tick(r: int) -> str:
+        band, lane = divmod(r, lanes)
+        return f"{band * wide:,} · {lane}" if band < bands else f"{-(-total // lanes):,} · 0"
+
     fold = Fold(
         bands * lanes,
         wide,
         offset,
-        Axis("lane", lambda r: str(r % lanes), (lanes,)),
-        Axis("word"),
+        Axis("word · lane", tick, (lanes,)) if bands > 1 else Axis("lane", steps=(lanes,)),
+        Axis("+ words" if bands > 1 else "word"),
     )
     return _drawn(layout, fold, f"{lanes} lanes", color, label, cores, [])
 
 
+def _lanes(layout: Layout) -> int:
+    """Elements of a word: of the innermost block, if they lie along one dim."""
+    lanes = layout.blocks[-1] if layout.blocks else 0
+    if 1 < lanes <= _LANES:
+        if 0 in layout.shape:
+            return lanes
+        word = _in_cores(layout, np.array(0), np.arange(lanes))
+        if sum(len(np.unique(i)) > 1 for i in word.logical) == 1:
+            return lanes
+    raise LayoutError(
+        f"{layout!r} has no lanes: it lays no 2 to {_LANES} elements of one dim side by side as one"
+    )
+
+
 def draw_slots(layout: Layout, *, slot: int | None = None, color: Any = None) -> Drawing:
-    """What each slot of each core's buffer holds: a column a core, a row a slot.
+    """What each slot of each core's buffer holds: a column a core, a row a slot; the first ones.
 
     slot: elements of one; by default a tile, or the channel of a tensor in an NPU's local memory.
     color: as in the view "logical", by default the channel, or the core where there is none.
     `LayoutError` where a slot has no default.
     """
     size = _default_slot(layout) if slot is None else _at_least_one(slot, "slot")
-    slots = -(-prod(layout.local_shape) // size)
+    slots, cores = -(-prod(layout.local_shape) // size), layout.num_cores
     if color is None:
         color = "core" if layout.slot_dim is None else layout.slot_dim
     colours = colouring(layout, color)
-
-    def points(r: Ints, c: Ints) -> Points:
-        return _in_cores(layout, c, r * size)
-
-    cells = find_cells(slots, layout.num_cores, lambda r, c: colours.key(points(r, c)), BUDGET)
+    rows = min(slots, _SLOTS)
+    held = {
+        (r, c): _held(layout, c, r, size)
+        for r, c in product(range(rows), range(min(cores, _CORES)))
+    }
+    texts = {at: _slot_texts(points, size) for at, points in held.items()}
+    # As many cores as their labels leave room for.
+    columns = (
+        min(cores, max(columns_for(max(len(t) for t, _ in texts.values())), 1)) if texts else 0
+    )
+    held = {(r, c): points for (r, c), points in held.items() if c < columns}
+    # The first element of a slot may be padding, and another one not.
+    keys = {at: int(colours.key(points)[points.valid.argmax()]) for at, points in held.items()}
+    colours = settled(colours, keys.values())
     boxes = []
-    for cell in cells:
-        core = core_text(layout, cell.columns[0])
-        shown = cell.key
-        if cell.size == 1:
-            held = _held(layout, cell.columns[0], cell.rows[0], size)
-            text, over = _slot_texts(held, size)
-            over = f"core {core}, slot {cell.rows[0]}: {over}"
-            # The first element of a slot may be padding, and another one not.
-            shown = int(colours.key(held)[held.valid.argmax()])
-        else:
-            low, high = cell.rows
-            where = f"from core {core}, first elements of slots {low}:{high}"
-            text, over = cell_texts(cell, colours, where)
-        boxes.append(Box(cell.rows, cell.columns, fill(colours, shown), text, over))
+    for r, c in held:
+        text, over = texts[r, c]
+        over = f"core {core_text(layout, c)}, slot {r}: {over}"
+        boxes.append(Box((r, r + 1), (c, c + 1), fill(colours, keys[r, c]), text, over))
 
     def core_tick(k: int) -> str:
-        inside = k < layout.num_cores and layout.core_rank
-        return ",".join(map(str, np.unravel_index(k, layout.core_shape))) if inside else ""
+        return (
+            ",".join(map(str, np.unravel_index(k, layout.core_shape))) if layout.core_rank else ""
+        )
 
-    columns = Axis("core", core_tick)
-    panel = Panel("", Axis("slot"), columns, tuple(boxes))
-    note = f"Elements in a slot: {size:,}. Cells name the logical index that these share."
+    panel = Panel("", Axis("slot"), Axis("core", core_tick), tuple(boxes))
+    notes = [f"Elements in a slot: {size:,}. Cells name the logical index that these share."]
+    if (rows, columns) != (slots, cores):
+        notes.append(f"Shown: {rows:,} of {slots:,} slots, of {columns:,} of {cores:,} cores.")
     return figure(
         f"{tensor_text(layout)}: slots of the cores",
         short(repr(layout)),
         in_words(layout),
         [panel],
-        legend(colours, {k for cell in cells for k in cell.found}),
-        [note, *caveats([panel])],
+        legend(colours, keys.values()),
+        notes,
     )
 
 
@@ -266,48 +292,54 @@ def _drawn(
     as_label(kind)
     if color == "core" and layout.num_cores <= 1 and layout.blocks:
         color = "tile"
-    colours, numbers = colouring(layout, color), _chosen(layout, cores)
+    numbers = _chosen(layout, cores)
+    fields = [_field(layout, fold, core) for core in numbers]
+    found, colours = find_coloured(fields, colouring(layout, color), BUDGET // len(numbers))
+    # What is past the end of a buffer is not drawn.
+    found = [[cell for cell in cells if cell.key != NOTHING] for cells in found]
     counts = None
     if max(prod(layout.physical_shape), layout.size) <= _COUNTED:
         counts = layout.padding_per_core().reshape(-1)
-    panels, seen = [], set()
-    for core in numbers:
-        panel, keys = _panel(layout, fold, core, colours, kind, BUDGET // len(numbers))
+    panels = []
+    for core, cells in zip(numbers, found, strict=True):
         caption = f"core {core_text(layout, core)}" if layout.core_rank else "buffer"
         if counts is not None:
             caption += f": {int(counts[core]):,} of {prod(layout.local_shape):,} are padding"
-        panels.append(Panel(caption, panel.rows, panel.columns, panel.boxes))
-        seen |= keys
+        boxes = _boxes(layout, fold, core, cells, colours, kind)
+        panels.append(Panel(caption, fold.row_axis, fold.column_axis, boxes))
     notes = list(notes)
     if len(numbers) < layout.num_cores:
         notes.append(f"{len(numbers)} of {layout.num_cores:,} cores are shown.")
-    title = f"{tensor_text(layout)}: {what}"
     return figure(
-        title,
+        f"{tensor_text(layout)}: {what}",
         short(repr(layout)),
         in_words(layout),
         panels,
-        legend(colours, seen),
-        [*notes, *caveats(panels)],
+        legend(colours, drawn_keys(found)),
+        [*numbers_note(kind, panels), *notes, *caveats(panels)],
     )
 
 
-def _panel(
-    layout: Layout, fold: Fold, core: int, colours: Colouring, kind: str, budget: int
-) -> tuple[Panel, set[int]]:
-    def points(r: Ints, c: Ints) -> Points:
+def _field(layout: Layout, fold: Fold, core: int) -> Field:
+    """A core's buffer as the fold shows it, for its cells to be found."""
+
+    def key(colours: Colouring, r: Ints, c: Ints) -> Ints:
+        offset = fold.offset(r, c)
+        held = _in_cores(layout, np.array(core), offset.clip(0))
+        return np.where(offset < 0, NOTHING, colours.key(held))
+
+    return Field(fold.rows, fold.columns, key)
+
+
+def _boxes(
+    layout: Layout, fold: Fold, core: int, cells: list[Cell], colours: Colouring, kind: str
+) -> tuple[Box, ...]:
+    def points(k: int) -> Points:
+        r, c = (np.array([spans[k] - k for spans in side], int) for side in (rows, columns))
         return _in_cores(layout, np.array(core), fold.offset(r, c).clip(0))
 
-    def key(r: Ints, c: Ints) -> Ints:
-        return np.where(fold.offset(r, c) < 0, NOTHING, colours.key(points(r, c)))
-
-    cells = find_cells(fold.rows, fold.columns, key, budget)
-    cells = [cell for cell in cells if cell.key != NOTHING]
-    rows, columns = (
-        np.array(spans, int).reshape(-1, 2)
-        for spans in ([c.rows for c in cells], [c.columns for c in cells])
-    )
-    first, last = (points(rows[:, 0], columns[:, 0]), points(rows[:, 1] - 1, columns[:, 1] - 1))
+    rows, columns = [cell.rows for cell in cells], [cell.columns for cell in cells]
+    first, last = points(0), points(1)
     boxes = []
     for k, cell in enumerate(cells):
         if cell.size == 1:
@@ -318,10 +350,9 @@ def _panel(
             where = f"rows {r0:,}:{r1:,}, columns {c0:,}:{c1:,}"
             where += f", logical {held}" if cell.key >= 0 else ""
             _, over = cell_texts(cell, colours, where)
-            text = held if cell.key >= 0 else ""
-        boxes.append(Box(cell.rows, cell.columns, fill(colours, cell.key), text, over))
-    panel = Panel("", fold.row_axis, fold.column_axis, tuple(boxes))
-    return panel, {found for cell in cells for found in cell.found}
+            text = held if cell.key >= 0 and kind != "none" else ""
+        boxes.append(box_of(cell, colours, text, over))
+    return tuple(boxes)
 
 
 def _chosen(layout: Layout, cores: Any) -> list[int]:
@@ -357,11 +388,15 @@ def _at_least_one(value: Any, what: str) -> int:
 
 
 def _default_width(local: Shape) -> int:
-    """Elements of a row: as many whole trailing dims as fit, at most twice `_WIDTH`."""
+    """Elements of a row: as many whole trailing dims as fit, at most twice `_WIDTH`.
+
+    Of a buffer that is too large for a cell an element, rather a row of its own that is longer.
+    """
     width = 1
     for n in reversed(local):
         if width * n > 2 * _WIDTH:
-            return width if width > 4 else _WIDTH
+            longer = prod(local) > BUDGET and len(local) > 1 and width * n <= _LONGEST
+            return width if width > 4 else width * n if longer else _WIDTH
         width *= max(n, 1)
     return width if len(local) > 1 or width <= _WIDTH else _WIDTH
 

@@ -24,6 +24,7 @@ Span = tuple[int, int]
 # Keys of cells of padding, of several things, and of no positions of the buffer at all.
 PADDING, MIXED, NOTHING = -1, -2, -3
 _PROBES, _LINES, _SAMPLES = 4096, 9, 8
+_CHANGES = 16  # of one side that say along which lines the other one is looked at
 _GOLDEN = (5**0.5 - 1) / 2  # its multiples keep step with no period
 _WIDEST = 96  # positions along an axis that are drawn one by one
 
@@ -72,10 +73,21 @@ def find_cells(rows: int, columns: int, key: Key, budget: int) -> list[Cell]:
             for r in range(rows)
             for c in range(columns)
         ]
-    limit = max(isqrt(budget), 1)
+    # What is seen along few lines of one side says which lines of the other one to look along.
     down, across = _points(rows, _LINES), _points(columns, _LINES)
-    row_edges = _edges(rows, lambda at: _table(key, at, across), limit)
-    column_edges = _edges(columns, lambda at: _table(key, down, at).T, limit)
+    along_rows = _Side(rows, lambda at: _table(key, at, across))
+    down = np.union1d(down, along_rows.some())
+    along_columns = _Side(columns, lambda at: _table(key, down, at).T)
+    across = np.union1d(across, along_columns.some())
+    sides = (_Side(rows, lambda at: _table(key, at, across)), along_columns)
+    # Each side may have the square root; one that needs less leaves the rest to the other.
+    limit = max(isqrt(budget), 1)
+    needs = [len(side.changed) + 1 for side in sides]
+    most = [
+        limit if other > limit else max(limit, min(budget // other, _WIDEST))
+        for other in reversed(needs)
+    ]
+    row_edges, column_edges = (side.edges(n) for side, n in zip(sides, most, strict=True))
     return _merged(_sampled(row_edges, column_edges, key))
 
 
@@ -89,18 +101,29 @@ def _points(n: int, count: int) -> Ints:
     return np.unique(np.linspace(0, n - 1, min(n, count)).round().astype(np.int64).clip(0, n - 1))
 
 
-def _edges(n: int, along: Callable[[Ints], Ints], limit: int) -> list[int]:
-    """Where to cut an axis: where the rows that `along` gives for indices change, or at some."""
-    at = _points(n, _PROBES)
-    values = along(at)
-    changed = np.flatnonzero((values[1:] != values[:-1]).any(axis=1))
-    changed = changed[-(-(len(changed) + 1) // limit) - 1 :: -(-(len(changed) + 1) // limit)]
-    low, high, before = at[changed], at[changed + 1], values[changed]
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        same = (along(middle) == before).all(axis=1)
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
-    return [0, *high.tolist(), n]
+class _Side:
+    """An axis of n indices, and between which ones the rows that `along` gives for them change."""
+
+    def __init__(self, n: int, along: Callable[[Ints], Ints]) -> None:
+        self.n, self.along = n, along
+        self.at = _points(n, _PROBES)
+        self.values = along(self.at)
+        self.changed = np.flatnonzero((self.values[1:] != self.values[:-1]).any(axis=1))
+
+    def some(self) -> Ints:
+        """A few of the indices before which it changes."""
+        return self.at[self.changed[:: max(len(self.changed) // _CHANGES, 1)] + 1]
+
+    def edges(self, limit: int) -> list[int]:
+        """Where to cut the axis into at most `limit` spans: where it changes, or at some places."""
+        every = -(-(len(self.changed) + 1) // limit)
+        changed = self.changed[every - 1 :: every]
+        low, high, before = self.at[changed], self.at[changed + 1], self.values[changed]
+        while (high - low > 1).any():
+            middle = (low + high) // 2
+            same = (self.along(middle) == before).all(axis=1)
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+        return [0, *high.tolist(), self.n]
 
 
 def _sampled(row_edges: list[int], column_edges: list[int], key: Key) -> list[list[Cell]]:
