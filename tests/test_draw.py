@@ -13,6 +13,7 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from figures import figures
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -244,7 +245,15 @@ def gallery():
     return {entry.name: entry.drawing for entry in entries()}
 
 
-def test_the_gallery_has_the_documents_figures(gallery):
+@pytest.fixture(scope="module")
+def shown(gallery):
+    """All figures of the documents: those of the gallery, and the others."""
+    rest = dict(figures())
+    assert not gallery.keys() & rest.keys()
+    return gallery | rest
+
+
+def test_the_documents_figures_are_drawn(shown):
     expected = {"figure1", "figure1_memory", "figure2", "HWC", "CHW", "HWCN", "grid", "padding"}
     expected |= {f"scatter_{k}" for k in range(4)} | {"stride_local_0", "stride_local_1", "address"}
     expected |= {f"{name}_{npu}" for name in ("aligned", "compact") for npu in (0, 2)}
@@ -255,22 +264,29 @@ def test_the_gallery_has_the_documents_figures(gallery):
     expected |= {f"{order}_major{end}" for order in ("row", "column") for end in ("", "_memory")}
     expected |= {"strides_2x5", "format_logical"}
     expected |= {"ttnn", "ttnn_shards", "ttnn_stride", "ttnn_today"}
-    assert set(gallery) == expected
+    assert set(shown) == expected
 
 
-def test_ttnn_as_the_document_has_it_and_as_it_is_today(gallery):
+def test_the_gallery_is_short_and_begins_with_the_core_model(gallery):
+    assert len(gallery) <= 24
+    assert list(gallery)[:5] == ["grid", "padding", "collapse", "faces", "relayout"]
+    documents = [entry.document for entry in entries()]
+    assert len({*documents}) == len(list(itertools.groupby(documents))) == 6
+
+
+def test_ttnn_as_the_document_has_it_and_as_it_is_today(shown):
     """TTNN Example: `./tensor-layout.svg`. Rows of padding: none inside a batch, or 20 of 32."""
     pads = {
-        name: sum(rect[5] == "pad" for rect in Read(gallery[name]).rects)
+        name: sum(rect[5] == "pad" for rect in Read(shown[name]).rects)
         for name in ("ttnn_shards", "ttnn_stride", "ttnn_today")
     }
     assert pads["ttnn_shards"] < pads["ttnn_stride"] == pads["ttnn_today"]
 
 
 @pytest.mark.parametrize(("name", "case"), [("figure1", 0), ("figure2", 1)])
-def test_the_tiles_of_xla_are_numbered_as_in_its_document(gallery, name, case):
+def test_the_tiles_of_xla_are_numbered_as_in_its_document(shown, name, case):
     known = json.loads((GOLDEN / "xla.json").read_text(encoding="utf-8"))["linear_index"][case]
-    read = Read(gallery[name])
+    read = Read(shown[name])
     table = np.array(known["whole_map"])
     elements = read.elements()
     assert {i: place[3] for i, place in elements.items()} == dict(np.ndenumerate(table))
@@ -305,16 +321,16 @@ def bordered(read):
         }
 
 
-def test_figure_2_has_a_red_border_around_each_small_tile(gallery):
+def test_figure_2_has_a_red_border_around_each_small_tile(shown):
     """ "Each color indicates a 2x4 tile and each red border box is a 2x1 tile."."""
-    found = list(bordered(Read(gallery["figure2"])))
+    found = list(bordered(Read(shown["figure2"])))
     tiles = [{(r, c), (r + 1, c)} for r in (0, 2) for c in range(8)]
     assert sorted(map(sorted, found)) == sorted(map(sorted, tiles))
     for dark in (False, True):
         red, green, blue = linear(palette.colours(dark)["border"])
         assert red > 3 * max(green, blue)
         assert contrast(palette.colours(dark)["border"], palette.colours(dark)["paper"]) >= 3
-    assert not list(borders(Read(gallery["figure1"])))  # its tiles have no tiles in them
+    assert not list(borders(Read(shown["figure1"])))  # its tiles have no tiles in them
 
 
 @pytest.mark.parametrize(
@@ -336,8 +352,8 @@ def test_a_border_is_around_what_lies_together(text):
     assert set(found) == {frozenset(held) for held in blocks.values()}
 
 
-def test_faces_lie_one_after_another(gallery):
-    read = Read(gallery["faces"])
+def test_faces_lie_one_after_another(shown):
+    read = Read(shown["faces"])
     layout = gl.GridLayout((64, 96), "bfloat16", tile=(32, 32), face=(16, 16))
     assert len(read.rects) == 24
     for rect in read.rects:
@@ -346,8 +362,8 @@ def test_faces_lie_one_after_another(gallery):
         assert read.label(rect) == str(layout.locate((row, column)).offset)
 
 
-def test_figure_1_pads_memory_where_the_document_leaves_holes(gallery):
-    read = Read(gallery["figure1_memory"])
+def test_figure_1_pads_memory_where_the_document_leaves_holes(shown):
+    read = Read(shown["figure1_memory"])
     assert sum(rect[5] == "pad" for rect in read.rects) == 9
     assert len(read.rects) == 24
 
@@ -363,10 +379,10 @@ SOPHON = {
 
 
 @pytest.mark.parametrize("name", SOPHON)
-def test_local_memory_is_as_in_sophons_figures(gallery, name):
+def test_local_memory_is_as_in_sophons_figures(shown, name):
     case = golden("sophon")[SOPHON[name]]
     rank = 2 if case["kind"] == "matrix" else 4
-    drawn = {i: (core, byte) for i, (_, core, *_, byte) in Read(gallery[name]).elements().items()}
+    drawn = {i: (core, byte) for i, (_, core, *_, byte) in Read(shown[name]).elements().items()}
     known = {tuple(row[:rank]): ((row[rank],), row[rank + 1]) for row in case["elements"]}
     if name == "aligned_4N":  # of which NPUs 0 and 1 are drawn
         known = {i: place for i, place in known.items() if place[0][0] < 2}
@@ -374,10 +390,10 @@ def test_local_memory_is_as_in_sophons_figures(gallery, name):
 
 
 @pytest.mark.parametrize("k", range(4))
-def test_features_are_scattered_as_in_sophons_figures(gallery, k):
+def test_features_are_scattered_as_in_sophons_figures(shown, k):
     case = golden("sophon")[f"seed_scatter_{k}"]
     held = {}
-    for rect in Read(gallery[f"scatter_{k}"]).rects:
+    for rect in Read(shown[f"scatter_{k}"]).rects:
         core, slot, held_ = re.match(r"core \((\d+),\), slot (\d+): (.*)", rect[-1]).groups()
         match = re.match(r"logical \[(\d+),(\d+)\]", held_)
         held[int(core), int(slot)] = match and numbers(f"{match[1]} {match[2]}")
@@ -393,9 +409,9 @@ def test_features_are_scattered_as_in_sophons_figures(gallery, k):
     }
 
 
-def test_hwc_and_chw_are_of_one_tensor(gallery):
+def test_hwc_and_chw_are_of_one_tensor(shown):
     """ "The two most frequently used layouts are HWC and CHW", of the same feature map."""
-    hwc, chw = (Read(gallery[name]).elements() for name in ("HWC", "CHW"))
+    hwc, chw = (Read(shown[name]).elements() for name in ("HWC", "CHW"))
     rows, columns, channels = (n + 1 for n in max(hwc))
     assert {(h, w, c) for c, h, w in chw} == set(hwc)
     assert {i: place[3] for i, place in hwc.items()} == {
@@ -408,10 +424,10 @@ def test_hwc_and_chw_are_of_one_tensor(gallery):
         assert hwc[h, w, c][0][5] == chw[c, h, w][0][5] == f"c{c}"
 
 
-def test_the_convolutions_figure_shows_what_a_pixel_is_made_of(gallery):
+def test_the_convolutions_figure_shows_what_a_pixel_is_made_of(shown):
     """ "Applicability of HWCN Layout for 2D Convolution Calculation": vectors lie in order."""
     image, weights, out = (
-        Read(gallery[f"conv2d_{name}"]).elements() for name in ("in", "weights", "out")
+        Read(shown[f"conv2d_{name}"]).elements() for name in ("in", "weights", "out")
     )
     x = np.random.default_rng(0).integers(0, 9, [n + 1 for n in max(image)])
     w = np.random.default_rng(1).integers(0, 9, [n + 1 for n in max(weights)])
@@ -431,16 +447,16 @@ def test_the_convolutions_figure_shows_what_a_pixel_is_made_of(gallery):
 
 
 @pytest.mark.parametrize("name", ["NCHW", "NHWC", "NCHW4", "NCHW32", "NCHW64", "CHWN4"])
-def test_formats_are_stored_in_megengines_order(gallery, name):
+def test_formats_are_stored_in_megengines_order(shown, name):
     order = golden("megengine")[f"seed_format_{name}"]["order"]
-    elements = Read(gallery[f"format_{name}"]).elements()
+    elements = Read(shown[f"format_{name}"]).elements()
     assert len(elements) >= 6 * 8
     for index, place in elements.items():
         assert order[place[3]] == np.ravel_multi_index(index, (2, 64, 3, 3))
 
 
-def test_elements_that_share_a_byte_say_in_which_bit_they_begin(gallery):
-    read = Read(gallery["format_NCHW64"])
+def test_elements_that_share_a_byte_say_in_which_bit_they_begin(shown):
+    read = Read(shown["format_NCHW64"])
     for index, (rect, *_, byte) in read.elements().items():
         c = index[1]
         assert byte == ((index[2] * 3 + index[3]) * 64 + c) // 2
@@ -448,37 +464,37 @@ def test_elements_that_share_a_byte_say_in_which_bit_they_begin(gallery):
 
 
 @pytest.mark.parametrize("order", ["row", "column"])
-def test_nine_values_lie_in_megengines_order(gallery, order):
+def test_nine_values_lie_in_megengines_order(shown, order):
     strides = (3, 1) if order == "row" else (1, 3)
     for name in (f"{order}_major", f"{order}_major_memory"):
-        elements = Read(gallery[name]).elements()
+        elements = Read(shown[name]).elements()
         assert {i: place[3] for i, place in elements.items()} == {
             (r, c): r * strides[0] + c * strides[1] for r in range(3) for c in range(3)
         }
 
 
-def test_megengines_strides_are_bytes(gallery):
-    read = Read(gallery["strides_2x5"])
+def test_megengines_strides_are_bytes(shown):
+    read = Read(shown["strides_2x5"])
     drawn = {i: int(read.label(place[0])) for i, place in read.elements().items()}
     assert drawn == {(r, c): 20 * r + 4 * c for r in range(2) for c in range(5)}
-    assert "20 B" in gallery["strides_2x5"].svg
+    assert "20 B" in shown["strides_2x5"].svg
 
 
-def test_the_planes_of_formats_are_numbered_in_order(gallery):
-    read = Read(gallery["format_logical"])
+def test_the_planes_of_formats_are_numbered_in_order(shown):
+    read = Read(shown["format_logical"])
     drawn = {i: int(read.label(place[0])) for i, place in read.elements().items()}
     assert len(drawn) >= 8 * 9
     assert drawn == {i: np.ravel_multi_index(i, (2, 64, 3, 3)) for i in drawn}
 
 
-def test_mli_keeps_channels_inside(gallery):
-    elements = Read(gallery["HWC"]).elements()
+def test_mli_keeps_channels_inside(shown):
+    elements = Read(shown["HWC"]).elements()
     samples = golden("mli")["seed_hwc_32_16_3"]["samples"]
     inside = [s for s in samples if tuple(s["index"]) in elements]
     assert len(inside) >= 4
     assert all(elements[tuple(s["index"])][4] == s["byte_offset"] for s in inside)
     weights = {tuple(s["index"]): s for s in golden("mli")["seed_hwcn_4_3_2_1"]["samples"]}
-    drawn = Read(gallery["HWCN"]).elements()
+    drawn = Read(shown["HWCN"]).elements()
     assert {i: place[4] for i, place in drawn.items()} == {
         i: s["byte_offset"] for i, s in weights.items()
     }
@@ -881,7 +897,7 @@ def test_the_fold_shows_the_cores_that_each_device_holds(mesh, grid):
         match = re.match(r"device \((.*?)\): (?:core \((.*?)\)|an idle slot)$", rect[-1])
         if match and match[2] is not None:
             (at,) = (d for d, i in coordinates.items() if i == numbers(match[1]))
-            drawn[at].add(numbers(match[2]))
+            shown[at].add(numbers(match[2]))
         idle += bool(match and match[2] is None)
     assert drawn == held
     slots = np.prod(x.storage.shape[: len(grid)])
