@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import gridlayout as gl
 from gridlayout.__main__ import main
 from gridlayout.draw import palette
-from gridlayout.draw.cells import MIXED, find_cells
+from gridlayout.draw.cells import MIXED, PADDING, find_cells
 from gridlayout.draw.panels import figure
 from gridlayout.draw.views import VIEWS
 from gridlayout.gallery import entries, gallery_page
@@ -179,10 +179,11 @@ def test_memory_of_large_buffers_ends_where_the_buffer_ends():
     layout = gl.megengine.strided((99, 99), (100, 1), "int8")  # 9,899 elements, gaps of 1
     read = Read(layout.draw("memory", width=64))
     total = 0
-    for rect in read.rects:
-        cell = re.match(r"rows (\d+):(\d+), columns (\d+):(\d+)", rect[-1])
+    # A cell of data and of padding is two rectangles.
+    for hover in {rect[-1] for rect in read.rects}:
+        cell = re.match(r"rows (\d+):(\d+), columns (\d+):(\d+)", hover)
         if cell is None:  # of one position
-            assert int(re.search(r"offset (\d+)", rect[-1])[1]) < 9899
+            assert int(re.search(r"offset (\d+)", hover)[1]) < 9899
             total += 1
             continue
         r0, r1, c0, c1 = map(int, cell.groups())
@@ -544,7 +545,12 @@ def test_cells_cover_every_position_once(data):
         assert cell.sampled <= cell.size
         if cell.sampled == cell.size:
             assert set(cell.found) == set(np.unique(block))
-        assert cell.key == (cell.found[0] if len(cell.found) == 1 else MIXED)
+        beside = set(cell.found) - {PADDING}
+        assert {cell.key} == (beside or {PADDING} if len(beside) < 2 else {MIXED})
+        assert 0 <= cell.share < 1
+        assert (cell.share > 0) == (PADDING in cell.found and len(beside) == 1)
+        if cell.sampled == cell.size and cell.share:
+            assert cell.share == pytest.approx((block == PADDING).mean())
 
 
 @pytest.mark.parametrize("n", [1000, 10**6, 10**12, 2**61])
@@ -623,6 +629,9 @@ def ticks(drawing, panel=0):
     return by["ticks middle"], by["ticks right"]
 
 
+HUGE_MEMORY = gl.GridLayout((4069, 4091), "bfloat16", grid=(7, 5), tile=(32, 32))
+
+
 @pytest.mark.parametrize("grid", [(3, 2), (3, 3), (4, 4), (2, 9), (16, 16), (16, 1)])
 def test_a_colour_is_of_one_group_of_cores(grid):
     layout = gl.GridLayout((16, 16), grid=grid)
@@ -686,6 +695,34 @@ def test_the_memory_of_few_columns_in_wide_tiles_shows_its_share():
 
 
 @pytest.mark.parametrize(
+    ("layout", "core"),
+    [
+        (HUGE_MEMORY, (0, 0)),
+        (HUGE_MEMORY, (6, 4)),
+        (gl.GridLayout((1000, 1000), grid=(2, 2), tile=(32, 32), face=(16, 16)), (1, 1)),
+    ],
+)
+def test_memory_of_much_data_and_some_padding_shows_their_share(layout, core):
+    drawing = layout.draw("memory", cores=[core], color="core")
+    held = layout.padding_per_core()[core]
+    local = np.prod(layout.local_shape)
+    # The share of each cell is seen, whatever the heights of cells are.
+    padding = 0.0
+    for rect in Read(drawing).rects:
+        cell = re.match(r"rows (.*?):(.*?), columns (\d+):(\d+).*?-> (.*)", rect[-1])
+        if cell is None:
+            padding += rect[5] == "pad"
+            continue
+        r0, r1, c0, c1 = (int(n.replace(",", "")) for n in cell.groups()[:4])
+        part = re.match(r"about (\d+)% padding", cell[5])
+        share = int(part[1]) / 100 if part else float(cell[5] == "padding")
+        # A cell of both is two rectangles with one hover.
+        padding += (r1 - r0) * (c1 - c0) * share / (2 if part else 1)
+    assert "mix" not in {rect[5] for rect in Read(drawing).rects}
+    assert padding == pytest.approx(held, abs=0.08 * local)
+
+
+@pytest.mark.parametrize(
     "layout",
     [
         gl.GridLayout((2, 3, 20, 30), grid=(4, 4), tile=(8, 8)),
@@ -717,6 +754,16 @@ def test_large_tensors_are_no_block_of_stripes():
                 for kinds in ({"mix"}, {rect[5] for rect in rects})
             )
             assert striped < 0.05 * whole, (name, view)
+
+
+def test_numbers_are_explained_where_there_are_some():
+    layout = SMALL["document, tiled"]
+    assert layout.draw().svg.count("Numbers are offsets in a core") == 1
+    assert SMALL["document"].draw("memory").svg.count("Numbers are logical indices") == 1
+    # 32 elements a row leave no room for indices of three dims.
+    for drawing in (layout.draw(label="none"), HUGE["4096^2"].draw(), SMALL["mli"].draw("memory")):
+        assert not Read(drawing).labels or drawing.svg.count("Large cells")
+        assert "Numbers are" not in drawing.svg
 
 
 def test_samples_are_said_once():
@@ -897,7 +944,7 @@ def test_the_fold_shows_the_cores_that_each_device_holds(mesh, grid):
         match = re.match(r"device \((.*?)\): (?:core \((.*?)\)|an idle slot)$", rect[-1])
         if match and match[2] is not None:
             (at,) = (d for d, i in coordinates.items() if i == numbers(match[1]))
-            shown[at].add(numbers(match[2]))
+            drawn[at].add(numbers(match[2]))
         idle += bool(match and match[2] is None)
     assert drawn == held
     slots = np.prod(x.storage.shape[: len(grid)])

@@ -1,4 +1,4 @@
-"""The physical memory of each core, drawn: its shard in tiles, its buffer, its slots and lanes.
+"""The physical memory of each core, drawn: its shard in tiles, its buffer, its lanes.
 
 A *fold* says which element of the buffer stands at which row and column; everything else is the
 same for all these views.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, product
+from itertools import accumulate
 from math import prod
 from operator import mul
 from typing import TYPE_CHECKING, Any
@@ -22,23 +22,21 @@ from gridlayout.draw.colourings import (
     Colouring,
     Field,
     colouring,
-    fill,
     find_coloured,
     legend,
-    settled,
 )
 from gridlayout.draw.logical import (
     BUDGET,
+    NUMBERS,
     box_of,
     caveats,
     cell_texts,
     drawn_keys,
     in_words,
-    numbers_note,
     short,
     tensor_text,
 )
-from gridlayout.draw.panels import Axis, Box, Panel, columns_for, figure
+from gridlayout.draw.panels import Axis, Box, Panel, figure
 from gridlayout.draw.points import (
     Ints,
     Points,
@@ -60,8 +58,6 @@ _COUNTED = 1 << 20  # positions and elements up to which each core's padding is 
 _WIDTH = 32  # elements of a row, unless the layout says better
 _LONGEST = 4096  # elements of the rows of a large buffer
 _LANES = 64  # more than that are no lanes but a tile
-_HELD = 4096  # elements of a slot that are looked at
-_SLOTS, _CORES = 32, 16  # slots and cores that the view of slots shows
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,9 +131,9 @@ def draw_memory(
     "physical".
     """
     total = prod(layout.local_shape)
-    width = _default_width(layout.local_shape) if width is None else _at_least_one(width, "width")
+    width = _default_width(layout.local_shape) if width is None else at_least_one(width, "width")
     all_rows = -(-total // width)
-    shown = all_rows if rows is None else min(_at_least_one(rows, "rows"), all_rows)
+    shown = all_rows if rows is None else min(at_least_one(rows, "rows"), all_rows)
 
     def offset(r: Ints, c: Ints) -> Ints:
         found = r * width + c
@@ -193,7 +189,7 @@ def _lanes(layout: Layout) -> int:
     if 1 < lanes <= _LANES:
         if 0 in layout.shape:
             return lanes
-        word = _in_cores(layout, np.array(0), np.arange(lanes))
+        word = in_cores(layout, np.array(0), np.arange(lanes))
         if sum(len(np.unique(i)) > 1 for i in word.logical) == 1:
             return lanes
     raise LayoutError(
@@ -201,84 +197,10 @@ def _lanes(layout: Layout) -> int:
     )
 
 
-def draw_slots(layout: Layout, *, slot: int | None = None, color: Any = None) -> Drawing:
-    """What each slot of each core's buffer holds: a column a core, a row a slot; the first ones.
-
-    slot: elements of one; by default a tile, or the channel of a tensor in an NPU's local memory.
-    color: as in the view "logical", by default the channel, or the core where there is none.
-    `LayoutError` where a slot has no default.
-    """
-    size = _default_slot(layout) if slot is None else _at_least_one(slot, "slot")
-    slots, cores = -(-prod(layout.local_shape) // size), layout.num_cores
-    if color is None:
-        color = "core" if layout.slot_dim is None else layout.slot_dim
-    colours = colouring(layout, color)
-    rows = min(slots, _SLOTS)
-    held = {
-        (r, c): _held(layout, c, r, size)
-        for r, c in product(range(rows), range(min(cores, _CORES)))
-    }
-    texts = {at: _slot_texts(points, size) for at, points in held.items()}
-    # As many cores as their labels leave room for.
-    columns = (
-        min(cores, max(columns_for(max(len(t) for t, _ in texts.values())), 1)) if texts else 0
-    )
-    held = {(r, c): points for (r, c), points in held.items() if c < columns}
-    # The first element of a slot may be padding, and another one not.
-    keys = {at: int(colours.key(points)[points.valid.argmax()]) for at, points in held.items()}
-    colours = settled(colours, keys.values())
-    boxes = []
-    for r, c in held:
-        text, over = texts[r, c]
-        over = f"core {core_text(layout, c)}, slot {r}: {over}"
-        boxes.append(Box((r, r + 1), (c, c + 1), fill(colours, keys[r, c]), text, over))
-
-    def core_tick(k: int) -> str:
-        return (
-            ",".join(map(str, np.unravel_index(k, layout.core_shape))) if layout.core_rank else ""
-        )
-
-    panel = Panel("", Axis("slot"), Axis("core", core_tick), tuple(boxes))
-    notes = [f"Elements in a slot: {size:,}. Cells name the logical index that these share."]
-    if (rows, columns) != (slots, cores):
-        notes.append(f"Shown: {rows:,} of {slots:,} slots, of {columns:,} of {cores:,} cores.")
-    return figure(
-        f"{tensor_text(layout)}: slots of the cores",
-        short(repr(layout)),
-        in_words(layout),
-        [panel],
-        legend(colours, keys.values()),
-        notes,
-    )
-
-
-def _held(layout: Layout, core: int, slot: int, size: int) -> Points:
-    """The elements of a slot, or samples of them."""
-    start, end = slot * size, min((slot + 1) * size, prod(layout.local_shape))
-    inside = np.unique(np.linspace(start, end - 1, min(end - start, _HELD)).astype(np.int64))
-    return _in_cores(layout, np.array(core), inside.clip(start, end - 1))
-
-
-def _slot_texts(points: Points, size: int) -> tuple[str, str]:
-    """Label and hover of a slot: the range of each logical dim in it."""
-    if not points.valid.any():
-        return "", "padding"
-    sides = []
-    for d, i in enumerate(points.logical):
-        low, high = int(i[points.valid].min()), int(i[points.valid].max())
-        whole = (low, high) == (0, points.layout.shape[d] - 1) and high > 0
-        sides.append("*" if whole else str(low) if low == high else f"{low}:{high + 1}")
-    while len(sides) > 2 and sides[-1] == "*":
-        sides.pop()
-    held = "elements" if size <= _HELD else f"of {points.valid.size} samples"
-    text = ",".join(sides)
-    return text, f"logical [{text}], {int(points.valid.sum()):,} {held}"
-
-
 # -- shared ----------------------------------------------------------------------------------------
 
 
-def _in_cores(layout: Layout, core: Ints, offset: Ints) -> Points:
+def in_cores(layout: Layout, core: Ints, offset: Ints) -> Points:
     """What lies at offsets in the buffers of cores, which are given by number."""
     shape = np.broadcast_shapes(core.shape, offset.shape)
     inside = np.unravel_index(offset, layout.local_shape) if layout.local_shape else ()
@@ -316,7 +238,8 @@ def _drawn(
         in_words(layout),
         panels,
         legend(colours, drawn_keys(found)),
-        [*numbers_note(kind, panels), *notes, *caveats(panels)],
+        [*notes, *caveats(panels)],
+        NUMBERS[kind],
     )
 
 
@@ -325,7 +248,7 @@ def _field(layout: Layout, fold: Fold, core: int) -> Field:
 
     def key(colours: Colouring, r: Ints, c: Ints) -> Ints:
         offset = fold.offset(r, c)
-        held = _in_cores(layout, np.array(core), offset.clip(0))
+        held = in_cores(layout, np.array(core), offset.clip(0))
         return np.where(offset < 0, NOTHING, colours.key(held))
 
     return Field(fold.rows, fold.columns, key)
@@ -336,7 +259,7 @@ def _boxes(
 ) -> tuple[Box, ...]:
     def points(k: int) -> Points:
         r, c = (np.array([spans[k] - k for spans in side], int) for side in (rows, columns))
-        return _in_cores(layout, np.array(core), fold.offset(r, c).clip(0))
+        return in_cores(layout, np.array(core), fold.offset(r, c).clip(0))
 
     rows, columns = [cell.rows for cell in cells], [cell.columns for cell in cells]
     first, last = points(0), points(1)
@@ -348,9 +271,10 @@ def _boxes(
             (r0, r1), (c0, c1) = cell.rows, cell.columns
             held = " ... ".join(str(at(p, (k,))[0]) for p in (first, last))
             where = f"rows {r0:,}:{r1:,}, columns {c0:,}:{c1:,}"
-            where += f", logical {held}" if cell.key >= 0 else ""
+            full = cell.key >= 0 and not cell.share
+            where += f", logical {held}" if full else ""
             _, over = cell_texts(cell, colours, where)
-            text = held if cell.key >= 0 and kind != "none" else ""
+            text = held if full and kind != "none" else ""
         boxes.append(box_of(cell, colours, text, over))
     return tuple(boxes)
 
@@ -380,7 +304,8 @@ def _sequence(value: Any) -> Sequence[Any]:
         raise LayoutError(f"cores {value!r} must be a sequence of core coordinates") from None
 
 
-def _at_least_one(value: Any, what: str) -> int:
+def at_least_one(value: Any, what: str) -> int:
+    """An option that counts something."""
     (number,) = as_shape((value,), what)
     if number < 1:
         raise LayoutError(f"{what} {number} must be >= 1")
@@ -399,9 +324,3 @@ def _default_width(local: Shape) -> int:
             return width if width > 4 else width * n if longer else _WIDTH
         width *= max(n, 1)
     return width if len(local) > 1 or width <= _WIDTH else _WIDTH
-
-
-def _default_slot(layout: Layout) -> int:
-    if layout.slot_size is None:
-        raise LayoutError(f"{layout!r} has no slots of its own: give slot=, in elements")
-    return layout.slot_size

@@ -33,7 +33,8 @@ _WIDEST = 96  # positions along an axis that are drawn one by one
 class Cell:
     """A rectangle of a table: half-open spans of rows and columns, and the key of what it holds.
 
-    found: the distinct keys of the samples. sampled: how many positions were looked at.
+    found: the distinct keys of the samples. sampled: how many positions were looked at. share: of
+    padding among them, where the cell holds one thing beside.
     """
 
     rows: Span
@@ -41,6 +42,7 @@ class Cell:
     key: int
     found: tuple[int, ...]
     sampled: int
+    share: float = 0.0
 
     @property
     def size(self) -> int:
@@ -138,8 +140,13 @@ def _sampled(row_edges: list[int], column_edges: list[int], key: Key) -> list[li
         cells = []
         for side, block in zip(sides, row, strict=True):
             found = tuple(np.unique(block).tolist())
-            looked = len(set(_inside(*span).tolist())) * len(set(_inside(*side).tolist()))
-            cells.append(Cell(span, side, found[0] if len(found) == 1 else MIXED, found, looked))
+            at = [np.unique(_inside(*ends), return_index=True)[1] for ends in (span, side)]
+            once = block[np.ix_(*at)]
+            padding = float((once == PADDING).mean())
+            beside = [k for k in found if k != PADDING]
+            held = beside[0] if len(beside) == 1 else MIXED if beside else PADDING
+            share = padding if held >= 0 else 0.0
+            cells.append(Cell(span, side, held, found, once.size, share))
         table.append(cells)
     return table
 
@@ -163,20 +170,24 @@ def _merged(table: list[list[Cell]]) -> list[Cell]:
         for cell in row:
             last = runs[-1] if runs else None
             if last is not None and last.found == cell.found:
-                columns = (last.columns[0], cell.columns[1])
-                sampled = last.sampled + cell.sampled
-                runs[-1] = Cell(last.rows, columns, last.key, last.found, sampled)
+                runs[-1] = _joined(last, cell)
             else:
                 runs.append(cell)
         still: dict[Span, Cell] = {}
         for run in runs:
             above = open_.pop(run.columns, None)
             if above is not None and above.found == run.found:
-                rows, sampled = (above.rows[0], run.rows[1]), above.sampled + run.sampled
-                still[run.columns] = Cell(rows, run.columns, run.key, run.found, sampled)
+                still[run.columns] = _joined(above, run)
             else:
                 done += [above] if above is not None else []
                 still[run.columns] = run
         done += open_.values()
         open_ = still
     return sorted([*done, *open_.values()], key=lambda cell: (cell.rows, cell.columns))
+
+
+def _joined(a: Cell, b: Cell) -> Cell:
+    """Two cells as one, from the beginning of the first to the end of the second."""
+    share = (a.share * a.size + b.share * b.size) / (a.size + b.size)
+    rows, columns = (a.rows[0], b.rows[1]), (a.columns[0], b.columns[1])
+    return Cell(rows, columns, a.key, a.found, a.sampled + b.sampled, share)

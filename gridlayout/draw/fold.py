@@ -26,6 +26,7 @@ from gridlayout.draw.colourings import (
 )
 from gridlayout.draw.logical import (
     BUDGET,
+    NUMBERS,
     Table,
     box_of,
     caveats,
@@ -104,6 +105,7 @@ def draw_fold(layout: Layout, *, device: Devices | None = None) -> Drawing:
         panels,
         entries,
         caveats(panels),
+        NUMBERS["core"],
     )
 
 

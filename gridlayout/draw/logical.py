@@ -206,13 +206,16 @@ def _drawn(
         in_words(layout),
         panels,
         legend(colours, drawn_keys(found)),
-        [*numbers_note(kind, panels), *notes, *caveats(panels)],
+        [*notes, *caveats(panels)],
+        NUMBERS[kind],
     )
 
 
 def drawn_keys(fields: Sequence[Sequence[Cell]]) -> set[int]:
     """What the cells of panels are drawn as."""
-    return {cell.key for cells in fields for cell in cells}
+    every = [cell for cells in fields for cell in cells]
+    padding = {PADDING} if any(cell.share for cell in every) else set()
+    return {cell.key for cell in every} | padding
 
 
 @dataclass(frozen=True)
@@ -273,7 +276,7 @@ def logical_panel(
 def box_of(cell: Cell, colours: Colouring, text: str, over: str) -> Box:
     """The box of a cell, with its label and what hovers over it."""
     sampled = cell.sampled < cell.size
-    return Box(cell.rows, cell.columns, fill(colours, cell.key), text, over, sampled)
+    return Box(cell.rows, cell.columns, fill(colours, cell.key), text, over, sampled, cell.share)
 
 
 _SIDES = (attrgetter("rows"), attrgetter("columns"))
@@ -289,25 +292,26 @@ def _blocks_of(
     return lambda box: tuple(known[box])
 
 
-_NUMBERS = {
+# What the numbers in cells are, by the kind of label.
+NUMBERS = {
     "offset": "Numbers are offsets in a core's buffer, in elements.",
     "byte": "Numbers are bytes of a core's buffer.",
     "index": "Numbers are logical indices.",
     "number": "Numbers count the elements in row-major order.",
     "core": "Numbers are cores.",
+    "none": "",
 }
 
 
-def numbers_note(kind: str, panels: Sequence[Panel]) -> list[str]:
-    """What the numbers in cells of one element are, if there are some."""
-    single = any(box.label and box.is_single for panel in panels for box in panel.boxes)
-    return [_NUMBERS[kind]] if single else []
-
-
 def caveats(panels: Sequence[Panel]) -> list[str]:
-    """A note on cells that were told from samples, if there are some."""
-    sampled = any(box.sampled for panel in panels for box in panel.boxes)
-    return ["Large cells are told from samples."] if sampled else []
+    """Notes on cells with some padding, and on cells that were told from samples, if there are."""
+    boxes = [box for panel in panels for box in panel.boxes]
+    notes = []
+    if any(box.share for box in boxes):
+        notes.append("Cells of data and padding are hatched by the share of padding.")
+    if any(box.sampled for box in boxes):
+        notes.append("Large cells are told from samples.")
+    return notes
 
 
 def cell_texts(cell: Cell, colours: Colouring, where: str) -> tuple[str, str]:
@@ -317,6 +321,8 @@ def cell_texts(cell: Cell, colours: Colouring, where: str) -> tuple[str, str]:
     names = [special.get(k) or colours.name(k) for k in named]
     if len(cell.found) > _NAMED:
         names[-1:] = ["...", f"{names[-1]} ({len(cell.found)} in all)"]
+    if cell.share:
+        names[0] = f"about {cell.share:.0%} padding"
     text = f"{where}, {cell.size:,} positions -> {', '.join(names)}"
     return "" if cell.key < 0 else colours.label(cell.key), text
 

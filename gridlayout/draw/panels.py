@@ -27,7 +27,8 @@ _INSET = 2.5  # pixels from the sides of a block to its border
 class Box:
     """A drawn cell: half-open spans of rows and columns, a fill class, a label, and what hovers.
 
-    sampled: whether what it holds was told from samples.
+    sampled: whether what it holds was told from samples. share: of padding in it, beside what its
+    fill says.
     """
 
     rows: Span
@@ -36,6 +37,7 @@ class Box:
     label: str
     hover: str
     sampled: bool = False
+    share: float = 0.0
 
     @property
     def is_single(self) -> bool:
@@ -60,11 +62,15 @@ class Panel:
 
 @dataclass(frozen=True)
 class Picture:
-    """SVG text that stands where a panel may stand; sizes in pixels."""
+    """SVG text that stands where a panel may stand; sizes in pixels.
+
+    numbered: whether cells of one position have labels.
+    """
 
     width: float
     height: float
     body: str
+    numbered: bool = False
 
 
 def figure(
@@ -74,8 +80,12 @@ def figure(
     panels: Sequence[Panel | Picture],
     legend: Sequence[tuple[str, str]] = (),
     notes: Sequence[str] = (),
+    numbers: str = "",
 ) -> Drawing:
-    """The drawing of panels in rows, under a title and above a legend of (fill, text) and notes."""
+    """The drawing of panels in rows, under a title and above a legend of (fill, text) and notes.
+
+    numbers: a note on the numbers in cells of one position, for where there is room for them.
+    """
     boxes = [box for panel in panels if isinstance(panel, Panel) for box in panel.boxes]
     single = [box for box in boxes if box.rows[1] - box.rows[0] == 1]
     widest = max((len(box.label) for box in single), default=0)
@@ -89,6 +99,8 @@ def figure(
     top = head.y + 2
     foot = _Lines(top + low + 26, room)
     swatches = foot.legend(legend)
+    if numbers and any(picture.numbered for picture in pictures):
+        foot.add(numbers, 12, "note")
     for note in notes:
         foot.add(note, 12, "note")
     width = _MARGIN + max(right - _MARGIN, head.right, foot.right) + _MARGIN
@@ -163,7 +175,7 @@ def _panel(panel: Panel, shrink: int, widest: int) -> Picture:
     # The name of the rows stands beside their ticks, turned.
     left = down.width + 8 + (14 if panel.rows.name else 0)
     top = 46 if panel.caption else 30
-    rects, plates, labels = _boxes(panel, xs, ys, left, top)
+    rects, plates, labels, numbered = _boxes(panel, xs, ys, left, top)
     body = [
         *(caption, _axis_names(panel, left, top)),
         *(across.above(left, top - 5), down.beside(left - 5, top)),
@@ -171,7 +183,7 @@ def _panel(panel: Panel, shrink: int, widest: int) -> Picture:
     ]
     width = max(xs[columns[-1]], across.end, mono_width(f"{panel.columns.name} →", 10))
     height = max(ys[rows[-1]], mono_width(f"← {panel.rows.name}", 10))
-    return Picture(max(left + width, named), top + height + 8, "".join(body))
+    return Picture(max(left + width, named), top + height + 8, "".join(body), numbered)
 
 
 def _edges(spans: Iterable[Span]) -> list[int]:
@@ -231,23 +243,30 @@ def _axis_names(panel: Panel, left: float, top: float) -> str:
     return tag("g", "".join(names), class_="ticks")
 
 
-def _boxes(panel: Panel, xs: Scale, ys: Scale, left: float, top: float) -> tuple[str, str, str]:
-    """The cells, their labels where they fit, and plates that keep lines off the labels."""
-    rects, plates, labels = [], [], []
+def _boxes(
+    panel: Panel, xs: Scale, ys: Scale, left: float, top: float
+) -> tuple[str, str, str, bool]:
+    """The cells; plates that keep lines off labels; labels that fit; if single cells have any."""
+    rects, plates, labels, numbered = [], [], [], False
     for box in panel.boxes:
         (x, right), (y, low) = (xs[e] for e in box.columns), (ys[e] for e in box.rows)
         hover = tag("title", escape(box.hover))
         size = {"width": right - x, "height": low - y}
         rects.append(tag("rect", hover, class_=box.fill, x=left + x, y=top + y, **size))
+        if box.share:
+            part = {"x": left + right - (right - x) * box.share, "width": (right - x) * box.share}
+            rects.append(tag("rect", hover, class_="pad", **{**size, **part, "y": top + y}))
         wide = mono_width(box.label, _LABEL)
         if box.label and right - x >= wide + 3 and low - y >= 13:
             centre = {"x": left + (x + right) / 2, "y": top + (y + low) / 2}
             labels.append(tag("text", escape(box.label), **centre))
+            numbered |= box.is_single
             if not box.is_single:
                 at = {"x": centre["x"] - wide / 2 - 1, "y": centre["y"] - 6}
                 plates.append(tag("rect", class_=box.fill, width=wide + 2, height=12, **at))
     groups = (("cells", rects), ("plates", plates), ("labels", labels))
-    return tuple(tag("g", "".join(parts), class_=name) for name, parts in groups)  # type: ignore[return-value]
+    cells, under, over = (tag("g", "".join(parts), class_=name) for name, parts in groups)
+    return cells, under, over, numbered
 
 
 def _lines(panel: Panel, xs: Scale, ys: Scale, left: float, top: float) -> str:
