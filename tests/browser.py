@@ -14,7 +14,7 @@ CHROMIUM = next(
 needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")
 
 
-def browse(markup, folder, timeout=60):
+def browse(markup, folder, timeout=300):
     """The page as a headless Chromium leaves it, having logged nothing to its console."""
     path = folder / "page.html"
     path.write_text(markup, encoding="utf-8")
