@@ -118,6 +118,10 @@ def pictures():
         some = dict(list(tensors.items())[:count])
         yield f"map of {count}", gl.sophon.memory_map(some).draw()
 
+    strided = {"strides": (3, 13, 26, 78), "chip": TOY}
+    apart = {"a": tensors["x0"], "b": gl.sophon.local((5, 7, 3, 2), "float32", **strided)}
+    yield "map of runs", gl.sophon.memory_map(apart).draw()
+
 
 AUDIT = """
 const near = 0.75, faults = [];
