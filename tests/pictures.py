@@ -247,7 +247,8 @@ function auditColours(svg) {
   const shown = new Map();
   const hatched = (fill) => ["pad", "mix"].includes(fill);
   for (const e of svg.querySelectorAll(".cells rect,.flows path,.bars rect")) {
-    if (!shown.has(fillOf(e))) shown.set(fillOf(e), e);
+    // Nothing is drawn on paper; stripes of several things are on it too.
+    if (fillOf(e) !== "paper" && !shown.has(fillOf(e))) shown.set(fillOf(e), e);
   }
   const seen = new Map();
   for (const [fill, e] of shown) {
