@@ -59,7 +59,7 @@ class Gallery(SphinxDirective):
             section = nodes.section("", nodes.title("", document), ids=[nodes.make_id(document)])
             self.state.document.note_implicit_target(section)
             for figure in figures:
-                head = nodes.strong("", f"{figure.section}: {figure.name}.")
+                head = nodes.strong("", f"{figure.section}.")
                 section += nodes.paragraph("", "", head, nodes.Text(f" {figure.caption}"))
                 section += nodes.raw("", _framed(figure.drawing.svg), format="html")
             found.append(section)

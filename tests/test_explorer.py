@@ -16,6 +16,7 @@ from importlib.resources import files
 
 import numpy as np
 import pytest
+from browser import CHROMIUM, browse, needs_chromium, output
 from hypothesis import HealthCheck, Phase, given, settings
 from random_layouts import BITS, cases
 
@@ -26,11 +27,7 @@ from gridlayout.explorer.parameters import MAX_TABLE, facts, parameters_of
 # The document's default collapse, whatever it wastes, is among what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore:the default collapse:gridlayout.LayoutWarning")
 
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 NODE = shutil.which("node")
-needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")
 needs_engine = pytest.mark.skipif(
     not (CHROMIUM or NODE), reason="neither Chromium nor Node is there to run the page's arithmetic"
 )
@@ -69,26 +66,6 @@ function answer(given) {
 }
 const answers = JSON.stringify(asked.map(answer));
 """
-
-
-def browse(markup, folder):
-    """The page as a headless Chromium leaves it, having logged nothing to its console."""
-    path = folder / "page.html"
-    path.write_text(markup, encoding="utf-8")
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    command += ["--enable-logging=stderr", "--v=0", f"--user-data-dir={folder / 'profile'}"]
-    done = subprocess.run(
-        [*command, path.as_uri()], capture_output=True, text=True, check=False, timeout=60
-    )
-    logged = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    assert not logged, logged
-    return done.stdout
-
-
-def output(dom):
-    """What a script left in the element `output`."""
-    (found,) = re.findall(r'<pre id="output">(.*?)</pre>', dom, re.DOTALL)
-    return json.loads(html.unescape(found))
 
 
 def ask(asked, folder):
@@ -649,6 +626,99 @@ def test_frames_of_one_notebook_show_their_own_layouts(tmp_path):
       });"""
     markup = f'<!doctype html>{frames}<pre id="output"></pre><script>{read}</script>'
     assert output(browse(markup, tmp_path)) == list(map(str, FRAMED))
+
+
+PICTURED = {
+    "rank 4": gl.GridLayout((2, 3, 64, 128), grid=(2, 4), tile=(32, 32)),
+    "4096x4096": gl.GridLayout((4096, 4096), "bfloat16", grid=(8, 8), tile=(32, 32)),
+    "16 cores": gl.GridLayout((16, 16), grid=(4, 4), tile=(4, 4)),
+    "two tiles": gl.GridLayout((8, 4), grid=(1, 1), tile=(4, 4)),
+    "1000x3": gl.GridLayout((1000, 3), grid=(8, 1), tile=(32, 32)),
+}
+# What a frame shows: numbers, lines, legend, notes, and whether it is as high as its page.
+READ_FRAMES = """addEventListener("load", () => {
+  const read = (frame) => {
+    const $ = (id) => frame.contentDocument.getElementById(id);
+    const all = (id, what) => [...$(id).querySelectorAll(what)];
+    const classes = (id, what) => [...new Set(all(id, what).map((e) => e.getAttribute("class")))];
+    const picture = (id) => ({
+      rows: all(id, ".tick.right").map((e) => e.textContent),
+      columns: all(id, ".tick:not(.right)").map((e) => e.textContent),
+      lines: all(id, ".line").map((e) => e.getAttribute("d")).join(""),
+      height: Number($(id).querySelector(".cells rect").getAttribute("height")),
+      fills: classes(id, ".cells rect"),
+      numbers: all(id, "text:not(.tick)").length,
+      note: $(id + "-note").textContent,
+    });
+    return {
+      tensor: picture("tensor"), memory: picture("memory"),
+      legend: all("legend", "rect").map((e) =>
+        [e.getAttribute("class"), e.closest("span").textContent]),
+      words: frame.contentDocument.querySelector("main").textContent,
+      hidden: frame.contentDocument.documentElement.scrollHeight - frame.offsetHeight,
+    };
+  };
+  document.getElementById("output").textContent =
+    JSON.stringify([...document.querySelectorAll("iframe")].map(read));
+});"""
+
+
+@pytest.fixture(scope="module")
+def pictured(tmp_path_factory):
+    if not CHROMIUM:
+        pytest.skip("there is no Chromium")
+    frames = "".join(
+        gl.explore(layout, open_browser=False)._repr_html_() for layout in PICTURED.values()
+    )
+    style = "<style>body{width:760px}</style>"
+    markup = f'<!doctype html>{style}{frames}<pre id="output"></pre><script>{READ_FRAMES}</script>'
+    shown = output(browse(markup, tmp_path_factory.mktemp("pictured")))
+    return dict(zip(PICTURED, shown, strict=True))
+
+
+def test_lines_of_the_memory_are_between_tiles(pictured):
+    def places(name):
+        memory = pictured[name]["memory"]
+        found = [float(y) for y in re.findall(r"M48 ([\d.]+)h", memory["lines"])]
+        return [(y - 18) / memory["height"] for y in found]
+
+    # 192 rows of 32 in cells of 3 rows; a tile has 32 rows.
+    assert places("rank 4") == pytest.approx([32 * k / 3 for k in range(1, 6)])
+    assert places("two tiles") == [4]
+    assert places("4096x4096") == []  # between 256 tiles they would touch
+
+
+def test_numbers_stand_at_both_ends_of_the_pictures(pictured):
+    def ends(name, picture):
+        sides = (pictured[name][picture][side] for side in ("rows", "columns"))
+        return [(side[0], side[-1]) for side in sides]
+
+    assert ends("4096x4096", "tensor") == [("0", "4096")] * 2
+    assert ends("4096x4096", "memory") == [("0", "8192"), ("0", "31")]
+    assert ends("1000x3", "tensor") == [("0", "1000"), ("0", "2")]
+    assert ends("16 cores", "tensor") == [("0", "15")] * 2
+    assert ends("rank 4", "tensor") == [("0", "63"), ("0", "128")]
+
+
+def test_the_legend_names_what_is_drawn_and_each_colour_once(pictured):
+    for name, seen in pictured.items():
+        drawn = {*seen["tensor"]["fills"], *seen["memory"]["fills"]}
+        assert {fill for fill, _ in seen["legend"]} == drawn, name
+        assert len({text for _, text in seen["legend"]}) == len(drawn), name
+    assert dict(pictured["16 cores"]["legend"])["c1"] == "cores (0, 2:4)"
+    assert pictured["16 cores"]["tensor"]["lines"]  # between cores of one colour
+    assert dict(pictured["4096x4096"]["legend"])["c7"] == "cores (7, :)"
+
+
+def test_notes_are_of_what_the_pictures_show(pictured):
+    for name, seen in pictured.items():
+        for picture, words in (("tensor", "are offsets"), ("memory", "are logical indices")):
+            assert (words in seen[picture]["note"]) == (seen[picture]["numbers"] > 0), name
+        assert seen["words"].count("sample") == (name in ("4096x4096", "1000x3")), name
+
+
+def test_a_frame_hides_nothing(pictured):
+    assert [name for name, seen in pictured.items() if seen["hidden"] > 0] == []
 
 
 def test_a_notebook_shows_a_frame_of_the_whole_page():

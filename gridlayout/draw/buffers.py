@@ -1,4 +1,4 @@
-"""The physical memory of each core, drawn: its shard in tiles, its buffer, its slots and lanes.
+"""The physical memory of each core, drawn: its shard in tiles, its buffer, its lanes.
 
 A *fold* says which element of the buffer stands at which row and column; everything else is the
 same for all these views.
@@ -17,14 +17,22 @@ import numpy as np
 
 from gridlayout.affine.search import components
 from gridlayout.arguments import Shape, as_shape
-from gridlayout.draw.cells import NOTHING, find_cells
-from gridlayout.draw.colourings import Colouring, colouring, fill
+from gridlayout.draw.cells import NOTHING, Cell
+from gridlayout.draw.colourings import (
+    Colouring,
+    Field,
+    colouring,
+    find_coloured,
+    legend,
+)
 from gridlayout.draw.logical import (
     BUDGET,
+    NUMBERS,
+    box_of,
     caveats,
     cell_texts,
+    drawn_keys,
     in_words,
-    legend,
     short,
     tensor_text,
 )
@@ -48,8 +56,8 @@ if TYPE_CHECKING:
 MAX_PANELS = 8
 _COUNTED = 1 << 20  # positions and elements up to which each core's padding is counted
 _WIDTH = 32  # elements of a row, unless the layout says better
+_LONGEST = 4096  # elements of the rows of a large buffer
 _LANES = 64  # more than that are no lanes but a tile
-_HELD = 4096  # elements of a slot that are looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +131,9 @@ def draw_memory(
     "physical".
     """
     total = prod(layout.local_shape)
-    width = _default_width(layout.local_shape) if width is None else _at_least_one(width, "width")
+    width = _default_width(layout.local_shape) if width is None else at_least_one(width, "width")
     all_rows = -(-total // width)
-    shown = all_rows if rows is None else min(_at_least_one(rows, "rows"), all_rows)
+    shown = all_rows if rows is None else min(at_least_one(rows, "rows"), all_rows)
 
     def offset(r: Ints, c: Ints) -> Ints:
         found = r * width + c
@@ -136,8 +144,8 @@ def draw_memory(
         shown,
         min(width, total),
         offset,
-        Axis("offset", lambda r: f"{r * width:,}", ()),
-        Axis("+", steps=steps),
+        Axis("offset", lambda r: f"{min(r * width, total):,}"),
+        Axis("+ elements", steps=steps),
     )
     notes = []
     if shown < all_rows:
@@ -152,12 +160,7 @@ def draw_lanes(
 
     `LayoutError` for a layout without lanes (4N, 2N, 2IC, NCHW4, the last tile of T(8,128)(2,1)).
     """
-    found, total = layout.blocks, prod(layout.local_shape)
-    lanes = found[-1] if found else 0
-    if not 1 < lanes <= _LANES:
-        raise LayoutError(
-            f"{layout!r} has no lanes: it lays no 2 to {_LANES} elements side by side as one"
-        )
+    lanes, total = _lanes(layout), prod(layout.local_shape)
     wide = max(min(-(-total // lanes), _WIDTH), 1)
     bands = -(-total // (lanes * wide))
 
@@ -166,93 +169,38 @@ def draw_lanes(
         at = (band * wide + c) * lanes + lane
         return np.where(at < total, at, -1)
 
+    def tick(r: int) -> str:
+        band, lane = divmod(r, lanes)
+        return f"{band * wide:,} · {lane}" if band < bands else f"{-(-total // lanes):,} · 0"
+
     fold = Fold(
         bands * lanes,
         wide,
         offset,
-        Axis("lane", lambda r: str(r % lanes), (lanes,)),
-        Axis("word"),
+        Axis("word · lane", tick, (lanes,)) if bands > 1 else Axis("lane", steps=(lanes,)),
+        Axis("+ words" if bands > 1 else "word"),
     )
     return _drawn(layout, fold, f"{lanes} lanes", color, label, cores, [])
 
 
-def draw_slots(layout: Layout, *, slot: int | None = None, color: Any = None) -> Drawing:
-    """What each slot of each core's buffer holds: a column a core, a row a slot.
-
-    slot: elements of one; by default a tile, or the channel of a tensor in an NPU's local memory.
-    color: as in the view "logical", by default the channel, or the core where there is none.
-    `LayoutError` where a slot has no default.
-    """
-    size = _default_slot(layout) if slot is None else _at_least_one(slot, "slot")
-    slots = -(-prod(layout.local_shape) // size)
-    if color is None:
-        color = "core" if layout.slot_dim is None else layout.slot_dim
-    colours = colouring(layout, color)
-
-    def points(r: Ints, c: Ints) -> Points:
-        return _in_cores(layout, c, r * size)
-
-    cells = find_cells(slots, layout.num_cores, lambda r, c: colours.key(points(r, c)), BUDGET)
-    boxes = []
-    for cell in cells:
-        core = core_text(layout, cell.columns[0])
-        shown = cell.key
-        if cell.size == 1:
-            held = _held(layout, cell.columns[0], cell.rows[0], size)
-            text, over = _slot_texts(held, size)
-            over = f"core {core}, slot {cell.rows[0]}: {over}"
-            # The first element of a slot may be padding, and another one not.
-            shown = int(colours.key(held)[held.valid.argmax()])
-        else:
-            low, high = cell.rows
-            where = f"from core {core}, first elements of slots {low}:{high}"
-            text, over = cell_texts(cell, colours, where)
-        boxes.append(Box(cell.rows, cell.columns, fill(colours, shown), text, over))
-
-    def core_tick(k: int) -> str:
-        inside = k < layout.num_cores and layout.core_rank
-        return ",".join(map(str, np.unravel_index(k, layout.core_shape))) if inside else ""
-
-    columns = Axis("core", core_tick)
-    panel = Panel("", Axis("slot"), columns, tuple(boxes))
-    note = f"Elements in a slot: {size:,}. Cells name the logical index that these share."
-    return figure(
-        f"{tensor_text(layout)}: slots of the cores",
-        short(repr(layout)),
-        in_words(layout),
-        [panel],
-        legend(colours, {k for cell in cells for k in cell.found}),
-        [note, *caveats([panel])],
+def _lanes(layout: Layout) -> int:
+    """Elements of a word: of the innermost block, if they lie along one dim."""
+    lanes = layout.blocks[-1] if layout.blocks else 0
+    if 1 < lanes <= _LANES:
+        if 0 in layout.shape:
+            return lanes
+        word = in_cores(layout, np.array(0), np.arange(lanes))
+        if sum(len(np.unique(i)) > 1 for i in word.logical) == 1:
+            return lanes
+    raise LayoutError(
+        f"{layout!r} has no lanes: it lays no 2 to {_LANES} elements of one dim side by side as one"
     )
-
-
-def _held(layout: Layout, core: int, slot: int, size: int) -> Points:
-    """The elements of a slot, or samples of them."""
-    start, end = slot * size, min((slot + 1) * size, prod(layout.local_shape))
-    inside = np.unique(np.linspace(start, end - 1, min(end - start, _HELD)).astype(np.int64))
-    return _in_cores(layout, np.array(core), inside.clip(start, end - 1))
-
-
-def _slot_texts(points: Points, size: int) -> tuple[str, str]:
-    """Label and hover of a slot: the range of each logical dim in it."""
-    if not points.valid.any():
-        return "", "padding"
-    sides = []
-    for d, i in enumerate(points.logical):
-        low, high = int(i[points.valid].min()), int(i[points.valid].max())
-        whole = (low, high) == (0, points.layout.shape[d] - 1) and high > 0
-        sides.append("*" if whole else str(low) if low == high else f"{low}:{high + 1}")
-    while len(sides) > 2 and sides[-1] == "*":
-        sides.pop()
-    held = "elements" if size <= _HELD else f"of {points.valid.size} samples"
-    text = ",".join(sides)
-    return text, f"logical [{text}], {int(points.valid.sum()):,} {held}"
 
 
 # -- shared ----------------------------------------------------------------------------------------
 
 
-def _in_cores(layout: Layout, core: Ints, offset: Ints) -> Points:
+def in_cores(layout: Layout, core: Ints, offset: Ints) -> Points:
     """What lies at offsets in the buffers of cores, which are given by number."""
     shape = np.broadcast_shapes(core.shape, offset.shape)
     inside = np.unravel_index(offset, layout.local_shape) if layout.local_shape else ()
@@ -266,48 +214,55 @@ def _drawn(
     as_label(kind)
     if color == "core" and layout.num_cores <= 1 and layout.blocks:
         color = "tile"
-    colours, numbers = colouring(layout, color), _chosen(layout, cores)
+    numbers = _chosen(layout, cores)
+    fields = [_field(layout, fold, core) for core in numbers]
+    found, colours = find_coloured(fields, colouring(layout, color), BUDGET // len(numbers))
+    # What is past the end of a buffer is not drawn.
+    found = [[cell for cell in cells if cell.key != NOTHING] for cells in found]
     counts = None
     if max(prod(layout.physical_shape), layout.size) <= _COUNTED:
         counts = layout.padding_per_core().reshape(-1)
-    panels, seen = [], set()
-    for core in numbers:
-        panel, keys = _panel(layout, fold, core, colours, kind, BUDGET // len(numbers))
+    panels = []
+    for core, cells in zip(numbers, found, strict=True):
         caption = f"core {core_text(layout, core)}" if layout.core_rank else "buffer"
         if counts is not None:
             caption += f": {int(counts[core]):,} of {prod(layout.local_shape):,} are padding"
-        panels.append(Panel(caption, panel.rows, panel.columns, panel.boxes))
-        seen |= keys
+        boxes = _boxes(layout, fold, core, cells, colours, kind)
+        panels.append(Panel(caption, fold.row_axis, fold.column_axis, boxes))
     notes = list(notes)
     if len(numbers) < layout.num_cores:
         notes.append(f"{len(numbers)} of {layout.num_cores:,} cores are shown.")
-    title = f"{tensor_text(layout)}: {what}"
     return figure(
-        title,
+        f"{tensor_text(layout)}: {what}",
         short(repr(layout)),
         in_words(layout),
         panels,
-        legend(colours, seen),
+        legend(colours, drawn_keys(found)),
         [*notes, *caveats(panels)],
+        NUMBERS[kind],
     )
 
 
-def _panel(
-    layout: Layout, fold: Fold, core: int, colours: Colouring, kind: str, budget: int
-) -> tuple[Panel, set[int]]:
-    def points(r: Ints, c: Ints) -> Points:
-        return _in_cores(layout, np.array(core), fold.offset(r, c).clip(0))
+def _field(layout: Layout, fold: Fold, core: int) -> Field:
+    """A core's buffer as the fold shows it, for its cells to be found."""
 
-    def key(r: Ints, c: Ints) -> Ints:
-        return np.where(fold.offset(r, c) < 0, NOTHING, colours.key(points(r, c)))
+    def key(colours: Colouring, r: Ints, c: Ints) -> Ints:
+        offset = fold.offset(r, c)
+        held = in_cores(layout, np.array(core), offset.clip(0))
+        return np.where(offset < 0, NOTHING, colours.key(held))
 
-    cells = find_cells(fold.rows, fold.columns, key, budget)
-    cells = [cell for cell in cells if cell.key != NOTHING]
-    rows, columns = (
-        np.array(spans, int).reshape(-1, 2)
-        for spans in ([c.rows for c in cells], [c.columns for c in cells])
-    )
-    first, last = (points(rows[:, 0], columns[:, 0]), points(rows[:, 1] - 1, columns[:, 1] - 1))
+    return Field(fold.rows, fold.columns, key)
+
+
+def _boxes(
+    layout: Layout, fold: Fold, core: int, cells: list[Cell], colours: Colouring, kind: str
+) -> tuple[Box, ...]:
+    def points(k: int) -> Points:
+        r, c = (np.array([spans[k] - k for spans in side], int) for side in (rows, columns))
+        return in_cores(layout, np.array(core), fold.offset(r, c).clip(0))
+
+    rows, columns = [cell.rows for cell in cells], [cell.columns for cell in cells]
+    first, last = points(0), points(1)
     boxes = []
     for k, cell in enumerate(cells):
         if cell.size == 1:
@@ -316,12 +271,12 @@ def _panel(
             (r0, r1), (c0, c1) = cell.rows, cell.columns
             held = " ... ".join(str(at(p, (k,))[0]) for p in (first, last))
             where = f"rows {r0:,}:{r1:,}, columns {c0:,}:{c1:,}"
-            where += f", logical {held}" if cell.key >= 0 else ""
+            full = cell.key >= 0 and not cell.share
+            where += f", logical {held}" if full else ""
             _, over = cell_texts(cell, colours, where)
-            text = held if cell.key >= 0 else ""
-        boxes.append(Box(cell.rows, cell.columns, fill(colours, cell.key), text, over))
-    panel = Panel("", fold.row_axis, fold.column_axis, tuple(boxes))
-    return panel, {found for cell in cells for found in cell.found}
+            text = held if full and kind != "none" else ""
+        boxes.append(box_of(cell, colours, text, over))
+    return tuple(boxes)
 
 
 def _chosen(layout: Layout, cores: Any) -> list[int]:
@@ -349,7 +304,8 @@ def _sequence(value: Any) -> Sequence[Any]:
         raise LayoutError(f"cores {value!r} must be a sequence of core coordinates") from None
 
 
-def _at_least_one(value: Any, what: str) -> int:
+def at_least_one(value: Any, what: str) -> int:
+    """An option that counts something."""
     (number,) = as_shape((value,), what)
     if number < 1:
         raise LayoutError(f"{what} {number} must be >= 1")
@@ -357,16 +313,14 @@ def _at_least_one(value: Any, what: str) -> int:
 
 
 def _default_width(local: Shape) -> int:
-    """Elements of a row: as many whole trailing dims as fit, at most twice `_WIDTH`."""
+    """Elements of a row: as many whole trailing dims as fit, at most twice `_WIDTH`.
+
+    Of a buffer that is too large for a cell an element, rather a row of its own that is longer.
+    """
     width = 1
     for n in reversed(local):
         if width * n > 2 * _WIDTH:
-            return width if width > 4 else _WIDTH
+            longer = prod(local) > BUDGET and len(local) > 1 and width * n <= _LONGEST
+            return width if width > 4 else width * n if longer else _WIDTH
         width *= max(n, 1)
     return width if len(local) > 1 or width <= _WIDTH else _WIDTH
-
-
-def _default_slot(layout: Layout) -> int:
-    if layout.slot_size is None:
-        raise LayoutError(f"{layout!r} has no slots of its own: give slot=, in elements")
-    return layout.slot_size

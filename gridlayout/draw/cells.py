@@ -24,6 +24,7 @@ Span = tuple[int, int]
 # Keys of cells of padding, of several things, and of no positions of the buffer at all.
 PADDING, MIXED, NOTHING = -1, -2, -3
 _PROBES, _LINES, _SAMPLES = 4096, 9, 8
+_CHANGES = 16  # of one side that say along which lines the other one is looked at
 _GOLDEN = (5**0.5 - 1) / 2  # its multiples keep step with no period
 _WIDEST = 96  # positions along an axis that are drawn one by one
 
@@ -32,7 +33,8 @@ _WIDEST = 96  # positions along an axis that are drawn one by one
 class Cell:
     """A rectangle of a table: half-open spans of rows and columns, and the key of what it holds.
 
-    found: the distinct keys of the samples. sampled: how many positions were looked at.
+    found: the distinct keys of the samples. sampled: how many positions were looked at. share: of
+    padding among them, where the cell holds one thing beside.
     """
 
     rows: Span
@@ -40,6 +42,7 @@ class Cell:
     key: int
     found: tuple[int, ...]
     sampled: int
+    share: float = 0.0
 
     @property
     def size(self) -> int:
@@ -72,10 +75,21 @@ def find_cells(rows: int, columns: int, key: Key, budget: int) -> list[Cell]:
             for r in range(rows)
             for c in range(columns)
         ]
-    limit = max(isqrt(budget), 1)
+    # What is seen along few lines of one side says which lines of the other one to look along.
     down, across = _points(rows, _LINES), _points(columns, _LINES)
-    row_edges = _edges(rows, lambda at: _table(key, at, across), limit)
-    column_edges = _edges(columns, lambda at: _table(key, down, at).T, limit)
+    along_rows = _Side(rows, lambda at: _table(key, at, across))
+    down = np.union1d(down, along_rows.some())
+    along_columns = _Side(columns, lambda at: _table(key, down, at).T)
+    across = np.union1d(across, along_columns.some())
+    sides = (_Side(rows, lambda at: _table(key, at, across)), along_columns)
+    # Each side may have the square root; one that needs less leaves the rest to the other.
+    limit = max(isqrt(budget), 1)
+    needs = [len(side.changed) + 1 for side in sides]
+    most = [
+        limit if other > limit else max(limit, min(budget // other, _WIDEST))
+        for other in reversed(needs)
+    ]
+    row_edges, column_edges = (side.edges(n) for side, n in zip(sides, most, strict=True))
     return _merged(_sampled(row_edges, column_edges, key))
 
 
@@ -89,18 +103,29 @@ def _points(n: int, count: int) -> Ints:
     return np.unique(np.linspace(0, n - 1, min(n, count)).round().astype(np.int64).clip(0, n - 1))
 
 
-def _edges(n: int, along: Callable[[Ints], Ints], limit: int) -> list[int]:
-    """Where to cut an axis: where the rows that `along` gives for indices change, or at some."""
-    at = _points(n, _PROBES)
-    values = along(at)
-    changed = np.flatnonzero((values[1:] != values[:-1]).any(axis=1))
-    changed = changed[-(-(len(changed) + 1) // limit) - 1 :: -(-(len(changed) + 1) // limit)]
-    low, high, before = at[changed], at[changed + 1], values[changed]
-    while (high - low > 1).any():
-        middle = (low + high) // 2
-        same = (along(middle) == before).all(axis=1)
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
-    return [0, *high.tolist(), n]
+class _Side:
+    """An axis of n indices, and between which ones the rows that `along` gives for them change."""
+
+    def __init__(self, n: int, along: Callable[[Ints], Ints]) -> None:
+        self.n, self.along = n, along
+        self.at = _points(n, _PROBES)
+        self.values = along(self.at)
+        self.changed = np.flatnonzero((self.values[1:] != self.values[:-1]).any(axis=1))
+
+    def some(self) -> Ints:
+        """A few of the indices before which it changes."""
+        return self.at[self.changed[:: max(len(self.changed) // _CHANGES, 1)] + 1]
+
+    def edges(self, limit: int) -> list[int]:
+        """Where to cut the axis into at most `limit` spans: where it changes, or at some places."""
+        every = -(-(len(self.changed) + 1) // limit)
+        changed = self.changed[every - 1 :: every]
+        low, high, before = self.at[changed], self.at[changed + 1], self.values[changed]
+        while (high - low > 1).any():
+            middle = (low + high) // 2
+            same = (self.along(middle) == before).all(axis=1)
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+        return [0, *high.tolist(), self.n]
 
 
 def _sampled(row_edges: list[int], column_edges: list[int], key: Key) -> list[list[Cell]]:
@@ -115,8 +140,13 @@ def _sampled(row_edges: list[int], column_edges: list[int], key: Key) -> list[li
         cells = []
         for side, block in zip(sides, row, strict=True):
             found = tuple(np.unique(block).tolist())
-            looked = len(set(_inside(*span).tolist())) * len(set(_inside(*side).tolist()))
-            cells.append(Cell(span, side, found[0] if len(found) == 1 else MIXED, found, looked))
+            at = [np.unique(_inside(*ends), return_index=True)[1] for ends in (span, side)]
+            once = block[np.ix_(*at)]
+            padding = float((once == PADDING).mean())
+            beside = [k for k in found if k != PADDING]
+            held = beside[0] if len(beside) == 1 else MIXED if beside else PADDING
+            share = padding if held >= 0 else 0.0
+            cells.append(Cell(span, side, held, found, once.size, share))
         table.append(cells)
     return table
 
@@ -140,20 +170,24 @@ def _merged(table: list[list[Cell]]) -> list[Cell]:
         for cell in row:
             last = runs[-1] if runs else None
             if last is not None and last.found == cell.found:
-                columns = (last.columns[0], cell.columns[1])
-                sampled = last.sampled + cell.sampled
-                runs[-1] = Cell(last.rows, columns, last.key, last.found, sampled)
+                runs[-1] = _joined(last, cell)
             else:
                 runs.append(cell)
         still: dict[Span, Cell] = {}
         for run in runs:
             above = open_.pop(run.columns, None)
             if above is not None and above.found == run.found:
-                rows, sampled = (above.rows[0], run.rows[1]), above.sampled + run.sampled
-                still[run.columns] = Cell(rows, run.columns, run.key, run.found, sampled)
+                still[run.columns] = _joined(above, run)
             else:
                 done += [above] if above is not None else []
                 still[run.columns] = run
         done += open_.values()
         open_ = still
     return sorted([*done, *open_.values()], key=lambda cell: (cell.rows, cell.columns))
+
+
+def _joined(a: Cell, b: Cell) -> Cell:
+    """Two cells as one, from the beginning of the first to the end of the second."""
+    share = (a.share * a.size + b.share * b.size) / (a.size + b.size)
+    rows, columns = (a.rows[0], b.rows[1]), (a.columns[0], b.columns[1])
+    return Cell(rows, columns, a.key, a.found, a.sampled + b.sampled, share)

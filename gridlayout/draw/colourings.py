@@ -1,35 +1,123 @@
-"""Colourings: what tells the cells of a drawing apart, as numbers, as fills and in words."""
+"""Colourings: what tells the cells of a drawing apart, as numbers, as fills and in words.
+
+A colour means one thing in a drawing. Where more things are drawn than there are colours, a colour
+is of a group of them: neighbours in their grid.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gridlayout.arguments import Shape
-from gridlayout.draw.cells import MIXED, PADDING, Ints
+from gridlayout.draw.cells import MIXED, PADDING, Cell, Ints, Span, find_cells
 from gridlayout.draw.palette import HUES
-from gridlayout.draw.points import Points, tuple_text
+from gridlayout.draw.points import Points
 from gridlayout.errors import LayoutError
 
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout
+
+_ANY = 1 << 62  # numbers that a user's function may give
+
+
+@dataclass(frozen=True)
+class Members:
+    """What a colouring numbers: the members of a grid of `shape`, or groups of them, of `sizes`.
+
+    one, many: what a member, and several of them, are called. plain: a range, not a grid.
+    cores: how many of the leading dims say the core that a member is in.
+    """
+
+    one: str
+    many: str
+    shape: Shape
+    sizes: Shape = ()
+    plain: bool = False
+    cores: int = 0
+
+    @property
+    def groups(self) -> Shape:
+        """The grid of the groups, by whose members they are numbered."""
+        sizes = self.sizes or (1,) * len(self.shape)
+        return tuple(-(-n // size) for n, size in zip(self.shape, sizes, strict=True))
+
+    def spans(self, key: int) -> list[Span]:
+        """The indices of a member or of a group, along each dim."""
+        index, sizes = np.unravel_index(key, self.groups), self.sizes or (1,) * len(self.shape)
+        triples = zip(map(int, index), sizes, self.shape, strict=True)
+        return [(i * size, min((i + 1) * size, n)) for i, size, n in triples]
+
+    def place(self, key: int) -> str:
+        """The index of a member or of a group, as text: `(0, 2:4)`, or `4..7` of a plain range."""
+        if not self.shape:
+            return ""
+        spans = self.spans(key)
+        if self.plain:
+            low, high = spans[0]
+            return f"{low:,}..{high - 1:,}" if self.sizes else f"{low:,}"
+        texts = [
+            str(low) if high == low + 1 else ":" if high - low == n else f"{low}:{high}"
+            for (low, high), n in zip(spans, self.shape, strict=True)
+        ]
+        if not self.cores:
+            return _in_brackets(texts)
+        core = "cores" if self.sizes else "core"
+        inside, outside = texts[self.cores :], texts[: self.cores]
+        return f"{_in_brackets(inside)} of {core} {_in_brackets(outside)}"
+
+    def name(self, key: int) -> str:
+        """What a member or a group is called."""
+        return f"{self.many if self.sizes else self.one} {self.place(key)}".strip()
+
+    def grouped(self, keys: Iterable[int]) -> Members:
+        """Groups so large that those of the keys are at most `HUES`: the last dim's join first."""
+        index = np.array([np.unravel_index(k, self.groups) for k in keys]).T
+        sizes = np.ones(len(self.shape), np.int64)
+        for d in reversed(range(len(sizes))):
+            while len(np.unique(index // sizes[:, None], axis=1).T) > HUES:
+                if sizes[d] >= self.groups[d]:
+                    break
+                sizes[d] *= 2
+        before = self.sizes or (1,) * len(self.shape)
+        return replace(self, sizes=tuple(int(n) * m for n, m in zip(sizes, before, strict=True)))
+
+    def into(self, groups: Members, key: Ints) -> Ints:
+        """The number that each member, or each group, has among larger groups."""
+        before = self.sizes or (1,) * len(self.shape)
+        index = np.unravel_index(key, self.groups)
+        triples = zip(index, before, groups.sizes, strict=True)
+        return np.ravel_multi_index([i * a // b for i, a, b in triples], groups.groups)
+
+
+def _in_brackets(texts: Sequence[str]) -> str:
+    return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
 
 
 @dataclass(frozen=True, eq=False)
 class Colouring:
     """What tells cells apart: `key` numbers the points, the rest is of a number.
 
-    fill: its class. name: in legends and on hover. label: in cells.
+    fill: its class. name: on hover. label: in cells. entry: what its fill means, in legends.
+    members: of what the keys are, by the number that `member` gives. coarse: the colouring by
+    groups, where fills are of groups. renumber: from the numbers of the colouring that a coarse one
+    was made of.
     """
 
     key: Callable[[Points], Ints]
     fill: Callable[[int], str]
     name: Callable[[int], str]
     label: Callable[[int], str]
+    entry: Callable[[int], str]
+    members: Members | None = None
+    member: Callable[[Any], Any] = lambda key: key
+    coarse: Colouring | None = None
+    renumber: Callable[[Ints], Ints] = lambda keys: keys
 
 
 def colouring(layout: Layout, color: Any) -> Colouring:
@@ -38,34 +126,17 @@ def colouring(layout: Layout, color: Any) -> Colouring:
     `LayoutError` for anything else, and for tiles of a layout that has none.
     """
     if color == "core":
-        return by_numbers(lambda p: p.core, "core", layout.core_shape)
+        return by_numbers(lambda p: p.core, Members("core", "cores", layout.core_shape))
     if color == "tile":
-        block = outer_block(layout)
-        count = -(-prod(layout.local_shape) // block)
-        shape = (*layout.core_shape, *_outer_shape(layout, block))
-        return by_numbers(lambda p: p.core * count + p.offset // block, "tile", shape)
+        return tile_colouring(layout, outer_block(layout))
     if color == "offset":
-        total = max(prod(layout.local_shape), 1)
-        edges = [-(-total * k // HUES) for k in range(HUES + 1)]
-        return Colouring(
-            lambda p: _known(p, np.searchsorted(edges, p.offset, side="right") - 1),
-            lambda k: f"s{k}",
-            lambda k: f"offsets {edges[k]:,}..{edges[k + 1] - 1:,}",
-            lambda k: "",
-        )
+        return _by_offset(layout)
     if isinstance(color, int) and not isinstance(color, bool) and 0 <= color < layout.ndim:
-        return Colouring(
-            lambda p: _known(p, p.logical[color]),
-            lambda k: f"c{k % HUES}",
-            lambda k: f"d{color} = {k}",
-            str,
-        )
+        members = Members(f"d{color} =", f"d{color} =", (max(layout.shape[color], 1),), plain=True)
+        return by_numbers(lambda p: p.logical[color], members)
     if callable(color):
-        return Colouring(
-            lambda p: _known(p, _told(color, p)),
-            lambda k: f"c{k % HUES}",
-            lambda k: f"colour {k}",
-            str,
+        return by_numbers(
+            lambda p: _told(color, p), Members("colour", "colours", (_ANY,), plain=True)
         )
     raise LayoutError(
         f"color {color!r} is not 'core', 'tile', 'offset', a logical dim below {layout.ndim}, or a "
@@ -73,11 +144,29 @@ def colouring(layout: Layout, color: Any) -> Colouring:
     )
 
 
+def _by_offset(layout: Layout) -> Colouring:
+    total = max(prod(layout.local_shape), 1)
+    # Cut between blocks, so that no block is of two colours.
+    block = layout.blocks[0] if layout.blocks and layout.blocks[0] * HUES <= total else 1
+    blocks = -(-total // block)
+    edges = [min(-(-blocks * k // HUES) * block, total) for k in range(HUES + 1)]
+
+    def name(k: int) -> str:
+        return f"offsets {edges[k]:,}..{edges[k + 1] - 1:,}"
+
+    def key(p: Points) -> Ints:
+        return _known(p, np.searchsorted(edges, p.offset, side="right") - 1)
+
+    return Colouring(key, lambda k: f"s{k}", name, lambda k: "", name)
+
+
 def _told(color: Callable[..., Any], points: Points) -> Ints:
     """What a user's function says of the points: a whole number >= 0 each."""
     said = np.asarray(color(*points.logical))
     if said.dtype.kind not in "bui" or (said.size and said.min() < 0):
         raise LayoutError(f"color gave {said.dtype} numbers; it must give whole numbers >= 0")
+    if said.size and said.max() >= _ANY:
+        raise LayoutError(f"color gave {said.max()}; it must give numbers below 2**62")
     try:
         return np.broadcast_to(said, points.valid.shape).astype(np.int64)
     except ValueError:
@@ -89,53 +178,116 @@ def _told(color: Callable[..., Any], points: Points) -> Ints:
 
 def tile_colouring(layout: Layout, inner: int) -> Colouring:
     """The colouring by tile, with a key for each block of `inner` elements of a tile."""
-    tile, outer = colouring(layout, "tile"), outer_block(layout)
-    total = prod(layout.local_shape)
+    outer, total = outer_block(layout), prod(layout.local_shape)
+    cores = layout.core_shape if layout.num_cores > 1 else ()
+    shape = (*cores, *_outer_shape(layout, outer))
+    members = Members("tile", "tiles", shape, cores=len(cores))
     tiles, inners = -(-total // outer), -(-total // inner)
 
     def of(key: int) -> int:
         core, block = divmod(key, inners)
         return core * tiles + block * inner // outer
 
-    return Colouring(
-        lambda p: _known(p, p.core * inners + p.offset // inner),
-        lambda k: tile.fill(of(k)),
-        lambda k: tile.name(of(k)),
-        lambda k: tile.label(of(k)),
-    )
+    return by_numbers(lambda p: p.core * inners + p.offset // inner, members, of)
 
 
 def _known(points: Points, keys: Ints) -> Ints:
     return np.where(points.valid, keys, PADDING)
 
 
-def by_numbers(key: Callable[[Points], Ints], what: str, shape: Shape) -> Colouring:
-    """Colours of the members of a grid such that neighbours differ, also diagonal ones."""
+def by_numbers(
+    key: Callable[[Points], Ints], members: Members, of: Callable[[Any], Any] = lambda key: key
+) -> Colouring:
+    """The colouring by members of a grid; `of` gives the number of the member that a key is of."""
 
-    def hue(k: int) -> int:
-        if prod(shape) <= HUES:
-            return k
-        index = map(int, np.unravel_index(k, shape))
-        return sum(w * i for w, i in zip(_weights(len(shape)), index, strict=True)) % HUES
-
-    def place(k: int) -> str:
-        return tuple_text(np.unravel_index(k, shape)) if shape else ""
+    def name(k: int) -> str:
+        return members.name(of(k))
 
     return Colouring(
         lambda p: _known(p, key(p)),
-        lambda k: f"c{hue(k)}",
-        lambda k: f"{what} {place(k)}".strip(),
-        place,
+        lambda k: f"c{of(k) % HUES}",
+        name,
+        lambda k: members.place(of(k)),
+        name,
+        members,
+        of,
     )
 
 
-def _weights(rank: int) -> list[int]:
-    return [(2 * k + 1) % HUES for k in reversed(range(rank))]
+def settled(colours: Colouring, keys: Iterable[int]) -> Colouring:
+    """The colouring with a fill for each thing that is drawn, or where they are many, each group.
+
+    >>> from gridlayout import GridLayout
+    >>> cores = colouring(GridLayout((9, 9), grid=(9, 9)), "core")
+    >>> few, many = settled(cores, [3, 11]), settled(cores, range(81))
+    >>> few.fill(3), few.fill(11), many.entry(0), many.fill(80)
+    ('c0', 'c1', 'cores (0:2, :)', 'c4')
+    """
+    shown = sorted({k for k in keys if k >= 0})
+    things = sorted({int(colours.member(k)) for k in shown})
+    members, of = colours.members, colours.member
+    if members is None or len({colours.fill(k) for k in shown}) == len(things):
+        return colours
+    if len(things) <= HUES:
+        numbers = {thing: n for n, thing in enumerate(things)}
+        return replace(colours, fill=lambda k: f"c{numbers[int(of(k))]}")
+    groups = members.grouped(things)
+
+    def group(k: Any) -> Any:
+        return members.into(groups, of(k))
+
+    def renumber(keys: Ints) -> Ints:
+        found = colours.renumber(keys)
+        return np.where(found >= 0, group(found.clip(0)), found)
+
+    def key(p: Points) -> Ints:
+        found = colours.key(p)
+        return np.where(found >= 0, group(found.clip(0)), found)
+
+    coarse = replace(by_numbers(key, groups), renumber=renumber)
+    coarse = settled(coarse, {int(group(k)) for k in shown})
+    fine = replace(colours, fill=lambda k: coarse.fill(int(group(k))))
+    return replace(fine, entry=lambda k: coarse.entry(int(group(k))), coarse=coarse)
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """A table of positions, and what they hold by a colouring."""
+
+    rows: int
+    columns: int
+    key: Callable[[Colouring, Ints, Ints], Ints]
+
+
+def find_coloured(
+    fields: Sequence[Field], colours: Colouring, budget: int
+) -> tuple[list[list[Cell]], Colouring]:
+    """The cells of each field, and the colouring by which they are drawn.
+
+    That is by groups where cells of single members would hold several.
+    """
+    every = [
+        find_cells(field.rows, field.columns, partial(field.key, colours), budget)
+        for field in fields
+    ]
+    colours = settled(colours, {key for cells in every for c in cells for key in c.found})
+    mixed = any(cell.key == MIXED for cells in every for cell in cells)
+    if colours.coarse is None or not mixed:
+        return every, colours
+    return find_coloured(fields, colours.coarse, budget)
 
 
 def fill(colours: Colouring, key: int) -> str:
     """The class of a key: its fill, or the hatches of padding and of several things."""
     return {PADDING: "pad", MIXED: "mix"}.get(key) or colours.fill(key)
+
+
+def legend(colours: Colouring, keys: Iterable[int]) -> list[tuple[str, str]]:
+    """What each fill of the cells that are drawn means."""
+    drawn = set(keys)
+    entries = dict.fromkeys((colours.fill(k), colours.entry(k)) for k in sorted(drawn) if k >= 0)
+    special = {PADDING: ("pad", "padding"), MIXED: ("mix", "several: hover to see which")}
+    return [*entries, *(entry for key, entry in special.items() if key in drawn)]
 
 
 def outer_block(layout: Layout) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout import dtypes
+from gridlayout.draw.letters import mono_width
 from gridlayout.draw.logical import in_words, short, tensor_text
 from gridlayout.draw.palette import HUES
 from gridlayout.draw.panels import Picture, figure
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout
 
 Ints = NDArray[np.int64]
-MAX_NODES = 16  # bars on a side; more are drawn in groups
+MAX_NODES = HUES  # bars on a side, a colour each; more are drawn in groups
+_COLOURS = "A ribbon has the colour of the bar that it leaves, and is as wide as it has bytes."
 _LONG, _BAR = 430, 14  # pixels of a ribbon and of the bars at its ends
 
 
@@ -89,7 +91,7 @@ def flow_figure(
         f"{in_words(layout)} It moves to {short(repr(to))}: {words}",
         [_ribbons(source, target, pairs)] if len(amounts) else [],
         [("stay", "stays where it is")] if stays else [],
-        [] if len(amounts) else ["There are no elements to move."],
+        [_COLOURS if moved else ""] if len(amounts) else ["There are no elements to move."],
     )
 
 
@@ -111,7 +113,7 @@ def _ribbons(source: Side, target: Side, pairs: tuple[Ints, Ints, Ints]) -> Pict
         stay, move = int(staying[i, j]), int(total[i, j] - staying[i, j])
         for amount, kind, what in (
             (stay, "stay", f"stay in {source.text(i)}"),
-            (move, f"c{i % HUES}", f"from {source.text(i)} to {target.text(j)}"),
+            (move, f"c{i}", f"from {source.text(i)} to {target.text(j)}"),
         ):
             if amount:
                 hover = tag("title", escape(f"{amount:,} B {what}"))
@@ -122,15 +124,20 @@ def _ribbons(source: Side, target: Side, pairs: tuple[Ints, Ints, Ints]) -> Pict
         [f"{side.text(k)}: {n:,} B" for k, n in enumerate(found)]
         for side, found in zip(sides, sums, strict=True)
     ]
-    left = max(len(text) for text in (*texts[0], *texts[1])) * 6.7 + _BAR + 8
+    left, right = (max(mono_width(text, 11) for text in side) + _BAR + 8 for side in texts)
     bars = "".join(
-        _bar(text, y, max(n * unit, 2), f"c{k % HUES}" if side == 0 else "bar", side)
+        _bar(text, y, max(n * unit, 2), f"c{k}" if side == 0 else "bar", side)
         for side in (0, 1)
         for k, (text, y, n) in enumerate(zip(texts[side], tops[side], sums[side], strict=True))
     )
-    body = tag("g", "".join(paths), class_="flows") + bars
-    height = max(top[-1] for top in tops) + 30
-    return Picture(2 * left + _LONG, height, tag("g", body, transform=f"translate({left:g} 0)"))
+    body = tag("g", "".join(paths), class_="flows") + tag("g", bars, class_="bars")
+    height = max(
+        top + max(n * unit, 14)
+        for side in (0, 1)
+        for top, n in zip(tops[side], sums[side], strict=True)
+    )
+    moved = tag("g", body, transform=f"translate({left:g} 0)")
+    return Picture(left + _LONG + right, height, moved)
 
 
 def _bar(text: str, y: float, height: float, fill: str, side: int) -> str:

@@ -6,7 +6,8 @@ of the storage the slots of each device, of which some may be idle.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,21 +15,30 @@ import numpy as np
 
 from gridlayout.affine.map import AffineMap
 from gridlayout.arguments import Shape
-from gridlayout.draw.cells import PADDING, find_cells
-from gridlayout.draw.colourings import Colouring, by_numbers, fill
+from gridlayout.draw.cells import PADDING, Cell
+from gridlayout.draw.colourings import (
+    Colouring,
+    Field,
+    Members,
+    by_numbers,
+    find_coloured,
+    legend,
+)
 from gridlayout.draw.logical import (
     BUDGET,
+    NUMBERS,
     Table,
+    box_of,
     caveats,
     cell_texts,
+    drawn_keys,
     in_words,
-    legend,
     logical_panel,
     short,
     tensor_text,
 )
-from gridlayout.draw.panels import Axis, Box, Panel, dim_axis, figure
-from gridlayout.draw.points import Ints, number, tuple_text
+from gridlayout.draw.panels import Axis, Panel, dim_axis, figure
+from gridlayout.draw.points import Ints, Points, number, tuple_text
 from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
 
@@ -68,25 +78,25 @@ def draw_fold(layout: Layout, *, device: Devices | None = None) -> Drawing:
     def device_of(core: tuple[Ints, ...]) -> Ints:
         return number(to_device(*core)[:rank], device.shape)
 
-    colours = by_numbers(
-        lambda p: np.broadcast_to(device_of(p.physical[: layout.core_rank]), p.valid.shape),
-        "device",
-        device.shape,
-    )
+    def key(p: Points) -> Ints:
+        return np.broadcast_to(device_of(p.physical[: layout.core_rank]), p.valid.shape)
+
+    colours = by_numbers(key, Members("device", "devices", device.shape))
     colours = replace(colours, label=colours.name)
-    leading = (0,) * (layout.ndim - 2)
-    tensor, seen = logical_panel(
-        Table(layout, leading, layout.shape[-2:]), colours, "core", BUDGET // 3
-    )
-    caption = f"logical tensor {tensor.caption}".strip()
-    tensor = Panel(caption, tensor.rows, tensor.columns, tensor.boxes)
-    virtual, used = _virtual(layout, device_of, colours)
-    panels = [tensor, virtual, _physical(layout, device, colours)]
-    idle = {PADDING} if any(box.fill == "pad" for box in panels[2].boxes) else set()
+    table = Table(layout, (0,) * (layout.ndim - 2), layout.shape[-2:])
+    virtual, physical = _Virtual(layout, device_of), _Physical.of(layout, device)
+    fields = [table.field(), virtual.field(), physical.field()]
+    (tensor, cores, slots), colours = find_coloured(fields, colours, BUDGET // 3)
+    logical = logical_panel(table, tensor, colours, "core")
+    panels = [
+        replace(logical, caption=f"logical tensor {logical.caption}".strip()),
+        virtual.panel(cores, colours),
+        physical.panel(slots, colours),
+    ]
     grid, mesh = ("x".join(map(str, sizes)) or "1" for sizes in (layout.core_shape, device.shape))
     entries = [
-        (fill_, "idle slot" if fill_ == "pad" else text)
-        for fill_, text in legend(colours, seen | used | idle)
+        (fill, "idle slot" if fill == "pad" else text)
+        for fill, text in legend(colours, drawn_keys([tensor, cores, slots]))
     ]
     return figure(
         f"{tensor_text(layout)}: {grid} virtual cores on {mesh} devices",
@@ -95,72 +105,114 @@ def draw_fold(layout: Layout, *, device: Devices | None = None) -> Drawing:
         panels,
         entries,
         caveats(panels),
+        NUMBERS["core"],
     )
 
 
-def _virtual(layout: Layout, device_of: Any, colours: Colouring) -> tuple[Panel, set[int]]:
-    """The virtual grid, the last dim as columns, all others as rows; and the devices it names."""
-    grid = layout.core_shape
-    columns = grid[-1] if grid else 1
+@dataclass(frozen=True)
+class _Virtual:
+    """The virtual grid, the last dim as columns, all others as rows."""
 
-    def cores(r: Ints, c: Ints) -> tuple[Ints, ...]:
-        return np.unravel_index(r * columns + c, grid) if grid else ()
+    layout: Layout
+    device_of: Callable[[tuple[Ints, ...]], Ints]
 
-    def key(r: Ints, c: Ints) -> Ints:
-        return np.asarray(device_of(cores(r, c)), np.int64)
+    def cores(self, r: Ints, c: Ints) -> tuple[Ints, ...]:
+        """The coordinates of cores."""
+        grid = self.layout.core_shape
+        return np.unravel_index(r * grid[-1] + c, grid) if grid else ()
 
-    boxes = []
-    cells = find_cells(prod(grid[:-1]), columns, key, BUDGET // 3)
-    for cell in cells:
-        core = tuple_text(cores(np.array(cell.rows[0]), np.array(cell.columns[0])))
-        label, text = cell_texts(cell, colours, f"from core {core}")
-        if cell.size == 1:
-            label, text = core, f"core {core} -> {colours.name(cell.key)}"
-        boxes.append(Box(cell.rows, cell.columns, fill(colours, cell.key), label, text))
-    names = ("g0" if len(grid) == 2 else "", f"g{len(grid) - 1}" if grid else "")
-    down, across = map(dim_axis, names)
-    panel = Panel("virtual grid: cores", down, across, tuple(boxes))
-    return panel, {found for cell in cells for found in cell.found}
+    def field(self) -> Field:
+        """The devices of the cores, for their cells to be found."""
+        grid = self.layout.core_shape
+
+        def key(colours: Colouring, r: Ints, c: Ints) -> Ints:
+            return colours.renumber(np.asarray(self.device_of(self.cores(r, c)), np.int64))
+
+        return Field(prod(grid[:-1]), grid[-1] if grid else 1, key)
+
+    def panel(self, cells: Sequence[Cell], colours: Colouring) -> Panel:
+        """The grid with its cores, by device."""
+        grid, boxes = self.layout.core_shape, []
+        for cell in cells:
+            core = tuple_text(self.cores(np.array(cell.rows[0]), np.array(cell.columns[0])))
+            label, text = cell_texts(cell, colours, f"from core {core}")
+            if cell.size == 1:
+                label, text = core, f"core {core} -> {colours.name(cell.key)}"
+            boxes.append(box_of(cell, colours, label, text))
+        names = ("g0" if len(grid) == 2 else "", f"g{len(grid) - 1}" if grid else "")
+        down, across = map(dim_axis, names)
+        return Panel("virtual grid: cores", down, across, tuple(boxes))
 
 
-def _physical(layout: Layout, device: Devices, colours: Colouring) -> Panel:
-    """The device grid, and in each device the slots that its part of the storage has."""
-    grid, mesh = layout.core_shape, device.shape
-    storage = device.storage_shape(layout)[: len(grid)]
-    parts = device.sharding(layout).devices_indices_map(device.storage_shape(layout))
-    bounds = [
-        [s.indices(n) for s, n in zip(parts[d], storage, strict=False)]
-        for d in device.mesh.devices.flat
-    ]
-    starts = np.array([[low for low, _, _ in dims] for dims in bounds], int)
-    slots = tuple(high - low for low, high, _ in bounds[0])
-    wide, high = (slots[-1] if slots else 1), prod(slots[:-1])
+@dataclass(frozen=True, eq=False)
+class _Physical:
+    """The device grid, and in each device the slots that its part of the storage has.
 
-    def core(r: Ints, c: Ints) -> tuple[Ints, Ints]:
+    starts: the first core of each device. slots: cores of one, along each grid dim.
+    """
+
+    layout: Layout
+    device: Devices
+    starts: Ints
+    slots: Shape
+
+    @classmethod
+    def of(cls, layout: Layout, device: Devices) -> _Physical:
+        """What each device of a grid has of a layout's storage."""
+        shape = device.storage_shape(layout)
+        storage = shape[: layout.core_rank]
+        parts = device.sharding(layout).devices_indices_map(shape)
+        bounds = [
+            [s.indices(n) for s, n in zip(parts[d], storage, strict=False)]
+            for d in device.mesh.devices.flat
+        ]
+        starts = np.array([[low for low, _, _ in dims] for dims in bounds], int)
+        return cls(layout, device, starts, tuple(high - low for low, high, _ in bounds[0]))
+
+    @property
+    def sides(self) -> tuple[int, int]:
+        """Rows and columns of the slots of one device."""
+        return prod(self.slots[:-1]), (self.slots[-1] if self.slots else 1)
+
+    def core(self, r: Ints, c: Ints) -> tuple[Ints, Ints]:
+        """The device at a row and a column, and the core in its slot there."""
+        high, wide = self.sides
         (down, i), (across, j) = np.divmod(r, high), np.divmod(c, wide)
-        which = down * mesh[-1] + across
-        inside = np.broadcast_arrays(*np.unravel_index(i * wide + j, slots)) if slots else []
-        return which, starts[which] + (np.stack(inside, axis=-1) if slots else 0)
+        which = down * self.device.shape[-1] + across
+        if not self.slots:
+            return which, self.starts[which]
+        inside = np.broadcast_arrays(*np.unravel_index(i * wide + j, self.slots))
+        return which, self.starts[which] + np.stack(inside, axis=-1)
 
-    def key(r: Ints, c: Ints) -> Ints:
-        which, cores = core(r, c)
-        return np.where((cores < np.array(grid, int)).all(axis=-1), which, PADDING)
+    def field(self) -> Field:
+        """The devices, and idle slots as padding, for their cells to be found."""
+        mesh, (high, wide) = self.device.shape, self.sides
+        grid = np.array(self.layout.core_shape, int)
 
-    boxes = []
-    for cell in find_cells(prod(mesh[:-1]) * high, mesh[-1] * wide, key, BUDGET // 3):
-        which, cores = core(np.array([cell.rows[0]]), np.array([cell.columns[0]]))
-        name = f"device {tuple_text(np.unravel_index(int(which[0]), mesh))}"
-        label, text = cell_texts(cell, colours, name)
-        if cell.size == 1:
-            idle = cell.key == PADDING
-            label = "" if idle else tuple_text(cores[0])
-            text = f"{name}: {'an idle slot' if idle else f'core {label}'}"
-        boxes.append(Box(cell.rows, cell.columns, fill(colours, cell.key), label, text))
-    *leading, last = map(str, device.mesh.axis_names)
-    axes = (_device_axis(",".join(leading), high), _device_axis(last, wide))
-    return Panel("device grid: cores on each device", *axes, tuple(boxes))
+        def key(colours: Colouring, r: Ints, c: Ints) -> Ints:
+            which, cores = self.core(r, c)
+            return np.where((cores < grid).all(axis=-1), colours.renumber(which), PADDING)
+
+        return Field(prod(mesh[:-1]) * high, mesh[-1] * wide, key)
+
+    def panel(self, cells: Sequence[Cell], colours: Colouring) -> Panel:
+        """The devices with their slots."""
+        boxes = []
+        for cell in cells:
+            which, cores = self.core(np.array([cell.rows[0]]), np.array([cell.columns[0]]))
+            name = f"device {tuple_text(np.unravel_index(int(which[0]), self.device.shape))}"
+            label, text = cell_texts(cell, colours, name)
+            if cell.size == 1:
+                idle = cell.key == PADDING
+                label = "" if idle else tuple_text(cores[0])
+                text = f"{name}: {'an idle slot' if idle else f'core {label}'}"
+            boxes.append(box_of(cell, colours, label, text))
+        *leading, last = map(str, self.device.mesh.axis_names)
+        high, wide = self.sides
+        axes = (_device_axis(",".join(leading), high), _device_axis(last, wide))
+        return Panel("device grid: cores on each device", *axes, tuple(boxes))
 
 
 def _device_axis(name: str, n: int) -> Axis:
     """An axis whose ticks count devices of `n` slots each."""
-    return Axis(name, lambda edge: "" if edge % n else str(edge // n), (n,))
+    return Axis(name, lambda edge: str(edge // n), (n,), each=n)

@@ -15,8 +15,18 @@ import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.arguments import Shape
-from gridlayout.draw.cells import MIXED, NOTHING, PADDING, Cell, find_cells
-from gridlayout.draw.colourings import Colouring, colouring, fill, outer_block, tile_colouring
+from gridlayout.draw.cells import MIXED, NOTHING, PADDING, Cell
+from gridlayout.draw.colourings import (
+    Colouring,
+    Field,
+    colouring,
+    fill,
+    find_coloured,
+    legend,
+    outer_block,
+    tile_colouring,
+)
+from gridlayout.draw.palette import HUES
 from gridlayout.draw.panels import Box, Panel, dim_axis, figure
 from gridlayout.draw.points import (
     Ints,
@@ -35,9 +45,7 @@ if TYPE_CHECKING:
 BUDGET = 1024  # cells of one drawing
 MAX_PANELS = 12
 _PROBED = 4096  # elements along a dim that are looked at for its strides and tiles
-_BY_SAMPLES = " samples"  # how what hovers over a cell that was not looked at whole ends
 _NAMED = 3  # things that what hovers over a cell names
-_TILES = 6  # tiles along an axis that the view of tiles shows
 
 
 def draw_logical(layout: Layout, *, color: Any = None, label: str = "offset") -> Drawing:
@@ -51,7 +59,7 @@ def draw_logical(layout: Layout, *, color: Any = None, label: str = "offset") ->
     if color is None:
         tiles = prod(layout.local_shape) // layout.blocks[0] if layout.blocks else BUDGET
         color = "core" if layout.num_cores > 1 else "tile" if tiles < BUDGET // 4 else "offset"
-    return _drawn(layout, color, label, layout.shape[-2:], [])
+    return _drawn(layout, color, label, layout.shape[-2:], [], MAX_PANELS)
 
 
 def draw_tiles(layout: Layout, *, label: str = "offset") -> Drawing:
@@ -67,14 +75,26 @@ def draw_tiles(layout: Layout, *, label: str = "offset") -> Drawing:
     notes = [f"Each colour is a tile: {outer:,} elements, one after another in memory."]
     if inner != outer:
         notes = [f"{notes[0][:-1]}; red borders are around {inner:,} of them."]
-    colours = tile_colouring(layout, inner)
     lined = (outer, inner) if inner != outer else (outer,)
-    return _drawn(layout, "tile", label, window, notes, colours, lined)
+    panels = _panels_of_tiles(layout, window)
+    return _drawn(
+        *(layout, "tile", label, window, notes, panels), tile_colouring(layout, inner), lined
+    )
 
 
 def draw_strides(layout: Layout, *, label: str = "offset") -> Drawing:
-    """Offsets in the core's buffer, from light to dark, and how far a step along each dim goes."""
-    return _drawn(layout, "offset", label, layout.shape[-2:], strides_in_words(layout))
+    """Offsets in the core's buffer, from light to dark, and how far a step along each dim goes.
+
+    Where cells of the whole tensor would hold several parts of a buffer, the first core is drawn.
+    """
+    whole, notes = layout.shape[-2:], strides_in_words(layout)
+    tables = _tables(layout, whole, MAX_PANELS)
+    fields = [table.field() for table in tables]
+    found, _ = find_coloured(fields, colouring(layout, "offset"), BUDGET // max(len(tables), 1))
+    mixed = layout.num_cores > 1 and any(cell.key == MIXED for cells in found for cell in cells)
+    cores = colouring(layout, "core")
+    window = tuple(cuts[0] for cuts in _cuts(layout, cores)) if mixed else whole
+    return _drawn(layout, "offset", label, window, notes, MAX_PANELS)
 
 
 def strides_in_words(layout: Layout) -> list[str]:
@@ -94,8 +114,8 @@ def strides_in_words(layout: Layout) -> list[str]:
         parts = []
         if len(steps):
             numbers = [f"{s:+,}" for s in steps.tolist()[:3]] + ["..."] * (len(steps) > 3)
-            bits = [abs(s) * dtypes.bits(layout.dtype) / 8 for s in steps.tolist()[:3]]
-            sizes = " or ".join(f"{b:g}" for b in bits)
+            bits = [abs(s) * dtypes.bits(layout.dtype) for s in steps.tolist()[:3]]
+            sizes = " or ".join(f"{b // 8:,}" if b % 8 == 0 else f"{b / 8:,}" for b in bits)
             parts.append(f"{' or '.join(numbers)} elements ({sizes} B)")
         if not same.all():
             parts.append(f"another core at {int((~same).sum())} of {len(same)} steps")
@@ -109,18 +129,47 @@ def _line(layout: Layout, d: int) -> Points:
     return from_logical(layout, [along if k == d else along[:1] for k in range(layout.ndim)])
 
 
-def _first_tiles(layout: Layout) -> Shape:
-    """Extents of the last two dims that hold the first few tiles."""
-    colours = colouring(layout, "tile")
-    window = []
+def _cuts(layout: Layout, colours: Colouring) -> list[list[int]]:
+    """Where what the elements along each of the last two dims are changes; and their ends."""
+    found = []
     for d in range(max(layout.ndim - 2, 0), layout.ndim):
-        if 0 in layout.shape:
-            window.append(layout.shape[d])
-            continue
-        changes = np.flatnonzero(np.diff(colours.key(_line(layout, d)))) + 1
-        stops = [*changes[:_TILES].tolist(), layout.shape[d]]
-        window.append(stops[min(len(stops), _TILES) - 1])
-    return tuple(window)
+        changes: list[int] = []
+        if 0 not in layout.shape:
+            changes = (np.flatnonzero(np.diff(colours.key(_line(layout, d)))) + 1).tolist()
+        found.append([*changes, layout.shape[d]])
+    return found
+
+
+def _first_tiles(layout: Layout) -> Shape:
+    """Extents of the last two dims that hold the first few tiles: as many as there are colours."""
+    *rows, columns = _cuts(layout, colouring(layout, "tile")) or [[]]
+    if not rows:
+        return tuple(columns[:HUES][-1:])
+    pairs = [(a, b) for a in range(1, HUES + 1) for b in range(1, HUES // a + 1)]
+    fits = [(a, b) for a, b in pairs if a <= len(rows[0]) and b <= len(columns)]
+    # As many as there are; of ways to have them the one that is nearest to a square.
+    a, b = max(fits, key=lambda ab: (ab[0] * ab[1], -abs(ab[0] - ab[1])))
+    return rows[0][a - 1], columns[b - 1]
+
+
+def _panels_of_tiles(layout: Layout, window: Shape) -> int:
+    """Of how many panels the tiles have a colour each; of one, whatever it holds."""
+    tiles = colouring(layout, "tile")
+    shown: set[int] = set()
+    for number, table in enumerate(_tables(layout, window, MAX_PANELS)):
+        field = table.field()
+        cells, _ = find_coloured([field], tiles, BUDGET)
+        shown |= {key for cell in cells[0] for key in cell.found}
+        if len(shown) > HUES:
+            return max(number, 1)
+    return MAX_PANELS
+
+
+def _tables(layout: Layout, window: Shape, most: int) -> list[Table]:
+    """The first `most` panels, by the dims before the last two."""
+    leading = layout.shape[:-2]
+    numbers = range(min(prod(leading), most))
+    return [Table(layout, tuple(map(int, np.unravel_index(k, leading))), window) for k in numbers]
 
 
 def _drawn(
@@ -129,22 +178,23 @@ def _drawn(
     kind: str,
     window: Shape,
     notes: list[str],
+    most: int,
     colours: Colouring | None = None,
     lined: tuple[int, ...] | None = None,
 ) -> Drawing:
     as_label(kind)
     colours = colouring(layout, color) if colours is None else colours
+    tables = _tables(layout, window, most)
+    fields = [table.field() for table in tables]
+    found, colours = find_coloured(fields, colours, BUDGET // max(len(tables), 1))
+    panels = [
+        logical_panel(table, cells, colours, kind, lined)
+        for table, cells in zip(tables, found, strict=True)
+    ]
     count = prod(layout.shape[:-2])
-    shown = min(count, MAX_PANELS)
-    panels, seen = [], set()
-    for k in range(shown):
-        leading = tuple(map(int, np.unravel_index(k, layout.shape[:-2]))) if layout.ndim > 2 else ()
-        table = Table(layout, leading, window)
-        panel, keys = logical_panel(table, colours, kind, BUDGET // shown, lined)
-        panels.append(panel)
-        seen |= keys
-    if count > shown:
-        notes = [*notes, f"... and {count - shown:,} more panels of the dims before the last two."]
+    if count > len(tables):
+        left = count - len(tables)
+        notes = [*notes, f"... and {left:,} more panels of the dims before the last two."]
     if window != layout.shape[-2:]:
         sides = zip(window, layout.shape[-2:], strict=True)
         text = " x ".join(f"{shown:,} of {n:,}" for shown, n in sides)
@@ -155,9 +205,17 @@ def _drawn(
         short(repr(layout)),
         in_words(layout),
         panels,
-        legend(colours, seen),
+        legend(colours, drawn_keys(found)),
         [*notes, *caveats(panels)],
+        NUMBERS[kind],
     )
+
+
+def drawn_keys(fields: Sequence[Sequence[Cell]]) -> set[int]:
+    """What the cells of panels are drawn as."""
+    every = [cell for cells in fields for cell in cells]
+    padding = {PADDING} if any(cell.share for cell in every) else set()
+    return {cell.key for cell in every} | padding
 
 
 @dataclass(frozen=True)
@@ -176,19 +234,24 @@ class Table:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Rows and columns; none of a tensor without elements."""
         rows, columns = (1,) * (2 - len(self.window)) + self.window
-        return rows, columns
+        return (rows, columns) if 0 not in self.layout.shape else (0, 0)
+
+    def field(self) -> Field:
+        """The table, for its cells to be found."""
+        return Field(*self.shape, lambda colours, r, c: colours.key(self.points(r, c)))
 
 
 def logical_panel(
-    table: Table, colours: Colouring, kind: str, budget: int, lined: tuple[int, ...] | None = None
-) -> tuple[Panel, set[int]]:
-    """The panel of a table, and the keys that it shows; `lined`: blocks to draw lines between."""
-    layout, (rows, columns) = table.layout, table.shape
-    empty = 0 in layout.shape
-    found = find_cells(rows, columns, lambda r, c: colours.key(table.points(r, c)), budget)
-    cells = [] if empty else found
+    table: Table,
+    cells: Sequence[Cell],
+    colours: Colouring,
+    kind: str,
+    lined: tuple[int, ...] | None = None,
+) -> Panel:
+    """The panel of a table's cells; `lined`: blocks to draw lines between."""
+    layout = table.layout
     first = table.points(*(np.array([side(c)[0] for c in cells], int) for side in _SIDES))
     boxes = []
     for k, cell in enumerate(cells):
@@ -199,13 +262,21 @@ def logical_panel(
             text, over = cell_texts(cell, colours, where)
             if lined is not None and cell.key != MIXED:
                 text = cell_label(first, (k,), kind)
-        boxes.append(Box(cell.rows, cell.columns, fill(colours, cell.key), text, over))
+        boxes.append(box_of(cell, colours, text, over))
     names = ["", "", *(f"d{d}" for d in range(layout.ndim))][-2:]
     caption = f"[{', '.join(map(str, table.leading))}, :, :]" if table.leading else ""
     down, across = map(dim_axis, names)
     block = None if lined is None else _blocks_of(boxes, first, lined)
-    panel = Panel(caption, down, across, tuple(boxes), block)
-    return panel, {key for cell in cells for key in cell.found}
+    if block is None and colours.coarse is not None:
+        keys = {(cell.rows, cell.columns): (cell.key,) for cell in cells}
+        return Panel(caption, down, across, tuple(boxes), lambda b: keys[b.rows, b.columns])
+    return Panel(caption, down, across, tuple(boxes), block)
+
+
+def box_of(cell: Cell, colours: Colouring, text: str, over: str) -> Box:
+    """The box of a cell, with its label and what hovers over it."""
+    sampled = cell.sampled < cell.size
+    return Box(cell.rows, cell.columns, fill(colours, cell.key), text, over, sampled, cell.share)
 
 
 _SIDES = (attrgetter("rows"), attrgetter("columns"))
@@ -221,14 +292,25 @@ def _blocks_of(
     return lambda box: tuple(known[box])
 
 
+# What the numbers in cells are, by the kind of label.
+NUMBERS = {
+    "offset": "Numbers are offsets in a core's buffer, in elements.",
+    "byte": "Numbers are bytes of a core's buffer.",
+    "index": "Numbers are logical indices.",
+    "number": "Numbers count the elements in row-major order.",
+    "core": "Numbers are cores.",
+    "none": "",
+}
+
+
 def caveats(panels: Sequence[Panel]) -> list[str]:
-    """Notes on cells of several things, and on cells that were told from samples, if there are."""
+    """Notes on cells with some padding, and on cells that were told from samples, if there are."""
     boxes = [box for panel in panels for box in panel.boxes]
     notes = []
-    if any(box.fill == "mix" for box in boxes):
-        notes.append("Striped cells hold several; hover to see which.")
-    if any(box.hover.endswith(_BY_SAMPLES) for box in boxes):
-        notes.append("Cells of many positions are told from samples; hover to see how many.")
+    if any(box.share for box in boxes):
+        notes.append("Cells of data and padding are hatched by the share of padding.")
+    if any(box.sampled for box in boxes):
+        notes.append("Large cells are told from samples.")
     return notes
 
 
@@ -239,8 +321,9 @@ def cell_texts(cell: Cell, colours: Colouring, where: str) -> tuple[str, str]:
     names = [special.get(k) or colours.name(k) for k in named]
     if len(cell.found) > _NAMED:
         names[-1:] = ["...", f"{names[-1]} ({len(cell.found)} in all)"]
-    looked = "" if cell.sampled >= cell.size else f", by {cell.sampled}{_BY_SAMPLES}"
-    text = f"{where}, {cell.size:,} positions -> {', '.join(names)}{looked}"
+    if cell.share:
+        names[0] = f"about {cell.share:.0%} padding"
+    text = f"{where}, {cell.size:,} positions -> {', '.join(names)}"
     return "" if cell.key < 0 else colours.label(cell.key), text
 
 
@@ -280,10 +363,3 @@ def in_words(layout: Layout) -> str:
     if layout.is_scatter or not total:
         return f"{text}."
     return f"{text}, {1 - layout.size / total:.1%} of all positions are padding."
-
-
-def legend(colours: Colouring, keys: set[int]) -> Sequence[tuple[str, str]]:
-    """Swatches of what a drawing shows, where that is few enough to name."""
-    named = {(fill(colours, k), colours.name(k)): None for k in sorted(keys) if k >= 0}
-    entries = list(named) if len(named) <= 12 else []
-    return [*entries, ("pad", "padding")] if PADDING in keys else entries

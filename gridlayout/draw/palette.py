@@ -7,9 +7,10 @@ is hatched. Text on any fill has a contrast of at least 4.5 : 1 (WCAG 2, level A
 
 from __future__ import annotations
 
-# Sky blue, orange, green, purple, yellow, blue, vermilion, grey.
-LIGHT = ("#d2e5ff", "#e6a624", "#a3fdd3", "#bb88bb", "#ffeb85", "#89acfb", "#e17256", "#a9aba2")
-DARK = ("#626992", "#683700", "#32756c", "#532859", "#856900", "#1d3286", "#a35741", "#363832")
+# Sky blue, orange, green, purple, yellow, blue, vermilion, violet (in the dark version crimson): no
+# grey, which is for padding and for what stays where it is.
+LIGHT = ("#d2e5ff", "#e6a624", "#a3fdd3", "#bb88bb", "#ffeb85", "#89acfb", "#e17256", "#8a6cf6")
+DARK = ("#626992", "#683700", "#32756c", "#532859", "#856900", "#1d3286", "#a35741", "#7e0030")
 # From the first offset to the last one.
 LIGHT_RAMP = (
     *(
@@ -36,6 +37,7 @@ LIGHT_TONES = {
     "thin": "#ffffff",
     "pad": "#f4f4f5",
     "hatch": "#a8adb5",
+    "stay": "#6a6e74",
     "border": "#c00020",
 }
 DARK_TONES = {
@@ -46,6 +48,7 @@ DARK_TONES = {
     "thin": "#14171b",
     "pad": "#1c2025",
     "hatch": "#5d646e",
+    "stay": "#b2b6bc",
     "border": "#ff5c6c",
 }
 HUES = len(LIGHT)
@@ -105,9 +108,9 @@ _RULES = (
     (".swatch", "stroke:var(--line);stroke-width:1px"),
     (".flows path", "fill-opacity:.7"),
     (".bar", "fill:var(--line)"),
-    (".stay", "fill:var(--hatch)"),
+    (".stay", "fill:var(--stay)"),
     (".pad-ground", "fill:var(--pad)"),
     (".pad-line", "stroke:var(--hatch);stroke-width:1.3px;fill:none"),
-    (".mix-ground", "fill:var(--c7)"),
-    (".mix-line", "stroke:var(--paper);stroke-opacity:.4;fill:none"),
+    (".mix-ground", "fill:var(--paper)"),
+    (".mix-line", "stroke:var(--muted);stroke-width:2.4px;fill:none"),
 )

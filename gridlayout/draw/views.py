@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gridlayout.arguments import one_of
-from gridlayout.draw import buffers, flows, fold, logical
+from gridlayout.draw import buffers, flows, fold, logical, slots
 from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
 
@@ -21,7 +21,7 @@ VIEWS: dict[str, Callable[..., Drawing]] = {
     "physical": buffers.draw_physical,
     "memory": buffers.draw_memory,
     "lanes": buffers.draw_lanes,
-    "slots": buffers.draw_slots,
+    "slots": slots.draw_slots,
     "fold": fold.draw_fold,
     "flows": flows.draw_flows,
 }

@@ -32,7 +32,6 @@ function update() {
   field("sizes").innerHTML = sizesOf(layout)
     .map(([name, value]) => `<div><dt>${name}</dt><dd>${value.replace(/</g, "&lt;")}</dd></div>`)
     .join("");
-  field("legend").innerHTML = legendOf(layout);
   field("text").textContent = layout.text;
   field("python").textContent = layout.python;
   drawn = {};
@@ -83,6 +82,7 @@ function go(to) {
   const leading = cursor.logical?.slice(0, -2) ?? drawn.leading ?? zeros;
   if (!same(leading, drawn.leading ?? [-1])) showTensor(leading);
   if (!same(core, drawn.core ?? [-1])) showMemory(core);
+  showLegend();
   point(field("tensor"), cursor.logical && [0, 0, ...cursor.logical].slice(-2));
   const local = product(layout.localShape);
   const offset = flat(cursor.physical.slice(rank), layout.localShape);
@@ -91,21 +91,35 @@ function go(to) {
   showIndex(core, offset);
 }
 
+// How many positions a cell is, where it is of several.
+const cellText = ({ cell }) =>
+  Math.max(...cell) > 1 ? `A cell is ${cell.map(grouped).join(" x ")} positions.` : "";
+
 function showTensor(leading) {
-  const note = drawTensor(field("tensor"), layout, leading);
+  const seen = drawTensor(field("tensor"), layout, leading);
   const at = leading.length ? `, at ${leading.join(", ")} of the first dims` : "";
   field("tensor-caption").textContent = `Tensor by ${layout.core}${at}`;
-  field("tensor-note").textContent = note || "Numbers are offsets in the memory.";
-  drawn.leading = leading;
+  field("tensor-note").textContent =
+    seen.labelled ? "Numbers are offsets in the memory." : cellText(seen);
+  drawn = { ...drawn, leading, tensor: seen };
 }
 
 function showMemory(core) {
-  const note = drawMemory(field("memory"), layout, core);
+  const seen = drawMemory(field("memory"), layout, core);
   const padding = grouped(layout.paddingOf(core));
   field("memory-caption").textContent = `Memory of ${nameOf(layout, core)}`;
   field("memory-note").textContent =
-    `${grouped(rowWidth(layout))} elements a row; ${padding} are padding. ${note}`;
-  drawn.core = core;
+    `${grouped(rowWidth(layout))} elements a row; ${padding} are padding. ` +
+    (seen.labelled ? "Numbers are logical indices." : cellText(seen));
+  drawn = { ...drawn, core, memory: seen };
+}
+
+function showLegend() {
+  const seen = [drawn.tensor, drawn.memory];
+  const samples = seen.some((picture) => picture.samples);
+  field("legend").innerHTML =
+    legendOf(layout, new Set(seen.flatMap((picture) => [...picture.fills]))) +
+    (samples ? "<small>Large cells are told from samples.</small>" : "");
 }
 
 function showIndex(core, offset) {
@@ -239,3 +253,11 @@ for (const button of document.querySelectorAll("[data-copies]")) {
 document.querySelector(`input[name="model"][value="${model}"]`).checked = true;
 fillForm(start);
 update();
+
+// In a frame of a notebook or of a page nothing is cut off: the frame is as high as this page.
+const frame = window.frameElement;
+const fit = () => (frame.style.height = `${document.documentElement.offsetHeight + 2}px`);
+if (frame) {
+  fit();
+  new ResizeObserver(fit).observe(document.documentElement);
+}

@@ -28,7 +28,8 @@ SCRIPTS = (
 class Explorer:
     """An explorer: `html` is its whole page; `path` is the file that holds it, if one does.
 
-    Notebooks show it in a frame of its own, so that neither page changes the other's style.
+    Notebooks show it in a frame of its own, so that neither page changes the other's style; the
+    frame grows to the height of the page in it.
     """
 
     html: str

@@ -4,14 +4,39 @@ const CELLS = 64; // rows, and columns, of one picture, at most
 const SAMPLES = 4; // positions that a cell of many is told from, along each side
 const HUES = 8;
 const WIDTH = 470;
-const MARGIN = { left: 34, top: 18 };
+const MARGIN = { left: 48, top: 18 };
 
-// Neighbours get different colours, also diagonal ones.
+const TOUCHING = 5; // pixels that lines between tiles are apart, at least
+
+// A colour is of a core, or where they are many of a group: how many cores it has along each dim.
+function groupSizes(coreShape) {
+  const sizes = coreShape.map(() => 1);
+  const many = () => product(coreShape.map((n, d) => ceil(n, sizes[d]))) > HUES;
+  for (let d = sizes.length - 1; d >= 0; d--) {
+    while (many() && sizes[d] < coreShape[d]) sizes[d] *= 2;
+  }
+  return sizes;
+}
 function hue(core, coreShape) {
-  const k = flat(core, coreShape);
-  if (product(coreShape) <= HUES) return k;
-  const rank = core.length;
-  return core.reduce((n, i, d) => n + ((2 * (rank - 1 - d) + 1) % HUES) * (i % HUES), 0) % HUES;
+  const sizes = groupSizes(coreShape);
+  const group = core.map((i, d) => quotient(i, sizes[d]));
+  return flat(group, coreShape.map((n, d) => ceil(n, sizes[d])));
+}
+// The groups in the order of their hues, as text: (0, 0:2).
+function groupNames(layout) {
+  const { coreShape } = layout;
+  const sizes = groupSizes(coreShape);
+  const groups = coreShape.map((n, d) => ceil(n, sizes[d]));
+  return upTo(0, product(groups)).map((k) => {
+    const ends = unflat(k, groups).map((i, d) =>
+      [i * sizes[d], Math.min((i + 1) * sizes[d], coreShape[d])]);
+    if (ends.every(([low, high]) => high === low + 1)) {
+      return nameOf(layout, ends.map(([low]) => low));
+    }
+    const spans = ends.map(([low, high], d) =>
+      high === low + 1 ? low : high - low === coreShape[d] ? ":" : `${low}:${high}`);
+    return `${layout.core}s ${tuple(spans)}`;
+  });
 }
 
 // `n` positions along a side as at most `most` bins.
@@ -35,55 +60,82 @@ function planOf(rows, columns) {
 }
 
 // Draws what `cellAt(row, column)` gives of each position, {key, fill, label} or null past the end,
-// and lines above some rows. A key tells apart what has one fill. Gives a note on cells of several
-// positions.
+// with lines above some rows, and between cells of one fill whose keys differ. Gives what is to be
+// said of it: its fills, whether cells have numbers, how many positions a cell is, and whether it
+// is told from samples.
 function draw(svg, rows, columns, cellAt, lines) {
   const plan = planOf(rows, columns);
   const { down, across, width, height } = plan;
-  const [cells, labels] = [[], []];
+  const [cells, labels, borders, fills] = [[], [], [], new Set()];
   const whole = down.size === 1 && across.size === 1;
+  let above = [];
   for (let r = 0; r < down.count; r++) {
+    const row = [];
     for (let c = 0; c < across.count; c++) {
       const found = sampled(down, r).flatMap((i) => sampled(across, c).map((j) => cellAt(i, j)));
       const there = found.filter((cell) => cell !== null);
       if (!there.length) continue;
-      const fill = there.every(({ key }) => key === there[0].key) ? there[0].fill : "mix";
+      const fill = there.every(({ key }) => key === there[0].key) ? there[0].fill
+        : there.every((cell) => cell.fill === there[0].fill) ? there[0].fill : "mix";
       const [x, y] = [MARGIN.left + c * width, MARGIN.top + r * height];
       cells.push(`<rect class="${fill}" x="${x}" y="${y}" width="${width}" height="${height}"/>`);
+      fills.add(fill);
+      row[c] = { fill, key: there[0].key };
+      const apart = (other) => other && other.fill === fill && other.key !== row[c].key;
+      if (apart(row[c - 1])) borders.push(`M${x} ${y}v${height}`);
+      if (apart(above[c])) borders.push(`M${x} ${y}h${width}`);
       const label = whole ? there[0].label : "";
       if (label && label.length * 6.1 + 3 <= width && height >= 13) {
         labels.push(`<text x="${x + width / 2}" y="${y + height / 2}">${label}</text>`);
       }
     }
+    above = row;
   }
-  const box = [MARGIN.left + across.count * width + 4, MARGIN.top + down.count * height + 4];
+  borders.push(...ruled(lines, plan));
+  show(svg, plan, cells, labels, borders);
+  const samples = !whole && Math.max(down.size, across.size) > SAMPLES;
+  return { fills, labelled: labels.length > 0, samples, cell: [down.size, across.size] };
+}
+
+// Lines above rows, wherever those are in their cells; none where they would touch.
+function ruled(lines, { down, across, width, height }) {
+  const places = lines.map((row) => MARGIN.top + (row / down.size) * height);
+  const apart = places.every((y, k) => !k || y - places[k - 1] >= TOUCHING);
+  return apart ? places.map((y) => `M${MARGIN.left} ${y}h${across.count * width}`) : [];
+}
+
+function show(svg, plan, cells, labels, borders) {
+  const { down, across, width, height } = plan;
+  // Room for the last number, which is centred on the last edge.
+  const wide = Math.max(4, String(across.n).length * 3.1 + 1);
+  const box = [MARGIN.left + across.count * width + wide, MARGIN.top + down.count * height + 7];
   svg.setAttribute("viewBox", `0 0 ${box.join(" ")}`);
   [svg.style.width, svg.style.aspectRatio] = [`${box[0]}px`, box.join(" / ")];
-  const ruled = lines.filter((row) => row % down.size === 0).map((row) => {
-    const y = MARGIN.top + (row / down.size) * height;
-    return `<path class="line" d="M${MARGIN.left} ${y}h${across.count * width}"/>`;
-  });
+  const line = borders.length ? `<path class="line" d="${borders.join("")}"/>` : "";
   svg.innerHTML =
-    `<g class="cells">${cells.join("")}</g>${labels.join("")}${ruled.join("")}${ticks(plan)}` +
+    `<g class="cells">${cells.join("")}</g>${line}${labels.join("")}${ticks(plan)}` +
     `<rect class="cursor" width="${width + 2}" height="${height + 2}" visibility="hidden"/>`;
   svg.plan = plan;
-  const told = Math.max(down.size, across.size) > SAMPLES ? ", told from samples" : "";
-  return whole ? "" : `A cell is ${down.size} x ${across.size} positions${told}.`;
+}
+
+// The numbers of an axis as [pixel, text]: of single positions in their middle, of others where
+// they begin and where the last one ends; as many as have room, always those at both ends.
+function marksOf({ n, size, count }, side, room) {
+  const end = size === 1 ? [(n - 0.5) * side, n - 1] : [count * side, n];
+  const shift = size === 1 ? 0.5 : 0;
+  const every = Math.max(1, 2 ** Math.ceil(Math.log2(room / side)));
+  const marks = [];
+  for (let k = 0; k < count; k += every) marks.push([(k + shift) * side, k * size]);
+  const kept = marks.filter(([at], k) => !k || end[0] - at >= room);
+  return end[0] - kept.at(-1)?.[0] >= room ? [...kept, end] : kept;
 }
 
 function ticks({ down, across, width, height }) {
-  const texts = [];
-  const every = (size, room) => Math.max(1, 2 ** Math.ceil(Math.log2(room / size)));
-  for (let r = 0; r < down.count; r += every(height, 13)) {
-    const y = MARGIN.top + (r + 0.5) * height;
-    texts.push(`<text class="tick right" x="${MARGIN.left - 4}" y="${y}">${r * down.size}</text>`);
-  }
-  const wide = 7 * String(across.n).length + 8;
-  for (let c = 0; c < across.count; c += every(width, wide)) {
-    const x = MARGIN.left + (c + 0.5) * width;
-    texts.push(`<text class="tick" x="${x}" y="${MARGIN.top - 8}">${c * across.size}</text>`);
-  }
-  return texts.join("");
+  const left = marksOf(down, height, 13).map(([y, text]) =>
+    `<text class="tick right" x="${MARGIN.left - 4}" y="${MARGIN.top + y}">${text}</text>`);
+  const above = marksOf(across, width, 6.2 * String(across.n).length + 8).map(([x, text]) =>
+    `<text class="tick" x="${MARGIN.left + x}" y="${MARGIN.top - 8}">${text}</text>`);
+  return [...left, ...above].join("");
 }
 
 // Puts the cursor around the cell of a position; null hides it.
@@ -138,8 +190,9 @@ function drawMemory(svg, layout, core) {
   const [local, width] = [product(layout.localShape), rowWidth(layout)];
   const fill = `c${hue(core, layout.coreShape)}`;
   const tile = layout.tileSize;
-  const ruled = tile > width && tile % width === 0;
-  const lines = ruled ? upTo(1, Math.min(local / tile, CELLS)).map((k) => (k * tile) / width) : [];
+  const tiles = tile > width && tile % width === 0 ? quotient(local, tile) : 0;
+  // More lines than there are cells would touch.
+  const lines = tiles <= CELLS ? upTo(1, tiles).map((k) => (k * tile) / width) : [];
   return draw(svg, ceil(local, width), Math.min(width, local), (row, column) => {
     const offset = row * width + column;
     if (offset >= local) return null;
@@ -160,14 +213,11 @@ const PATTERNS = Object.entries(LINES)
   )
   .join("");
 
-// What the fills mean; padding and mixed cells always, cores where they are few enough to name.
-function legendOf(layout) {
-  const { coreShape, cores } = layout;
-  const named = upTo(0, cores <= HUES ? cores : 0).map((k) => {
-    const core = unflat(k, coreShape);
-    return [`c${hue(core, coreShape)}`, nameOf(layout, core)];
-  });
+// What the fills that are drawn mean.
+function legendOf(layout, fills) {
+  const named = groupNames(layout).map((name, k) => [`c${k}`, name]);
   return [...named, ["pad", "padding"], ["mix", "several of these"]]
+    .filter(([fill]) => fills.has(fill))
     .map(
       ([fill, name]) =>
         '<span><svg width="18" height="14" aria-hidden="true">' +

@@ -54,7 +54,8 @@ def draw_map(tensors: Mapping[str, LocalLayout]) -> Drawing:
         return f"{text} at {first * chip.npu_bytes:,}"
 
     rows = Axis("NPU", npu_tick)
-    columns = Axis("byte of the NPU", lambda column: f"{table.columns[column][0]:,}")
+    edges = [*(first for first, _ in table.columns), chip.npu_bytes]
+    columns = Axis("byte of the NPU", lambda column: f"{edges[column]:,}")
     return figure(
         f"Local memory by address: {count} on {chip.npus} NPUs of {chip.npu_bytes:,} B",
         "Beside each NPU stands the address of its first byte. Not to scale; white is free.",
