@@ -26,7 +26,7 @@ from sphinx.util.logging import getLogger
 import gridlayout as gl
 from gridlayout.gallery import entries
 
-SYSTEMS = ("megengine", "mli", "sophon", "tenstorrent", "xla")
+SYSTEMS = ("megengine", "mli", "sophon", "strided", "tenstorrent", "xla")
 
 
 class Show(SphinxDirective):

@@ -11,14 +11,16 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from gridlayout import megengine, mli, sophon, tenstorrent, xla
+from gridlayout import megengine, mli, sophon, strided, tenstorrent, xla
 from gridlayout.affine.integer_set import AffineSet
 from gridlayout.affine.map import AffineExpr, AffineMap
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.images import from_image, image
-from gridlayout.layouts.layout import Layout, Location
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.location import Location
 from gridlayout.layouts.memory import Chip, Fit
+from gridlayout.layouts.summary import Summary
 from gridlayout.text import parse
 
 if TYPE_CHECKING:
@@ -108,6 +110,7 @@ __all__ = [
     "RelayoutPlan",
     "Report",
     "Slices",
+    "Summary",
     "all_gather",
     "core_index",
     "def_rule",
@@ -135,6 +138,7 @@ __all__ = [
     "shift",
     "slices",
     "sophon",
+    "strided",
     "tenstorrent",
     "unpack",
     "with_layout",
