@@ -24,6 +24,7 @@ from gridlayout.layouts.summary import Summary
 from gridlayout.text import parse
 
 if TYPE_CHECKING:
+    from gridlayout.conversion.convert import Conversion, convert
     from gridlayout.dump.explanation import Explanation, explain
     from gridlayout.explorer.page import Explorer, explore
     from gridlayout.ops.array.grid_array import GridArray
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 
 # Where the names that need JAX live, and those that few programs ask for.
 _LAZY = {
+    "Conversion": "conversion.convert",
+    "convert": "conversion.convert",
     "Explanation": "dump.explanation",
     "explain": "dump.explanation",
     "Explorer": "explorer.page",
@@ -95,6 +98,7 @@ __all__ = [
     "AffineMap",
     "AffineSet",
     "Chip",
+    "Conversion",
     "Cost",
     "DeviceGrid",
     "Explanation",
@@ -112,6 +116,7 @@ __all__ = [
     "Slices",
     "Summary",
     "all_gather",
+    "convert",
     "core_index",
     "def_rule",
     "emulate_devices",
