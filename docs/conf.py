@@ -26,7 +26,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
-pygments_style = "friendly"
+pygments_style = "default"  # its colours can be told from a light background
 highlight_language = "none"
 
 default_role = "literal"  # docstrings write code in single backticks

@@ -5,6 +5,7 @@ pages, links from names to the API, and a check that no public name is missing t
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -26,7 +27,7 @@ from sphinx.util.logging import getLogger
 import gridlayout as gl
 from gridlayout.gallery import entries
 
-SYSTEMS = ("megengine", "mli", "sophon", "tenstorrent", "xla")
+SYSTEMS = ("megengine", "mli", "sophon", "strided", "tenstorrent", "xla")
 
 
 class Show(SphinxDirective):
@@ -147,13 +148,44 @@ def public_reference(app: Sphinx, env: BuildEnvironment, node: Any, content: Any
 
 
 def docstring(_: Sphinx, what: str, name: str, obj: Any, options: Any, lines: Any) -> None:
-    """Make rST of a docstring: what it indents is literal, and `x`s are several."""
-    text = re.sub(r"`[^`]+`\w?", _apart, "\n".join(lines))
+    """Make rST of a docstring: what it indents is literal, `x`s are several, parameters a list."""
+    paragraphs = "\n".join(lines).split("\n\n")
+    listed = [_listed(paragraph, _parameters(obj)) for paragraph in paragraphs]
+    text = re.sub(r"`[^`]+`\w?", _apart, "\n\n".join(listed))
     lines[:] = text.split("\n")
     for i in reversed(range(2, len(lines))):
         indented = lines[i].startswith("    ") and not lines[i - 1]
         if indented and lines[i - 2].strip() and not lines[i - 2].startswith("    "):
             lines[i:i] = ["::", ""]
+
+
+def _parameters(obj: Any) -> set[str]:
+    """The names of what a function or a class takes; none of other things."""
+    try:
+        return set(inspect.signature(obj).parameters)
+    except (TypeError, ValueError):
+        return set()
+
+
+def _listed(paragraph: str, parameters: set[str]) -> str:
+    """The paragraph with a list in place of its `name: what it is` sentences."""
+    if paragraph.startswith((" ", ">>>")):
+        return paragraph
+    text = paragraph.replace("\n", " ")
+    starts = [
+        found
+        for found in re.finditer(r"(?:^|(?<=[.?)] ))(\w+(?:(?:, | and )\w+)*): ", text)
+        if set(re.split(r", | and ", found[1])) <= parameters
+    ]
+    if not starts:
+        return paragraph
+    ends = [*(found.start() for found in starts[1:]), len(text)]
+    items = [
+        f"* **{found[1]}**: {text[found.end() : end].strip()}"
+        for found, end in zip(starts, ends, strict=True)
+    ]
+    before = text[: starts[0].start()].strip()
+    return "\n\n".join([*([before] if before else []), "\n".join(items)])
 
 
 def _apart(code: re.Match[str]) -> str:

@@ -11,17 +11,20 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from gridlayout import megengine, mli, sophon, tenstorrent, xla
+from gridlayout import megengine, mli, sophon, strided, tenstorrent, xla
 from gridlayout.affine.integer_set import AffineSet
 from gridlayout.affine.map import AffineExpr, AffineMap
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.images import from_image, image
-from gridlayout.layouts.layout import Layout, Location
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.location import Location
 from gridlayout.layouts.memory import Chip, Fit
+from gridlayout.layouts.summary import Summary
 from gridlayout.text import parse
 
 if TYPE_CHECKING:
+    from gridlayout.conversion.convert import Conversion, convert
     from gridlayout.dump.explanation import Explanation, explain
     from gridlayout.explorer.page import Explorer, explore
     from gridlayout.ops.array.grid_array import GridArray
@@ -52,6 +55,8 @@ if TYPE_CHECKING:
 
 # Where the names that need JAX live, and those that few programs ask for.
 _LAZY = {
+    "Conversion": "conversion.convert",
+    "convert": "conversion.convert",
     "Explanation": "dump.explanation",
     "explain": "dump.explanation",
     "Explorer": "explorer.page",
@@ -93,6 +98,7 @@ __all__ = [
     "AffineMap",
     "AffineSet",
     "Chip",
+    "Conversion",
     "Cost",
     "DeviceGrid",
     "Explanation",
@@ -108,7 +114,9 @@ __all__ = [
     "RelayoutPlan",
     "Report",
     "Slices",
+    "Summary",
     "all_gather",
+    "convert",
     "core_index",
     "def_rule",
     "emulate_devices",
@@ -135,6 +143,7 @@ __all__ = [
     "shift",
     "slices",
     "sophon",
+    "strided",
     "tenstorrent",
     "unpack",
     "with_layout",

@@ -8,8 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from gridlayout.dump.explanation import explain
-from gridlayout.dump.table import text_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import CHIPS
 
@@ -26,6 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     demo = commands.add_parser("demo", help="train a classifier on a virtual 4x4 core grid")
     demo.add_argument("--steps", type=int, default=200, help="training steps (default: 200)")
+    demo.add_argument("--full", action="store_true", help="also print every layout and primitive")
     _add_explain(commands.add_parser("explain", help="what the layouts in a compiler dump cost"))
     gallery = commands.add_parser("gallery", help="write a page of the documents' figures")
     gallery.add_argument("path", help="the HTML file to write")
@@ -36,12 +35,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _gallery(options.path)
     if options.steps < 1:
         parser.error(f"--steps {options.steps}: at least one step is needed")
-    try:
-        from gridlayout.demo import run
+    return _demo(options.steps, options.full)
 
-        return run(options.steps)
+
+def _demo(steps: int, full: bool) -> int:
+    try:
+        from gridlayout.demo import INTRODUCTION
+        from gridlayout.demo.run import run
+
+        print(INTRODUCTION, flush=True)  # before JAX starts, which takes seconds
+        return run(steps, full)
     except (LayoutError, ModuleNotFoundError) as error:
-        print(f"python -m gridlayout {options.command}: {error}", file=sys.stderr)
+        print(f"python -m gridlayout demo: {error}", file=sys.stderr)
         if isinstance(error, ModuleNotFoundError):
             print("the demo needs its extra: pip install 'gridlayout[demo]'", file=sys.stderr)
         return 1
@@ -71,6 +76,10 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
 
 
 def _explain(options: argparse.Namespace) -> int:
+    # Other commands are on the screen sooner without it.
+    from gridlayout.dump.explanation import explain
+    from gridlayout.dump.table import text_of
+
     try:
         found = explain(
             sys.stdin.buffer if options.source == "-" else options.source,

@@ -12,7 +12,7 @@ import inspect
 import re
 from typing import Any, NoReturn
 
-from gridlayout import megengine, mli, sophon, tenstorrent, xla
+from gridlayout import megengine, mli, sophon, strided, tenstorrent, xla
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 
@@ -24,6 +24,7 @@ _SYSTEMS: dict[str, tuple[Any, tuple[str, ...]]] = {
         ("local", "matrix", "system", "Chip", "BM1684", "BM1684X", "BM1688", "BM1690"),
     ),
     "megengine": (megengine, ("format", "strided")),
+    "strided": (strided, ("layout",)),
     "mli": (mli, ("tensor",)),
     "xla": (xla, ("layout",)),
 }

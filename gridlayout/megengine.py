@@ -17,13 +17,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_flag, as_shape, one_of
+from gridlayout.arguments import Shape, as_flag, as_shape
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import Step, StepBuilder
-from gridlayout.layouts.strides import as_count, contiguous_strides, elements_per_byte
-from gridlayout.strided import StridedLayout, as_dims, oob_argument
+from gridlayout.layouts.strides import as_count, elements_per_byte
+from gridlayout.strided import StridedLayout, as_dims, contiguous, oob_argument
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -69,42 +69,8 @@ MADE_FOR: dict[str, tuple[str, ...]] = {
 }
 
 
-ORDERS = ("row_major", "column_major")
-
-
-def strided(
-    shape: Sequence[int],
-    strides: Sequence[int],
-    dtype: DTypeLike,
-    *,
-    start: int | None = None,
-    size: int | None = None,
-    oob: Any = None,
-) -> StridedLayout:
-    """A tensor by strides in elements, of any sign (MegEngine, "Strides"): see `StridedLayout`.
-
-    >>> strided((3, 3), (1, 3), "int32").locate((1, 2)).offset
-    7
-    """
-    return StridedLayout(shape, strides, dtype, start=start, size=size, oob=oob)
-
-
-def contiguous(
-    shape: Sequence[int], dtype: DTypeLike, order: str = "row_major", *, oob: Any = None
-) -> StridedLayout:
-    """A tensor without gaps: row-major, or column-major (MegEngine, "How values are stored").
-
-    order: "row_major" lays the last dim's elements side by side, "column_major" the first one's.
-    Elements of less than a byte fill up the last byte of each such row.
-
-    >>> contiguous((2, 5), "int32").strides, contiguous((2, 3, 5), "int4").strides
-    ((5, 1), (18, 6, 1))
-    >>> contiguous((3, 3), "int32", "column_major").strides_bytes
-    (4, 12)
-    """
-    dims, kind = as_dims(shape), dtypes.as_dtype(dtype)
-    turn = -1 if one_of(order, ORDERS, "order") == "column_major" else 1
-    return StridedLayout(dims, contiguous_strides(dims[::turn], kind)[::turn], kind, oob=oob)
+# The document's name for a tensor by strides; `gl.strided` is their home.
+strided = StridedLayout
 
 
 def image2d(

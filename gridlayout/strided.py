@@ -1,4 +1,4 @@
-"""`StridedLayout`: a view of a buffer by strides of any sign, zero among them.
+"""Plain strides: a view of a buffer by strides of any sign, zero among them.
 
     index --sum(stride * index)--> place of the element, counted from that of element (0, 0, ...)
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from gridlayout import dtypes
-from gridlayout.arguments import Shape, as_flag, as_shape
+from gridlayout.arguments import Shape, as_flag, as_shape, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
@@ -34,6 +34,8 @@ from gridlayout.layouts.strides import (
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
+
+__all__ = ["StridedLayout", "contiguous", "layout"]
 
 # What one dim is cut by; `StridedLayout.slice` hides the name of the type.
 Cut: TypeAlias = "slice | int"
@@ -343,6 +345,28 @@ def _check_low_bits(shape: Shape, strides: Shape, start: int, dtype: np.dtype[An
             f"stride {stride} of strides {strides}: strides of {dtype.name} must be 0, 1 or "
             f"positive multiples of {unit}, as rows begin at whole bytes"
         )
+
+
+layout = StridedLayout
+ORDERS = ("row_major", "column_major")
+
+
+def contiguous(
+    shape: Sequence[int], dtype: DTypeLike, order: str = "row_major", *, oob: Any = None
+) -> StridedLayout:
+    """A tensor without gaps: row-major, or column-major (MegEngine, "How values are stored").
+
+    order: "row_major" lays the last dim's elements side by side, "column_major" the first one's.
+    Elements of less than a byte fill up the last byte of each such row.
+
+    >>> contiguous((2, 5), "int32").strides, contiguous((2, 3, 5), "int4").strides
+    ((5, 1), (18, 6, 1))
+    >>> contiguous((3, 3), "int32", "column_major").strides_bytes
+    (4, 12)
+    """
+    dims, kind = as_dims(shape), dtypes.as_dtype(dtype)
+    turn = -1 if one_of(order, ORDERS, "order") == "column_major" else 1
+    return StridedLayout(dims, contiguous_strides(dims[::turn], kind)[::turn], kind, oob=oob)
 
 
 def oob_argument(layout: Layout) -> dict[str, Any]:

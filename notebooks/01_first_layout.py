@@ -62,7 +62,7 @@ for shape, intervals, rank in examples:
 
 # %%
 layout = gl.GridLayout((2, 3, 64, 128), "float32", grid=(2, 4))
-print("a shard is", layout.shard_shape)
+print(layout.summary())
 layout.draw()
 
 # %% [markdown]

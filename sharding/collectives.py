@@ -59,6 +59,20 @@ class Collective:
         """The same, done so many times."""
         return replace(self, count=self.count * count)
 
+    @property
+    def words(self) -> str:
+        """What it is, for a person.
+
+        >>> print(Collective("all_gather", ("x",), 4, 65536, 8).words)
+        65,536 B by all-gather over x (4 devices)
+        """
+        often = f", {self.count} times" if self.count != 1 else ""
+        if self.kind == COPY:
+            return f"{self.received_bytes:,} B by copy from {' to '.join(self.axes)}{often}"
+        name = self.kind.replace("_", "-")
+        over = f"over {' and '.join(self.axes)} ({self.group_size} devices)"
+        return f"{self.received_bytes:,} B by {name} {over}{often}"
+
     def __str__(self) -> str:
         often = f" x{self.count}" if self.count != 1 else ""
         if self.kind == COPY:

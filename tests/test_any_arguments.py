@@ -74,6 +74,8 @@ CALLS = {
     "explain": (gl.explain, {"source": "f32[3,5]{1,0:T(2,2)}"}),
     "image": (gl.image, {"x": ARRAY, "layout": LAYOUT}),
     "from_image": (gl.from_image, {"data": gl.image(ARRAY, LAYOUT), "layout": LAYOUT}),
+    "summary": (LAYOUT.summary, {"chip": "wormhole"}),
+    "convert": (gl.convert, {"layout": LAYOUT, "to": "xla"}),
     "fits": (LAYOUT.fits, {"chip": "wormhole"}),
     "padding_along": (LAYOUT.padding_along, {"axis": 0}),
     "axis_dims": (LAYOUT.axis_dims, {"k": 0}),
@@ -244,7 +246,17 @@ def test_every_public_function_is_called():
     """Of each module's public names, those that users call and that are no results of calls."""
     called = {getattr(call, "__name__", "") for call, _ in CALLS.values()} | {*CALLS}
     made = {"Explanation", "Explorer", "Fit", "GridArray", "Location", "OnGrid", "RelayoutPlan"}
-    made |= {"Report", "Slices", "LayoutError", "LayoutWarning", "AffineExpr", "Cost", "explore"}
+    made |= {
+        "Conversion",
+        "Summary",
+        "Report",
+        "Slices",
+        "LayoutError",
+        "LayoutWarning",
+        "AffineExpr",
+        "Cost",
+        "explore",
+    }
     alike = {"pmax": "psum", "pmin": "psum"}
     missing = {
         name

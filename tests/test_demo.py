@@ -1,6 +1,7 @@
 """The demo: a whole training step on the grid, in a process of its own."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,21 +26,56 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
 def test_demo_learns_and_agrees_with_plain_jax() -> None:
     pytest.importorskip("sklearn")
     pytest.importorskip("optax")
-    done = run("demo")
+    done = run("demo", "--full")
     assert done.returncode == 0, done.stderr[-2000:]
-    out = done.stdout
-    accuracy = float(out.split("test accuracy ")[1].split("%")[0])
-    assert accuracy >= 95
-    apart = float(out.split("plain JAX: ")[1].split(" apart")[0])
-    assert apart <= 1e-3
-    assert " 0 fallbacks" in out
+    answer, _, tables = done.stdout.partition(" s in all\n")
+    check_answer(answer + " s in all")
     # Every tensor is on the 4x4 grid, in 32x32 tiles.
-    layouts = [line for line in out.splitlines() if "#ttcore.metal_layout" in line]
+    layouts = [line for line in tables.splitlines() if "#ttcore.metal_layout" in line]
     assert len(layouts) >= 18
     assert all("<4x4>" in line and "tile<32x32" in line for line in layouts)
     for word in ("data.images", "weights.w1", "activations.hidden", "gradient.w2", "optimizer"):
-        assert word in out
+        assert word in tables
+    assert " 0 fallbacks" in tables
     assert "100%" in done.stderr  # the progress bar
+    shares = [int(found) for found in re.findall(r"(\d+)% \d\d:\d\d", done.stderr)]
+    assert shares == sorted(shares)
+    assert len(set(shares[: shares.index(20)])) > 3  # it moves while JAX starts and compiles
+
+
+def check_answer(text: str) -> None:
+    lines = text.splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= 80
+    assert float(text.split("test accuracy ")[1].split("%")[0]) >= 95
+    assert float(text.split("plain JAX: ")[1].split(" apart")[0]) <= 1e-3
+    assert " 0 fallbacks" in text
+    # The worst is a vector of 10 in 16 tiles.
+    assert "float32[10]: 99.9%, 64.0 KiB for 40 B" in text
+    assert re.search(r"better +grid .*: [\d.]+ KiB, \d+ times less", text)
+    start = next(k for k, line in enumerate(lines) if line.startswith("The largest of"))
+    moves = [re.search(r" ([\d,]+) B by [a-z-]+ over ", line) for line in lines[start + 1 :][:5]]
+    assert all(moves)
+    pattern = r"([\d,]+) steps a second on the grid, ([\d,]+) in plain JAX: [\d.]+ times (\w+)"
+    grid, plain, word = re.search(pattern, text).groups()
+    slower = int(grid.replace(",", "")) <= int(plain.replace(",", ""))
+    assert word == ("slower" if slower else "faster")
+    assert re.search(r"waits for \d+ collectives", text)
+
+
+def test_something_is_on_the_screen_before_jax_starts() -> None:
+    pytest.importorskip("tqdm")
+    program = (
+        "import sys; from gridlayout.__main__ import main; import gridlayout.demo.run as run; "
+        "run.run = lambda steps, full: 'jax' in sys.modules or 'sklearn' in sys.modules; "
+        "sys.exit(main(['demo']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("gridlayout demo: ")
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_demo_that_has_not_learned_says_so() -> None:

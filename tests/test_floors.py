@@ -106,7 +106,7 @@ ROOMS = {
     "gridlayout": (
         *("errors", "arguments", "dtypes", "affine", "draw", "layouts", "document"),
         *("strided", "megengine", "mli", "xla", "sophon", "tenstorrent"),
-        *("images", "constructor", "text", "dump", "explorer", "gallery", "demo"),
+        *("images", "constructor", "text", "conversion", "dump", "explorer", "gallery", "demo"),
     ),
     "sharding": (
         *("emulate", "collectives", "cost", "placement", "core_map", "device_grid", "exchange"),

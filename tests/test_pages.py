@@ -4,14 +4,19 @@ A page's `python` blocks are one program. The `text` block after one of them is 
 prints; without such a block it prints nothing. `console` blocks hold commands and their output.
 """
 
+import doctest
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+
+from gridlayout.draw import palette
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -77,6 +82,52 @@ def test_commands_print_what_is_shown(page):
 def test_the_readme_has_one_program_of_about_twenty_lines():
     (_, program), _ = blocks(README, "python", "text")
     assert 15 <= len([line for line in program.splitlines() if line.strip()]) <= 22
+
+
+def test_the_readme_begins_with_a_picture_and_five_lines():
+    text = README.read_text()
+    order = ["<picture>", "## Install", "## Five lines", "## Where next", "## Speed"]
+    assert sorted(order, key=text.index) == order
+    ((_, session),) = blocks(README, "pycon")
+    found = doctest.DocTestParser().get_doctest(session, {}, "README", None, None)
+    assert len(found.examples) == 5
+    assert doctest.DocTestRunner(verbose=False).run(found).failed == 0
+
+
+def test_what_the_index_shows_fits_its_page():
+    # Code has 100 columns there.
+    shown = [text for _, text in blocks(README, "pycon", "text", "")]
+    assert max(len(line) for text in shown for line in text.splitlines()) <= 100
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["grid", "speed"])
+def test_pictures_are_of_one_theme(name, theme):
+    path = ROOT / "docs" / "static" / f"{name}-{theme}.svg"
+    root = ElementTree.fromstring(path.read_text())
+    (style,) = (e.text for e in root.iter("{http://www.w3.org/2000/svg}style"))
+    assert "prefers-color-scheme" not in style
+    assert f"static/{path.name}" in README.read_text()
+    papers = re.findall(r"(?:^|\})#gl\w+\{[^}]*--paper:(#\w+)", style)
+    assert papers[-1] == palette.colours(theme == "dark")["paper"]
+
+
+def test_the_ratios_are_those_that_were_measured():
+    found = json.loads((ROOT / "benchmarks" / "measured.json").read_text())
+    page = (ROOT / "docs" / "speed.md").read_text()
+    rows = re.findall(r"^\| (.*) \| ([0-9.]+)x \| (.*): (.*) \|$", page, re.MULTILINE)
+    names = ("what", "ratio", "against", "of")
+    assert rows == [
+        tuple(f"{r[n]:.2f}" if n == "ratio" else r[n] for n in names) for r in found["ratios"]
+    ]
+    assert found["when"] in page
+    assert found["when"] in README.read_text()
+    for theme in ("light", "dark"):
+        svg = (ROOT / "docs" / "static" / f"speed-{theme}.svg").read_text()
+        texts = ["".join(e.itertext()) for e in ElementTree.fromstring(svg).iter()]
+        for row in found["ratios"]:
+            assert row["what"] in texts
+            assert f"{row['ratio']:.2f}x" in texts
 
 
 def test_the_site_has_programs_on_its_pages():

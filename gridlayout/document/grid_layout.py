@@ -35,7 +35,7 @@ from gridlayout.document.shard import (
 )
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import Chip, Fit, as_chip, as_space
+from gridlayout.layouts.memory import as_space
 from gridlayout.layouts.padding import image
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
@@ -233,19 +233,6 @@ class GridLayout(Layout):
         (16, (3, 8), 48)
         """
         return row_bytes(self.row_multiple, self.dtype)
-
-    def fits(self, chip: Chip | str) -> Fit:
-        """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.
-
-        chip: a `gl.Chip`, or the name of one: wormhole, blackhole. It also says where no op of the
-        chip computes with the tile.
-
-        >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits("wormhole"))
-        does not fit: 16777216 B of 1498112 B l1 on each core, -15279104 B free
-        """
-        space = self.memory_space
-        needed = self.bytes_per_core if space == "l1" else self.nbytes
-        return as_chip(chip).fit(space, self.bytes_per_core, needed, self.tile)
 
     def padding_along(self, axis: int) -> NDArray[np.int64]:
         """Padding positions along collapsed dim `axis` in each core's shard, one number a core.

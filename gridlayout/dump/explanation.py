@@ -10,12 +10,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
 from gridlayout.arguments import Shape, as_flag
 from gridlayout.dump import page, table
 from gridlayout.dump.chips import chip_in
-from gridlayout.dump.findings import Finding, data_bytes, fit_of
+from gridlayout.dump.findings import Finding, fit_of
 from gridlayout.dump.lines import Line, joined, lines_of, lines_of_each
 from gridlayout.dump.moves import Move, moved, permutation_of
 from gridlayout.dump.plan import propose
@@ -23,6 +23,7 @@ from gridlayout.dump.statements import MAX_NAMED, Context, Flow, read_line
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip, as_chip
+from gridlayout.layouts.summary import Summary
 from gridlayout.text import parse
 
 MAX_LIMIT, MAX_REASONS = 1 << 16, 20
@@ -82,6 +83,18 @@ class Explanation:
         return page.body_of(self)
 
 
+@overload
+def explain(
+    source: Layout,
+    *,
+    chip: Chip | str | None = None,
+    limit: int = 50,
+    plan: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Summary: ...
+
+
+@overload
 def explain(
     source: Source,
     *,
@@ -89,12 +102,23 @@ def explain(
     limit: int = 50,
     plan: bool = False,
     progress: Callable[[int], None] | None = None,
-) -> Explanation:
-    """What the layouts in a compiler's dump cost: padding, bytes per core, whether they fit.
+) -> Explanation: ...
 
-    source: a path; or a text, if no file has that name; or a binary stream, or lines. tt-mlir IR
-    with `#ttcore.metal_layout` or `#ttnn.ttnn_layout`, HLO, or any layout's own text. It is read
-    once and never held: memory is bounded whatever its size. chip: whose memory is meant, a
+
+def explain(
+    source: Source | Layout,
+    *,
+    chip: Chip | str | None = None,
+    limit: int = 50,
+    plan: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Explanation | Summary:
+    """What a layout, or the layouts in a compiler's dump, cost: padding, bytes, whether they fit.
+
+    source: a layout, of which the answer is its `summary`, with a `better` layout where `plan`
+    finds one. Or a dump: a path; or a text, if no file has that name; or a binary stream, or lines.
+    tt-mlir IR with `#ttcore.metal_layout` or `#ttnn.ttnn_layout`, HLO, or any layout's own text. It
+    is read once and never held: memory is bounded whatever its size. chip: whose memory is meant, a
     `gl.Chip` or a name ("wormhole"); by default that of the dump's `system_desc`, else a Wormhole.
     limit: findings and moves to keep. plan: look for layouts that waste less, on more cores where
     they do not fit. progress: called with the bytes of every piece read.
@@ -104,10 +128,19 @@ def explain(
     >>> found = explain("ROOT %a = f32[3,5]{1,0:T(8,128)} add(%b, %c)")
     >>> [(f.name, f.op, f.layout.nbytes, f.data_bytes) for f in found.findings]
     [('a', 'add', 4096, 60)]
+    >>> print(explain(parse("f32[1000,3]{1,0:T(8,128)}"), plan=True))
+    float32[1000, 3] in one buffer, in memory 0
+      shard    125x1x8x128 elements in one buffer, laid out as {1,0:T(8,128)}
+      padding  97.7% of 128,000 places hold no element
+      bytes    500.0 KiB in all, 488.3 KiB of it wasted: 42.67 times the data
+      better   saves 484.0 KiB in all: xla.layout((1000, 3), 'float32', (0, 1), ((4, 128),))
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise LayoutError(f"limit {limit!r} must be a whole number from 1 to {MAX_LIMIT}")
     chip, plan = None if chip is None else as_chip(chip), as_flag(plan, "plan")
+    if isinstance(source, Layout):
+        found = propose(source, chip or CHIPS["wormhole"]) if plan else None
+        return Summary(source, chip, found.layout if found else None)
     if isinstance(source, io.BufferedIOBase):
         name = str(getattr(source, "name", "stream"))
         return _explained(name, lines_of(source, progress), chip, limit, plan)
@@ -120,7 +153,10 @@ def explain(
                 return _explained(os.fspath(source), lines, chip, limit, plan)
         except OSError as error:
             raise LayoutError(f"{os.fspath(source)!r} can't be read: {error.strerror}") from None
-    text = str(source)
+    return _explained_text(str(source), chip, limit, plan)
+
+
+def _explained_text(text: str, chip: Chip | None, limit: int, plan: bool) -> Explanation:
     whole = io.BytesIO(text.encode("utf-8", "replace"))
     found = _explained("text", lines_of(whole), chip, limit, plan)
     if not found.layouts:
@@ -224,7 +260,7 @@ def _parsed(text: str) -> _Text:
         layout = parse(text)
     except LayoutError as error:
         return _Text(None, reason=re.sub(r"^column \d+: ", "", str(error))[:160])
-    return _Text(layout, layout.nbytes, data_bytes(layout))
+    return _Text(layout, layout.nbytes, layout.data_bytes)
 
 
 _remembered = lru_cache(maxsize=8192)(_parsed)
@@ -237,7 +273,7 @@ def _add(flow: Flow, moves: _Kept) -> None:
     permutation = permutation_of(before, after, flow.permutation, flow.swap)
     if permutation is not None and (permutation or before != after):
         key = (flow.after.op, before, after, permutation)
-        moves.add(key, data_bytes(before), (flow.after.line, flow.after.name))
+        moves.add(key, before.data_bytes, (flow.after.line, flow.after.name))
 
 
 def _finding(

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap, dim
 from gridlayout.arguments import Shape
-from gridlayout.dump.findings import data_bytes
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip
@@ -44,7 +43,7 @@ class Move:
     @property
     def data_bytes(self) -> int:
         """Bytes of all elements, as the operand stores them."""
-        return data_bytes(self.before)
+        return self.before.data_bytes
 
     @property
     def moved_bytes(self) -> int | None:

@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from gridlayout.dump import table
+from gridlayout.layouts.memory import number
 
 if TYPE_CHECKING:
     from gridlayout.dump.explanation import Explanation
@@ -64,9 +65,7 @@ def body_of(found: Explanation) -> str:
     if found.findings:
         parts += ["<h2>Layouts, the worst first</h2>", _findings(found)]
     if found.left_out:
-        parts.append(
-            f"<p>And {table.number(found.left_out, 'mention')} of layouts that waste less.</p>"
-        )
+        parts.append(f"<p>And {number(found.left_out, 'mention')} of layouts that waste less.</p>")
     if found.moves:
         data = [{"moves": move.moved_bytes or 0, "of": move.data_bytes} for move in found.moves]
         parts += ["<h2>Moves</h2>", _table(table.MOVE_HEAD, table.move_rows(found), data)]

@@ -21,10 +21,11 @@ from typing import Any
 from gridlayout.arguments import Shape
 from gridlayout.document.collapse import collapse_map
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.dump.findings import fit_of, padding_share
+from gridlayout.dump.findings import fit_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import COMPUTE_TILES, Chip
+from gridlayout.layouts.padding import padding_share
 from gridlayout.tenstorrent.metal_layout import MetalLayout, tile_alignments
 from gridlayout.tenstorrent.ttnn_document import TtnnDocument
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout

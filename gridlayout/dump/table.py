@@ -10,7 +10,7 @@ from gridlayout.dump.findings import Finding
 from gridlayout.dump.moves import Move
 from gridlayout.dump.plan import Proposal
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import Fit
+from gridlayout.layouts.memory import Fit, number, size
 from gridlayout.layouts.reader import dims_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ _LEFT = ("op", "value", "tensor", "grid", "shard", "fits", "from", "to", "where"
 # Padding shares that are coloured: yellow from the first, red from the second.
 NOTABLE, BAD = 0.1, 0.5
 _RED, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
-_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 _WIDTH = 32  # of a cell of the dump's own words
 
 
@@ -195,27 +194,6 @@ def fits(fit: Fit | None) -> str:
         room = f"{size(fit.free)} free" if fit else f"{size(-fit.free)} over"
         words.insert(0, f"{'' if fit else 'NO: '}{fit.space}, {room}")
     return "; ".join(words) or "-"
-
-
-def size(n: int) -> str:
-    """Bytes in binary units.
-
-    >>> size(512), size(4096), size(3 * 2**30)
-    ('512 B', '4.0 KiB', '3.0 GiB')
-    """
-    if abs(n) < 1024:
-        return f"{n} B"
-    power = min((abs(n).bit_length() - 1) // 10, len(_UNITS))
-    return f"{n / 1024**power:,.1f} {_UNITS[power - 1]}"
-
-
-def number(n: int, noun: str) -> str:
-    """A number and its noun.
-
-    >>> number(1, "line"), number(2000, "line")
-    ('1 line', '2,000 lines')
-    """
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def plain(text: str, width: int = 1 << 16) -> str:

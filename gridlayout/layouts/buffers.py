@@ -12,6 +12,7 @@ import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_int
+from gridlayout.layouts.memory import Chip, Fit, as_chip
 from gridlayout.layouts.reader import dims_text
 
 
@@ -24,6 +25,7 @@ class Buffers:
     """
 
     dtype: np.dtype[Any]
+    shape: Shape
     physical_shape: Shape
     core_rank: int
     tile: Shape | None = None
@@ -32,6 +34,11 @@ class Buffers:
     memory_layout: str | None = None
 
     # -- elements ------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        """Logical elements."""
+        return prod(self.shape)
 
     @property
     def core_shape(self) -> Shape:
@@ -111,6 +118,38 @@ class Buffers:
         """Bytes of all cores' buffers, padding included."""
         return self.num_cores * self.bytes_per_core
 
+    @property
+    def data_bytes(self) -> int:
+        """Bytes that the logical elements alone take, in the layout's own element size.
+
+        >>> from gridlayout import GridLayout
+        >>> GridLayout((53, 63), "bfloat16", tile=(32, 32), tile_format="bfp_bf8").data_bytes
+        3548
+        """
+        if self.tile_format is not None:
+            return -(-self.size * dtypes.BLOCK_FORMATS[self.tile_format] // (32 * 32))
+        return -(-self.size * self.stored_bits // 8)
+
+    @property
+    def wasted_bytes(self) -> int:
+        """Bytes of all buffers beyond the data; 0 for a view that holds elements once for many.
+
+        >>> from gridlayout import GridLayout
+        >>> GridLayout((53, 63), grid=(3, 2), tile=(32, 32)).wasted_bytes
+        11220
+        """
+        return max(self.nbytes - self.data_bytes, 0)
+
+    @property
+    def expansion_factor(self) -> float:
+        """Bytes of all buffers by bytes of the data; 1.0 for a tensor without elements.
+
+        >>> from gridlayout import xla
+        >>> xla.layout((3, 5), "bfloat16", tiles=[(8, 128), (2, 1)]).expansion_factor
+        68.26666666666667
+        """
+        return self.nbytes / self.data_bytes if self.data_bytes else 1.0
+
     def byte_of(self, offset: int) -> int | None:
         """The byte of an element of a core's buffer; None in a block format."""
         check_offset(offset)
@@ -130,6 +169,38 @@ class Buffers:
         None where the layout does not say.
         """
         return None
+
+    def fits(self, chip: Chip | str) -> Fit:
+        """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.
+
+        chip: a `gl.Chip`, or the name of one: wormhole, blackhole. It also says where no op of the
+        chip computes with the tile. Pages of an interleaved layout in l1 (tiles, or elements) are
+        dealt to all cores of the chip, so what is needed is one core's share. A memory that the
+        chip does not state a capacity of has no limit (`free` is None).
+
+        >>> from gridlayout import GridLayout, xla
+        >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits("wormhole"))
+        does not fit: 16777216 B of 1498112 B l1 on each core, -15279104 B free
+        >>> print(xla.layout((3, 5)).fits("wormhole"))
+        60 B of memory 0 in all, no stated capacity
+        """
+        chip = as_chip(chip)
+        space, per_core = self.memory or "memory", self.bytes_per_core
+        needed = per_core if space == "l1" else self.nbytes
+        if space == "l1" and self.is_interleaved and per_core:
+            pages = prod(self.physical_shape) // prod(self.tile or (1,))
+            needed = -(-per_core * -(-pages // prod(chip.grid)) // pages)
+        return chip.fit(space, per_core, needed, self.tile)
+
+    @property
+    def own_fit(self) -> str:
+        """Whether it fits a memory of its own chip, in words; nothing where it has no such chip.
+
+        >>> from gridlayout import sophon
+        >>> sophon.local((4, 3, 32, 32), "float32").own_fit
+        '496.0 KiB left in each NPU'
+        """
+        return ""
 
     @property
     def is_interleaved(self) -> bool:

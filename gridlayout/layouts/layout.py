@@ -14,7 +14,6 @@ the data and no part of what makes two layouts hold it alike: see `Layout.same_p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -28,7 +27,10 @@ from gridlayout.arguments import Shape, as_index, as_int, as_items, as_shape, ch
 from gridlayout.errors import LayoutError
 from gridlayout.layouts import padding
 from gridlayout.layouts.buffers import Buffers
+from gridlayout.layouts.location import Location
+from gridlayout.layouts.memory import Chip, as_chip
 from gridlayout.layouts.steps import Scatter, Step, StepBuilder, inverse_exprs, is_small
+from gridlayout.layouts.summary import Summary
 from gridlayout.layouts.traffic import Traffic, core_traffic
 
 if TYPE_CHECKING:
@@ -36,30 +38,6 @@ if TYPE_CHECKING:
 
     from gridlayout.document.grid_layout import GridLayout
     from gridlayout.draw.svg import Drawing
-
-
-@dataclass(frozen=True)
-class Location:
-    """Where one element lives: `offset` in elements and `byte` in bytes, inside the core's buffer.
-
-    bit: the lowest bit of that byte that is the element's: not 0 only for elements that share a
-    byte, of which the first lies in the low bits. `byte` and `bit` are None for elements of a block
-    format (bfp_bf8 ...), which share their exponents.
-
-    >>> from gridlayout import GridLayout
-    >>> GridLayout((2, 3), "int4").locate((1, 0))
-    Location(core=(0, 0), local=(1, 0), offset=3, byte=1, bit=4)
-    """
-
-    core: Shape
-    local: Shape
-    offset: int
-    byte: int | None
-    bit: int | None = field(default=0, compare=False)  # follows from the offset
-
-    def __repr__(self) -> str:
-        place = f"core={self.core}, local={self.local}, offset={self.offset}, byte={self.byte}"
-        return f"Location({place}{f', bit={self.bit}' if self.bit else ''})"
 
 
 class Layout(Buffers):
@@ -186,11 +164,6 @@ class Layout(Buffers):
     def ndim(self) -> int:
         """The rank of the logical shape."""
         return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """Logical elements."""
-        return prod(self.shape)
 
     @property
     def padding_share(self) -> float:
@@ -353,6 +326,25 @@ class Layout(Buffers):
         """Padding elements in each core's buffer: an array of `core_shape`."""
         return padding.padding_per_core(self)
 
+    # -- what people read ----------------------------------------------------------------------
+
+    def summary(self, chip: Chip | str | None = None) -> Summary:
+        """A few lines for a person: shard, padding, bytes and waste, cores, and where it fits.
+
+        chip: whose memory is meant, a `gl.Chip` or a name; None for every chip that has a name,
+        where the layout lies in a memory space of theirs. `print` and notebooks show it.
+
+        >>> from gridlayout import GridLayout
+        >>> print(GridLayout((53, 63), grid=(3, 2), tile=(32, 32)).summary("wormhole"))
+        float32[53, 63] on 3x2 cores, in l1
+          shard    18x32 elements a core, in 1x1 tiles of 32x32
+          padding  45.7% of 6,144 places hold no element
+          bytes    4.0 KiB a core, 24.0 KiB in all, 11.0 KiB of it wasted: 1.84 times the data
+          cores    first (0, 0): 576 elements from (0, 0); last (2, 1): 527 elements up to (52, 62)
+          fits     Wormhole: 1.4 MiB of l1 left on each core
+        """
+        return Summary(self, None if chip is None else as_chip(chip))
+
     # -- drawings (gridlayout.draw) ------------------------------------------------------------
 
     def draw(self, view: str = "logical", **options: Any) -> Drawing:
@@ -373,7 +365,7 @@ class Layout(Buffers):
         return draw_layout(self, view, **options)
 
     def _repr_html_(self) -> str:
-        return self.draw().svg
+        return self.summary().beside(self.draw().svg)
 
 
 def check_layout(layout: Any, what: str = "layout") -> None:

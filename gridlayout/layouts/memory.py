@@ -14,6 +14,7 @@ from gridlayout.layouts.reader import dims_text
 # device, SRAM on each core. The first two and DRAM are shared by all cores; L1 is per core.
 MEMORY_SPACES = ("system", "mmio", "dram", "l1")
 HOST_SPACES = ("system", "mmio")
+_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
 # The document's own names of them.
 _NAMES = {"System": "system", "SystemMMIO": "mmio", "DeviceDRAM": "dram", "DeviceL1": "l1"}
 
@@ -128,3 +129,24 @@ class Fit:
         verdict = "fits" if self else "does not fit"
         room = f"{self.capacity} B {self.space} {where}, {self.free} B free"
         return f"{verdict}: {self.needed} B of {room}{tile}"
+
+
+def size(n: int) -> str:
+    """Bytes in binary units.
+
+    >>> size(512), size(4096), size(3 * 2**30)
+    ('512 B', '4.0 KiB', '3.0 GiB')
+    """
+    if abs(n) < 1024:
+        return f"{n} B"
+    power = min((abs(n).bit_length() - 1) // 10, len(_UNITS))
+    return f"{n / 1024**power:,.1f} {_UNITS[power - 1]}"
+
+
+def number(n: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> number(1, "line"), number(2000, "line")
+    ('1 line', '2,000 lines')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -151,6 +151,26 @@ def padding_per_core(layout: Layout) -> NDArray[np.int64]:
     return np.asarray(prod(layout.local_shape) - valid)
 
 
+# Positions up to which a scatter's padding is counted one by one.
+_MAX_COUNTED = 1 << 22
+
+
+def padding_share(layout: Layout) -> float:
+    """The share of physical elements that are padding, 0 to 1, at a cost that is bounded.
+
+    Where a dim is in two results of the map and there are over 2**22 positions, they are not
+    counted one by one: then it is the share of the positions beyond the elements.
+
+    >>> from gridlayout import GridLayout
+    >>> padding_share(GridLayout((4, 48), grid=(1, 1), tile=(4, 64)))
+    0.25
+    """
+    total = prod(layout.physical_shape)
+    if layout.is_scatter and total > _MAX_COUNTED:
+        return max(total - layout.size, 0) / total
+    return layout.padding_share
+
+
 def padded_regions(layout: Layout) -> list[Box]:
     """The padding as disjoint boxes, few of them: tuples of slices into the physical array.
 

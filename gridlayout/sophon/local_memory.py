@@ -17,6 +17,8 @@ from gridlayout import dtypes
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.call_text import call_text
+from gridlayout.layouts.memory import Chip as GridChip
+from gridlayout.layouts.memory import Fit, size
 from gridlayout.sophon import strides as rules
 from gridlayout.sophon.chip import BM1684, Chip, LocalFit, as_chip, as_count
 from gridlayout.sophon.tensors import Tensor, storage_argument
@@ -217,13 +219,23 @@ class LocalLayout(Tensor):
         slot, npu = divmod(self.start_npu + channel, self.chip.npus)
         return npu, slot
 
-    def fits(self) -> LocalFit:
+    def fits(self, chip: GridChip | str | None = None) -> LocalFit | Fit:  # type: ignore[override]
         """Whether the allocation ends inside the NPUs' memory: offset + N * N stride <= npu_bytes.
+
+        chip: a `gl.Chip` or its name, as other layouts take; it states no NPU's memory.
 
         >>> print(local((4, 3, 227, 227), "float32", start=97280).fits())
         does not fit: 824832 B from byte 97280 of the 524288 B of each NPU, -397824 B free
         """
+        if chip is not None:
+            return super().fits(chip)
         return LocalFit(self.offset, self.bytes_per_core, self.chip.npu_bytes)
+
+    @property
+    def own_fit(self) -> str:
+        """Whether it fits its own chip's NPUs, in words."""
+        free = self.chip.npu_bytes - self.offset - self.bytes_per_core
+        return f"{size(free)} left in each NPU" if free >= 0 else f"NO, lacks {size(-free)} an NPU"
 
     def bank_range(self) -> tuple[int, int]:
         """The first and the last memory bank that the allocation touches, in each NPU.

@@ -197,16 +197,6 @@ class XlaLayout(Layout):
         padded = layout(part, self.dtype, self.minor_to_major, self.tiles[:1]).physical_shape
         return self._bytes(self._aligned(prod(padded)))
 
-    @property
-    def expansion_factor(self) -> float:
-        """Bytes of the buffer by bytes of the elements alone; 1.0 for a tensor without elements.
-
-        >>> layout((3, 5), "bfloat16", tiles=[(8, 128), (2, 1)]).expansion_factor
-        68.26666666666667
-        """
-        dense = self.size * self.stored_bits / 8
-        return self.nbytes / dense if dense else 1.0
-
     # -- JAX -----------------------------------------------------------------------------------
 
     def to_jax(self) -> Any:

@@ -83,7 +83,7 @@ class Report:
             ins, outs = (_short(layouts) for layouts in (row.inputs, row.outputs))
             moved, masks = f"{row.bytes_moved:,}", str(row.masks)
             how = f"{row.how}: {row.note}" if row.note else row.how
-            sent = ", ".join(map(str, row.collectives))
+            sent = "; ".join(each.words for each in row.collectives)
             lines.append((row.primitive, how, ins, outs, moved, masks, sent))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = "\n".join(

@@ -1,0 +1,103 @@
+"""The README's pictures: `python docs/pictures.py` writes docs/static/*.svg, light and dark.
+
+A page that GitHub shows follows its own theme, not the system's, so each picture is two files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import groupby
+from math import log
+from pathlib import Path
+from typing import Any
+
+import gridlayout as gl
+from gridlayout.draw.svg import drawing, escape, tag
+
+HERE = Path(__file__).parent
+MEASURED = HERE.parent / "benchmarks" / "measured.json"
+_DARK = re.compile(r"@media \(prefers-color-scheme: dark\)\{(#\w+\{[^}]*\})\}")
+# Of the plot of ratios, in pixels.
+_LEFT, _WIDTH, _ROW, _TOP = 290, 420, 22, 64
+_TICKS = (0.5, 1, 2, 4)
+
+
+def measured() -> dict[str, Any]:
+    """The stored run: when, where, and the ratios; smaller is faster."""
+    found: dict[str, Any] = json.loads(MEASURED.read_text("utf-8"))
+    return found
+
+
+def in_theme(svg: str, dark: bool) -> str:
+    """The drawing in one theme, whatever the system's is."""
+    return _DARK.sub(r"\1" if dark else "", svg)
+
+
+def grid() -> str:
+    """A tensor, the cores that its parts are on, and the devices that hold the cores."""
+    layout = gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32))
+    return layout.draw("fold", device=gl.DeviceGrid((2, 4))).svg
+
+
+def _x(ratio: float) -> float:
+    low, high = log(_TICKS[0]), log(_TICKS[-1])
+    return _LEFT + _WIDTH * (log(ratio) - low) / (high - low)
+
+
+def _axis(bottom: float) -> Iterator[str]:
+    for tick in _TICKS:
+        kind = "line2" if tick == 1 else "line1"
+        yield tag("path", d=f"M{_x(tick):.1f} {_TOP - 12}V{bottom:.0f}", class_=kind)
+        words = "as fast" if tick == 1 else f"{tick:g}x"
+        label = tag("text", words, x=_x(tick), y=_TOP - 18)
+        yield tag("g", label, class_="ticks middle")
+
+
+def _row(row: dict[str, Any], y: float) -> Iterator[str]:
+    ratio = row["ratio"]
+    start, end = sorted((_x(1), _x(ratio)))
+    yield tag("rect", x=start, y=y - 6, width=max(end - start, 1), height=12, class_="c6")
+    yield tag("text", escape(row["what"]), x=18, y=y + 4)
+    number = tag("text", f"{ratio:.2f}x", x=_LEFT + _WIDTH + 52, y=y)
+    yield tag("g", number, class_="right")
+
+
+def speed() -> str:
+    """Each ratio as a bar from 1, as long as what this library does, grouped by what it is of."""
+    found = measured()
+    body, y = [], float(_TOP)
+    for against, rows in groupby(found["ratios"], lambda r: r["against"]):
+        body.append(tag("text", escape(f"against {against}"), x=18, y=y + 4, class_="sub"))
+        y += _ROW
+        for row in rows:
+            body += _row(row, y)
+            y += _ROW
+        y += _ROW / 2
+    title = "Time taken, in that of others: bars to the left are faster"
+    head = tag("text", title, x=18, y=24, class_="head")
+    note = tag("text", escape(f"{found['when']}; {found['where']}"), x=18, y=y + 4, class_="note")
+    text = "; ".join(f"{r['what']}: {r['ratio']:.2f}x {r['against']}" for r in found["ratios"])
+    axis = list(_axis(y - _ROW))
+    return drawing(
+        title, text, _LEFT + _WIDTH + 70, y + 20, "".join([_PAPER, head, *axis, *body, note])
+    ).svg
+
+
+_PAPER = tag("rect", class_="paper", width="100%", height="100%")
+
+
+def pictures() -> dict[str, str]:
+    """Every picture by its file's name."""
+    found = {}
+    for name, svg in (("grid", grid()), ("speed", speed())):
+        for theme in ("light", "dark"):
+            found[f"{name}-{theme}.svg"] = in_theme(svg, theme == "dark")
+    return found
+
+
+if __name__ == "__main__":
+    gl.emulate_devices(8)
+    for file, svg in pictures().items():
+        (HERE / "static" / file).write_text(svg, encoding="utf-8")

@@ -1,0 +1,331 @@
+"""What another system may call a layout: candidates, the likeliest first, by system.
+
+A candidate need not lie as the layout does, nor exist: who asks makes them one by one, passes over
+those that the system refuses, and compares places. The last ones are the system's plain layout of
+the tensor, so that there is an answer wherever the system takes its shape and type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from gridlayout import megengine, mli, sophon, strided, tenstorrent, xla
+from gridlayout.affine.map import AffineMap, dim
+from gridlayout.arguments import Shape
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import MEMORY_SPACES
+from gridlayout.tenstorrent.metal_layout import SPACES, grid_multiple_alignments
+
+Candidates = Iterator[Callable[[], Layout]]
+_LETTERS = {0: "", 1: "C", 2: "HW", 3: "HWC", 4: "HWCN"}
+_BUFFERS = {"l1": "l1", "dram": "dram", "system": "system_memory"}
+
+
+def strides_of(layout: Layout) -> tuple[int, Shape]:
+    """The place of the first element, and how far the next one of each dim lies from it.
+
+    In elements, in all cores' buffers laid end to end.
+    """
+
+    def place(index: Shape) -> int:
+        at, number = layout.locate(index), 0
+        for i, n in zip(at.core, layout.core_shape, strict=True):
+            number = number * n + i
+        local = 1
+        for n in layout.local_shape:
+            local *= n
+        return number * local + at.offset
+
+    if 0 in layout.shape:
+        return 0, (1,) * layout.ndim
+    start = place((0,) * layout.ndim)
+    strides = []
+    for d, n in enumerate(layout.shape):
+        index = tuple(int(k == d and n > 1) for k in range(layout.ndim))
+        strides.append(place(index) - start if n > 1 else 1)
+    return start, tuple(strides)
+
+
+def _buffer(layout: Layout) -> int:
+    """Elements of all cores' buffers."""
+    return layout.nbytes * 8 // layout.stored_bits if layout.tile_format is None else 0
+
+
+# -- the document and Tenstorrent's compilers ------------------------------------------------------
+
+
+def _space(layout: Layout) -> str:
+    return layout.memory if layout.memory in MEMORY_SPACES else "l1"
+
+
+def of_document(layout: Layout) -> Candidates:
+    """As the document says it, by its own map, by order and tiles, by strides, place by place."""
+    if (found := layout.as_grid) is not None:
+        yield lambda: found
+        return
+    make = partial(GridLayout, layout.shape, layout.dtype, memory_space=_space(layout))
+    if isinstance(layout, xla.XlaLayout) and layout.ndim:
+        yield partial(_of_order, make, layout)
+    if layout.core_rank:
+        yield partial(_of_collapse, make, layout)
+    start, strides = strides_of(layout)
+    if not layout.core_rank and layout.ndim:
+        row: Any = sum((dim(d) * s for d, s in enumerate(strides)), dim(0) * 0 + start)
+        linear = AffineMap(layout.ndim, (row,))
+        whole = (_buffer(layout),)
+        yield partial(make, grid=(1,), linear=linear, shard_shape=whole, oob=layout.oob)
+    ones = (1,) * (len(layout.physical_shape) - layout.core_rank)
+    shard = (1,) * layout.core_rank + layout.local_shape
+    grid = layout.core_shape + ones
+    yield partial(make, grid, linear=layout.index_map, shard_shape=shard, oob=layout.oob)
+    yield partial(make, oob=layout.oob)
+
+
+def _of_order(make: Callable[..., GridLayout], layout: xla.XlaLayout) -> GridLayout:
+    """Dims in their physical order, the first tile as tile, the second as face."""
+    order = [dim(d) for d in reversed(layout.minor_to_major)]
+    tile, face, *more = (*layout.tiles, None, None)[: max(len(layout.tiles), 2)]
+    if more or any(xla.COMBINE in t for t in layout.tiles):
+        raise LayoutError("the document has tiles and faces of whole dims, and no more")
+    linear = AffineMap(layout.ndim, order)
+    ones = (1,) * layout.ndim
+    return make(grid=ones, tile=tile, linear=linear, face=face, oob=layout.oob)
+
+
+def _of_collapse(make: Callable[..., GridLayout], layout: Layout) -> GridLayout:
+    """Cores, tiles and places in a tile, put together again to the collapsed dims."""
+    rank, tile = layout.core_rank, layout.tile or ()
+    counts = layout.local_shape[:rank]
+    sides = (1,) * (rank - len(tile)) + tile
+    if layout.local_shape != counts + tile:
+        raise LayoutError("a core's buffer is not one of tiles in rows")
+    places = layout.index_map.results
+    rows = []
+    for k in range(rank):
+        shard = counts[k] * sides[k]
+        inner = places[2 * rank + k - rank + len(tile)] if k >= rank - len(tile) else dim(0) * 0
+        rows.append(places[k] * shard + places[rank + k] * sides[k] + inner)
+    linear = AffineMap(layout.ndim, rows).simplify(layout.shape)
+    shards = [n * t for n, t in zip(counts, sides, strict=True)]
+    return make(
+        *(layout.core_shape, layout.tile),
+        linear=linear,
+        shard_shape=shards,
+        tile_format=layout.tile_format,
+        oob=layout.oob,
+    )
+
+
+def _documented(layout: Layout) -> Iterator[GridLayout]:
+    """The document's layouts of the same tensor that can be made."""
+    for make in of_document(layout):
+        try:
+            found = make()
+        except LayoutError:
+            continue
+        if isinstance(found, GridLayout):
+            yield found
+
+
+def of_ttnn(layout: Layout) -> Candidates:
+    """The plane that lies alike; else the same grid and tile; else the plain one."""
+    for found in _documented(layout):
+        yield partial(tenstorrent.from_document, found)
+    buffer = _BUFFERS.get(_space(layout), "l1")
+    make = partial(
+        tenstorrent.ttnn,
+        *(layout.shape, layout.dtype),
+        buffer_type=buffer,
+        tile_format=layout.tile_format,
+        oob=layout.oob,
+    )
+    if len(layout.core_shape) == 2:
+        yield partial(make, layout.core_shape, layout.tile)
+        yield partial(make, layout.core_shape)
+    yield partial(make, tile=layout.tile)
+    yield make
+    yield partial(tenstorrent.ttnn, layout.shape, layout.dtype, buffer_type=buffer, oob=layout.oob)
+
+
+def of_ttnn_document(layout: Layout) -> Candidates:
+    """TTNN as the document has it: strides and a stated shard, else grid and tile."""
+    for found in _documented(layout):
+        yield partial(tenstorrent.from_compiler, found)
+    make = partial(
+        tenstorrent.ttnn_document,
+        *(layout.shape, layout.dtype),
+        memory_space=_space(layout),
+        oob=layout.oob,
+    )
+    if len(layout.core_shape) == 2:
+        tiles = {"tile": layout.tile, "tile_format": layout.tile_format}
+        yield partial(make, grid=layout.core_shape, **tiles)
+        yield partial(make, grid=layout.core_shape)
+    yield make
+
+
+def of_metal(layout: Layout) -> Candidates:
+    """The groups of dims as intervals, aligned to tiles, to the grid's tiles, or not at all."""
+    make = partial(
+        tenstorrent.metal,
+        *(layout.shape, layout.dtype),
+        memory_space=_space(layout) if _space(layout) in SPACES else "l1",
+        oob=layout.oob,
+    )
+    for found in _documented(layout):
+        spans = _spans(found)
+        ways: list[Any] = [None, (1,) * found.ndim]
+        if len(found.grid) == 2 and found.ndim:
+            ways.append(partial(grid_multiple_alignments, found.shape, found.grid, found.tile))
+        for way in ways:
+            for intervals in dict.fromkeys((spans, None)):
+                like = {"tile": found.tile, "tile_format": found.tile_format}
+                yield partial(_aligned, make, way, intervals, grid=found.grid, **like)
+    yield partial(make, tile=layout.tile)
+    yield make
+
+
+def _aligned(make: Callable[..., Layout], way: Any, intervals: Any, **named: Any) -> Layout:
+    alignments = way() if callable(way) else way
+    return make(dim_alignments=alignments, collapsed_intervals=intervals, **named)
+
+
+def _spans(layout: GridLayout) -> tuple[tuple[int, int], ...] | None:
+    """The groups as intervals of dims; None where they are none."""
+    spans = tuple((min(group), max(group) + 1) for group in layout.groups if group)
+    return spans if len(spans) == len(layout.grid) else None
+
+
+def of_tt_metal(layout: Layout) -> Candidates:
+    """The same shards on as many cores, in pages of tiles or rows."""
+    make = partial(tenstorrent.tensor_layout, layout.shape, layout.dtype, oob=layout.oob)
+    pages: list[dict[str, Any]] = [{"page": "row_major"}]
+    if layout.tile is not None:
+        pages.insert(0, {"page": "tile", "tile": layout.tile, "tile_format": layout.tile_format})
+    shard = getattr(layout, "physical_shard_shape", None) or getattr(layout, "shard_shape", None)
+    for page in pages:
+        if len(layout.core_shape) == 2 and layout.num_cores > 1:
+            yield partial(
+                tenstorrent.block_sharded,
+                *(layout.shape, layout.dtype, layout.core_shape),
+                **page,
+                oob=layout.oob,
+            )
+        if shard is not None:
+            yield partial(make, shard_shape=shard, cores=layout.num_cores, **page)
+        yield partial(make, **page)
+
+
+# -- XLA -------------------------------------------------------------------------------------------
+
+
+def of_xla(layout: Layout) -> Candidates:
+    """A shard as the first tile, tiles and faces as the next ones; an order of dims; row-major."""
+    make = partial(xla.layout, layout.shape, layout.dtype)
+    for found in _documented(layout):
+        if found.num_cores == 1:
+            yield partial(_of_tiles, make, found, is_whole=True)
+        yield partial(_of_tiles, make, found)
+    _, strides = strides_of(layout)
+    order = sorted(range(layout.ndim), key=lambda d: (strides[d], -d))
+    yield partial(make, order, oob=layout.oob)
+    yield partial(make, oob=layout.oob)
+
+
+def _of_tiles(make: Callable[..., Layout], layout: GridLayout, is_whole: bool = False) -> Layout:
+    """is_whole: the only shard is the tensor, so that no tile need name it."""
+    groups = layout.groups
+    if not groups:
+        raise LayoutError(f"{layout.linear} joins no dims into axes that tiles could name")
+    order = [d for group in groups for d in group]
+    order += [d for d in range(layout.ndim) if d not in order]
+    if sorted(order) != list(range(layout.ndim)):
+        raise LayoutError(f"{layout.linear} has a dim twice")
+    # The document divides by the grid, and only then pads a shard to whole tiles.
+    padded = [n * t for n, t in zip(layout.tile_counts, layout.padded_tile, strict=True)]
+    joined = [(xla.COMBINE,) * (len(group) - 1) for group in groups]
+    shards = zip(joined, layout.shard_shape, strict=True)
+    tiles: list[Any] = [[n for stars, size in shards for n in (*stars, size)]]
+    if tuple(padded) not in (layout.shard_shape, layout.tile):
+        tiles.append(padded)
+    minor_to_major = tuple(reversed(order))
+    if is_whole:
+        tiles = []
+    tiles += [tile for tile in (layout.tile, layout.face) if tile]
+    return make(minor_to_major, tiles, oob=layout.oob)
+
+
+# -- strides ---------------------------------------------------------------------------------------
+
+
+def of_strided(layout: Layout) -> Candidates:
+    """By strides; else without gaps."""
+    start, strides = strides_of(layout)
+    size = _buffer(layout)
+    yield partial(
+        strided.layout,
+        *(layout.shape, strides, layout.dtype),
+        start=start,
+        size=size or None,
+        oob=layout.oob,
+    )
+    yield partial(strided.layout, layout.shape, strides, layout.dtype, oob=layout.oob)
+    yield partial(strided.contiguous, layout.shape, layout.dtype, oob=layout.oob)
+
+
+def of_mli(layout: Layout) -> Candidates:
+    """By memory strides; else without gaps."""
+    start, strides = strides_of(layout)
+    make = partial(
+        mli.tensor,
+        *(layout.shape, _LETTERS.get(layout.ndim, "HWCN"), layout.dtype),
+        oob=layout.oob,
+    )
+    yield partial(make, strides, start=start, size=_buffer(layout) or None)
+    yield partial(make, strides)
+    yield make
+
+
+def of_sophon(layout: Layout) -> Candidates:
+    """Strides in system memory; or local memory, where the cores are as many as a chip's NPUs."""
+    _, strides = strides_of(layout)
+    chips = (sophon.BM1684, sophon.BM1684X, sophon.BM1688, sophon.BM1690)
+    for chip in chips:
+        if layout.num_cores == chip.npus:
+            for name in ("aligned", "compact", "line_aligned"):
+                yield partial(
+                    sophon.local,
+                    *(layout.shape, layout.dtype, name),
+                    chip=chip,
+                    oob=layout.oob,
+                )
+    yield partial(sophon.system, layout.shape, layout.dtype, strides, oob=layout.oob)
+    yield partial(sophon.system, layout.shape, layout.dtype, oob=layout.oob)
+
+
+def of_megengine(layout: Layout) -> Candidates:
+    """Each data format of feature maps that is made for the type; else strides."""
+    if layout.ndim == 4:
+        for name in megengine.FORMATS:
+            if layout.dtype.name in megengine.MADE_FOR.get(name, (layout.dtype.name,)):
+                make = partial(megengine.format, layout.shape, name, layout.dtype)
+                yield partial(make, oob=layout.oob)
+    yield from of_strided(layout)
+
+
+SYSTEMS: dict[str, tuple[tuple[type[Layout], ...], Callable[[Layout], Candidates]]] = {
+    "document": ((GridLayout,), of_document),
+    "metal": ((tenstorrent.MetalLayout,), of_metal),
+    "ttnn": ((tenstorrent.TtnnLayout,), of_ttnn),
+    "ttnn_document": ((tenstorrent.TtnnDocument,), of_ttnn_document),
+    "tt_metal": ((tenstorrent.TensorLayout,), of_tt_metal),
+    "xla": ((xla.XlaLayout,), of_xla),
+    "strided": ((strided.StridedLayout,), of_strided),
+    "sophon": ((sophon.LocalLayout, sophon.SystemLayout), of_sophon),
+    "megengine": ((megengine.FormatLayout, strided.StridedLayout), of_megengine),
+    "mli": ((mli.TensorLayout,), of_mli),
+}

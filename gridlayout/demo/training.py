@@ -1,0 +1,119 @@
+"""The demo's run: lay out, plan, train on the grid and in plain JAX, time both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec
+
+import gridlayout as gl
+from gridlayout.demo import network
+from gridlayout.demo.progress import Progress
+
+GRID, TILE, MESH = (4, 4), (32, 32), (2, 4)
+_COMPILING = {"on the grid": 4, "in plain JAX": 1}  # the time it takes, roughly
+_LOOK = 20  # steps between two looks at the loss: each waits for the devices
+_REPEATS = 50
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Where a training ended: weights, the last loss, and seconds a step, compiled."""
+
+    params: Any
+    loss: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """All that the demo has to say. exchange: seconds that one all-reduce of a number takes."""
+
+    device: Any
+    params: Any
+    data: tuple[Any, Any]
+    state: Any
+    report: Any
+    grid: Trained
+    plain: Trained
+    accuracy: float
+    images: int
+    exchange: float
+
+
+def put(array: Any, device: Any) -> Any:
+    """An array on the demo's grid, in its tiles."""
+    return gl.put(array, gl.GridLayout(array.shape, array.dtype, GRID, TILE), device)
+
+
+def measure(steps: int, progress: Progress) -> Result:
+    """Do it all, `steps` steps on the grid and as many in plain JAX."""
+    with progress.phase("laying out the data"):
+        gl.emulate_devices(8)
+        device = gl.DeviceGrid(MESH)
+        train_set, test_set = network.digits()
+        weights = network.initial(np.random.default_rng(1))
+        params = jax.tree.map(lambda array: put(array, device), weights)
+        data = (put(train_set["images"], device), put(train_set["labels"], device))
+        state = gl.on_grid(network.optimizer.init)(params)
+    step = gl.on_grid(network.train_step)
+    with progress.phase("planning the step"):
+        report = step.report(params, state, *data)
+    trained = train(step, (params, state), data, steps, progress, "on the grid")
+    plain_data = jax.device_put((train_set["images"], train_set["labels"]))
+    start = (weights, network.optimizer.init(weights))
+    plain = train(network.train_step, start, plain_data, steps, progress, "in plain JAX")
+    with progress.phase("testing"):
+        test = (put(test_set["images"], device), put(test_set["labels"], device))
+        reached = float(gl.on_grid(network.accuracy)(trained.params, *test))
+        exchange = exchange_seconds(device)
+    return Result(
+        *(device, params, data, state, report, trained, plain),
+        *(reached, len(test_set["labels"]), exchange),
+    )
+
+
+def train(
+    step: Callable[..., Any], start: Any, data: Any, steps: int, progress: Progress, where: str
+) -> Trained:
+    """Compile the step, then run it `steps` times; the first one is not timed."""
+    compiled = jax.jit(step)
+    with progress.phase(f"compiling {where}", _COMPILING[where]):
+        params, state, loss = compiled(*start, *data)
+        jax.block_until_ready(loss)
+    progress.bar.set_description_str(f"training {where}")
+    progress.step(float(loss))
+    began = perf_counter()
+    for number in range(1, steps):
+        params, state, loss = compiled(params, state, *data)
+        seen = number % _LOOK == 0 or number == steps - 1
+        progress.step(float(loss) if seen else None)
+    seconds = (perf_counter() - began) / max(steps - 1, 1)
+    return Trained(params, float(loss), seconds)
+
+
+def exchange_seconds(device: Any) -> float:
+    """Seconds that all devices take to add up one number each: the least that a collective does."""
+    axes = device.mesh.axis_names
+
+    def chain(x: Any) -> Any:
+        return lax.fori_loop(0, _REPEATS, lambda _, y: lax.psum(y, axes) / device.size, x)
+
+    spec = PartitionSpec(axes)
+    mapped = jax.shard_map(chain, mesh=device.mesh, in_specs=spec, out_specs=spec, check_vma=False)
+    run = jax.jit(mapped)
+    x = jnp.ones(device.size)
+    run(x).block_until_ready()
+    found = []
+    for _ in range(3):
+        began = perf_counter()
+        run(x).block_until_ready()
+        found.append((perf_counter() - began) / _REPEATS)
+    return sorted(found)[1]
