@@ -126,13 +126,13 @@ def run(steps: int) -> int:
     gl.emulate_devices(8)
     device = gl.DeviceGrid(MESH)
 
-    def put(array: Any) -> Any:
-        return gl.put(array, gl.GridLayout(array.shape, array.dtype, GRID, TILE), device)
+    def tiled(shape: tuple[int, ...], dtype: Any) -> gl.GridLayout:
+        return gl.GridLayout(shape, dtype, GRID, TILE)
 
     train_set, test_set = digits()
     weights = initial(np.random.default_rng(1))
-    params = jax.tree.map(put, weights)
-    data = (put(train_set["images"]), put(train_set["labels"]))
+    params = gl.put(weights, device, tiled)
+    data = gl.put((train_set["images"], train_set["labels"]), device, tiled)
     state = gl.on_grid(optimizer.init)(params)
 
     print(f"{device}, virtual grid {GRID} of {TILE} tiles\n")
@@ -145,7 +145,7 @@ def run(steps: int) -> int:
     expected = train(
         jax.jit(train_step), weights, optimizer.init(weights), plain, steps, "plain JAX  "
     )[2]
-    test = (put(test_set["images"]), put(test_set["labels"]))
+    test = gl.put((test_set["images"], test_set["labels"]), device, tiled)
     reached = float(gl.on_grid(accuracy)(params, *test))
 
     difference = abs(loss - expected)

@@ -10,6 +10,7 @@ from html import escape
 from math import prod
 from typing import Any
 
+from gridlayout.dtypes import MLIR_NAMES
 from gridlayout.dump import page, table
 from gridlayout.dump.findings import data_bytes, fit_of, padding_share
 from gridlayout.layouts.layout import Layout
@@ -25,7 +26,7 @@ _NARROWEST = 8  # columns that a cell is not cut below
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One array: its path, shape and element type, and its layout, or None where it has none.
+    """One array: its path, shape and element type in MLIR's words, and its layout or None.
 
     data_bytes: of its logical elements alone. fit: whether it fits the chip alone; None without a
     chip, and where the layout names no memory of a chip.
@@ -207,7 +208,8 @@ def _row(leaf: Leaf, chip: Chip | None) -> SummaryRow:
     x = leaf.value
     layout = x if isinstance(x, Layout) else x.layout if leaf.is_laid_out else None
     if layout is None:
-        dtype = getattr(x.dtype, "name", str(x.dtype))
+        dtype = MLIR_NAMES.get(getattr(x.dtype, "name", ""), str(x.dtype))
         return SummaryRow(leaf.path, leaf.shape, dtype, prod(leaf.shape) * x.dtype.itemsize)
     fit = None if chip is None else fit_of(layout, chip)
-    return SummaryRow(leaf.path, layout.shape, layout.dtype.name, data_bytes(layout), layout, fit)
+    dtype = MLIR_NAMES[layout.dtype.name]
+    return SummaryRow(leaf.path, layout.shape, dtype, data_bytes(layout), layout, fit)
