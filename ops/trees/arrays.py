@@ -58,11 +58,10 @@ def put(array: Any, layout: Any = None, device: Any = None, layouts: Any = None)
     >>> put(tree, device, {"*/bias": GridLayout((7,), grid=(2,))})["dense"]["bias"]
     GridArray(float32[7], grid 2, on 1 devices)
 
-    Leaves are read and placed one after the other, so that a tree of `np.memmap`s may be larger
-    than the host's memory. A `jax.ShapeDtypeStruct` makes a `GridArray` without data, for
-    `gl.on_grid(fn).report` and `gl.summary`, which needs no devices. `LayoutError` for another
-    shape or dtype and for layouts that put two elements in one place; of a tree it names the path,
-    and nothing has been placed.
+    Leaves are read and placed one after the other, so that `np.memmap`s need not be in memory at
+    once. A `jax.ShapeDtypeStruct` makes a `GridArray` without data, for `gl.on_grid(fn).report` and
+    `gl.summary`, which needs no devices. `LayoutError` for another shape or dtype and for layouts
+    that put two elements in one place; of a tree it names the path, and nothing has been placed.
     """
     if isinstance(layout, DeviceGrid):
         if device is not None and layouts is not None:
