@@ -280,6 +280,8 @@ def test_a_state_follows_its_parameters(optimizer):
             assert x.layout.grid == ((2, 2) if path.endswith("kernel") else (1,)), path
     described = gl.put(jax.eval_shape(optimizer.init, WEIGHTS), DEVICE, params)
     assert layouts(described) == layouts(laid)
+    made = gl.on_grid(optimizer.init)(params)  # by shape, which no two of these share
+    assert {p: x.with_oob(None) for p, x in layouts(made).items()} == layouts(laid)
 
 
 def test_a_state_of_laid_out_parameters_is_laid_out():

@@ -224,8 +224,10 @@ class _Program:
     def jaxpr(self, dynamic: Sequence[Any], static: _Static) -> tuple[Any, Any, Env]:
         """The function on logical shapes: its jaxpr, its results' shapes, and the environment."""
         fn = self.fn()
-        template = next((x.layout for x in dynamic if _is_grid(x)), None)
-        env = Env(static.device, self.policy, template, static.algorithm)
+        templates: dict[tuple[int, ...], Layout] = {}
+        for x in filter(_is_grid, dynamic):
+            templates.setdefault(x.shape, x.layout)
+        env = Env(static.device, self.policy, tuple(templates.values()), static.algorithm)
 
         def logical(*arrays: Any) -> Any:
             leaves = list(arrays)
