@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from time import process_time
 from typing import Any
@@ -56,8 +57,8 @@ def run(devices: int) -> dict[str, tuple[float, float, str, float]]:
         """Ours, plain ones, and those divided by the mesh."""
         rows = programs.normal(programs.BATCH * length, programs.WIDTH)
         plain = ([programs.parameters() for _ in range(layers)], rows)
-        lay = lambda a: gl.put(a, gl.GridLayout(a.shape, grid=shape), device)  # noqa: E731
-        return jax.tree.map(lay, plain), plain, jax.device_put(plain, sharding)
+        laid = gl.put(plain, device, partial(gl.GridLayout, grid=shape))
+        return laid, plain, jax.device_put(plain, sharding)
 
     def lowered(args: Any, on_grid: bool) -> Any:
         fn = programs.fresh(programs.stack_step)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -140,8 +141,7 @@ def step(p: Any, x: Any) -> Any:
 def transformer() -> list[Result]:
     device = gl.DeviceGrid(MESH)
     p, x = parameters(), normal(BATCH * LENGTH, WIDTH)
-    lay = lambda a: gl.put(a, gl.GridLayout(a.shape, grid=MESH), device)  # noqa: E731
-    laid = jax.tree.map(lay, (p, x))
+    laid = gl.put((p, x), device, partial(gl.GridLayout, grid=MESH))
     mesh = jax.make_mesh(MESH, ("x", "y"), axis_types=(AxisType.Auto,) * 2)
     sharding = NamedSharding(mesh, PartitionSpec("x", "y"))
     plain = jax.device_put((p, x), sharding)

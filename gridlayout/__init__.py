@@ -37,15 +37,17 @@ if TYPE_CHECKING:
         psum,
         shift,
     )
-    from gridlayout.ops.array.placing import from_physical, put
-    from gridlayout.ops.array.relayout import relayout
+    from gridlayout.ops.array.placing import from_physical
     from gridlayout.ops.array.relayout_plan import RelayoutPlan, relayout_plan
+    from gridlayout.ops.array.policy import fill_devices
     from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
     from gridlayout.ops.interpret.with_layout import with_layout
     from gridlayout.ops.moves.packing import pack, unpack
     from gridlayout.ops.products.algorithms import ALGORITHMS
     from gridlayout.ops.programs.report import Report
     from gridlayout.ops.rules.table import def_rule
+    from gridlayout.ops.trees.arrays import put, relayout, zeros_like
+    from gridlayout.ops.trees.summary import TreeSummary, summary
     from gridlayout.ops.user import nn, numpy
     from gridlayout.ops.user.ring_attention import ring_attention
     from gridlayout.ops.user.slices import Slices, slices
@@ -64,11 +66,15 @@ _LAZY = {
     "DeviceGrid": "sharding.device_grid",
     "emulate_devices": "sharding.emulate",
     "GridArray": "ops.array.grid_array",
-    "put": "ops.array.placing",
+    "put": "ops.trees.arrays",
     "from_physical": "ops.array.placing",
     "pack": "ops.moves.packing",
     "unpack": "ops.moves.packing",
-    "relayout": "ops.array.relayout",
+    "relayout": "ops.trees.arrays",
+    "zeros_like": "ops.trees.arrays",
+    "summary": "ops.trees.summary",
+    "TreeSummary": "ops.trees.summary",
+    "fill_devices": "ops.array.policy",
     "relayout_plan": "ops.array.relayout_plan",
     "RelayoutPlan": "ops.array.relayout_plan",
     "on_grid": "ops.interpret.on_grid",
@@ -115,6 +121,7 @@ __all__ = [
     "Report",
     "Slices",
     "Summary",
+    "TreeSummary",
     "all_gather",
     "convert",
     "core_index",
@@ -122,6 +129,7 @@ __all__ = [
     "emulate_devices",
     "explain",
     "explore",
+    "fill_devices",
     "from_image",
     "from_physical",
     "image",
@@ -144,10 +152,12 @@ __all__ = [
     "slices",
     "sophon",
     "strided",
+    "summary",
     "tenstorrent",
     "unpack",
     "with_layout",
     "xla",
+    "zeros_like",
 ]
 
 

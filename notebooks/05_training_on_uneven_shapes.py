@@ -88,18 +88,19 @@ weights = initial(2)
 # %% [markdown]
 # ## On the grid
 #
-# Every array gets a layout on a virtual 4x4 grid: more cores than devices, and more than most of
-# these arrays can fill.  The optimizer's state is made from the weights, and lies as they do.
+# `gl.put` lays out a tree of arrays, here by a rule: on a virtual 4x4 grid, which is more cores
+# than devices, and more than most of these arrays can fill. The optimizer's state is made from the
+# weights, and lies as they do.
 
 # %%
 GRID = (4, 4)
 
 
-def put(array):
-    return gl.put(array, gl.GridLayout(array.shape, array.dtype, grid=GRID), device)
+def on_cores(shape, dtype):
+    return gl.GridLayout(shape, dtype, grid=GRID)
 
 
-params, data = jax.tree.map(put, weights), (put(features), put(labels))
+params, data = gl.put((weights, (features, labels)), device, on_cores)
 state = gl.on_grid(optimizer.init)(params)
 first = params[0]["w"].layout
 print("first weights:", first.shape, "in shards of", first.shard_shape)

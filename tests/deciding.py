@@ -35,7 +35,7 @@ class Traced:
     def program(self, layouts, device):
         """What is done on operands in these layouts: pure Python, nothing is compiled."""
         specs = [Sharded(x, device.placement(x.core_shape)) for x in layouts]
-        return planned(Env(device, template=layouts[0]), self.jaxpr, [*self.consts, *specs])
+        return planned(Env(device, templates=(layouts[0],)), self.jaxpr, [*self.consts, *specs])
 
     def sound_program(self, layouts, device, what):
         """The same, which is sound; `what` is said where it is not."""

@@ -164,7 +164,15 @@ CALLS = {
         gl.from_physical,
         {"physical": gl.pack(ARRAY, LAYOUT), "layout": LAYOUT, "device": DEVICE},
     ),
+    "put a tree": (gl.put, {"array": {"w": ARRAY}, "device": DEVICE, "layouts": {"w": LAYOUT}}),
     "relayout": (gl.relayout, {"x": GX, "layout": LAYOUT}),
+    "relayout a tree": (gl.relayout, {"x": {"w": GX, "n": 3}, "layout": {"w": LAYOUT}}),
+    "zeros_like": (gl.zeros_like, {"x": GX}),
+    "summary": (lambda tree, chip=None: str(gl.summary(tree, chip)), {"tree": {"w": GX}}),
+    "fill_devices": (
+        gl.fill_devices,
+        {"shape": (4, 6), "dtype": "float32", "like": None, "device": DEVICE},
+    ),
     "relayout_plan": (gl.relayout_plan, {"source": LAYOUT, "target": LAYOUT}),
     "slices": (gl.slices, {"layout": LAYOUT, "chip": "wormhole"}),
     "layout_of": (SLICES.layout_of, {"piece": SLICES.pieces[0]}),
@@ -249,6 +257,7 @@ def test_every_public_function_is_called():
     made |= {
         "Conversion",
         "Summary",
+        "TreeSummary",
         "Report",
         "Slices",
         "LayoutError",

@@ -112,7 +112,10 @@ ROOMS = {
         *("emulate", "collectives", "cost", "placement", "core_map", "device_grid", "exchange"),
         *("rounds", "windows", "overlaps", "pieces"),
     ),
-    "ops": ("moves", "array", "decisions", "programs", "products", "rules", "interpret", "user"),
+    "ops": (
+        *("moves", "array", "decisions", "trees", "programs", "products", "rules", "interpret"),
+        "user",
+    ),
 }
 
 

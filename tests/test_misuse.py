@@ -94,7 +94,10 @@ def test_a_loop_over_the_core_grid_is_refused(gx):
 # --- what put, pack and from_physical don't take ---
 
 NOT_ONE_ARRAY = {
-    "dict": ({"w": X, "b": X[0]}, r"put lays out one array, and a dict holds.*put each leaf in a "),
+    "dict": (
+        {"w": X, "b": X[0]},
+        r"put lays out one array, and a dict holds.*gl\.put\(tree, device, ",
+    ),
     "None": (None, r"put lays out one array, and a NoneType holds several, or none"),
     "arrays": ([X, X[0]], "list .* can't be read as an array of float32"),
     "words": ([["a", "b"]], "list .* can't be read as an array of float32"),

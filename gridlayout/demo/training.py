@@ -48,9 +48,9 @@ class Result:
     exchange: float
 
 
-def put(array: Any, device: Any) -> Any:
-    """An array on the demo's grid, in its tiles."""
-    return gl.put(array, gl.GridLayout(array.shape, array.dtype, GRID, TILE), device)
+def tiled(shape: tuple[int, ...], dtype: Any) -> gl.GridLayout:
+    """The layout of every array: the demo's grid and its tiles."""
+    return gl.GridLayout(shape, dtype, GRID, TILE)
 
 
 def measure(steps: int, progress: Progress) -> Result:
@@ -60,8 +60,8 @@ def measure(steps: int, progress: Progress) -> Result:
         device = gl.DeviceGrid(MESH)
         train_set, test_set = network.digits()
         weights = network.initial(np.random.default_rng(1))
-        params = jax.tree.map(lambda array: put(array, device), weights)
-        data = (put(train_set["images"], device), put(train_set["labels"], device))
+        params = gl.put(weights, device, tiled)
+        data = gl.put((train_set["images"], train_set["labels"]), device, tiled)
         state = gl.on_grid(network.optimizer.init)(params)
     step = gl.on_grid(network.train_step)
     with progress.phase("planning the step"):
@@ -71,7 +71,7 @@ def measure(steps: int, progress: Progress) -> Result:
     start = (weights, network.optimizer.init(weights))
     plain = train(network.train_step, start, plain_data, steps, progress, "in plain JAX")
     with progress.phase("testing"):
-        test = (put(test_set["images"], device), put(test_set["labels"], device))
+        test = gl.put((test_set["images"], test_set["labels"]), device, tiled)
         reached = float(gl.on_grid(network.accuracy)(trained.params, *test))
         exchange = exchange_seconds(device)
     return Result(

@@ -12,7 +12,7 @@ from gridlayout.layouts.memory import number
 if TYPE_CHECKING:
     from gridlayout.dump.explanation import Explanation
 
-_STYLE = """
+STYLE = """
 .gl-dump { color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif; }
 .gl-dump table { border-collapse: collapse; margin: 0.5em 0 1.5em; display: block;
   overflow-x: auto; }
@@ -44,7 +44,10 @@ for (const head of document.querySelectorAll(".gl-dump th")) {
   head.onkeydown = (event) => { if (event.key === "Enter") sort(); };
 }
 """
-_WORDS = ("op", "value", "tensor", "grid", "shard", "fits", "from", "to", "where", "text")
+_WORDS = (
+    *("op", "value", "tensor", "grid", "shard", "fits", "from", "to", "where", "text"),
+    *("path", "shape", "tile"),
+)
 
 
 def page_of(found: Explanation) -> str:
@@ -61,14 +64,14 @@ def page_of(found: Explanation) -> str:
 
 def body_of(found: Explanation) -> str:
     """The tables alone, with their style: what a notebook shows."""
-    parts = [f"<style>{_STYLE}</style>", f"<p>{escape(table.summary_of(found))}</p>"]
+    parts = [f"<style>{STYLE}</style>", f"<p>{escape(table.summary_of(found))}</p>"]
     if found.findings:
         parts += ["<h2>Layouts, the worst first</h2>", _findings(found)]
     if found.left_out:
         parts.append(f"<p>And {number(found.left_out, 'mention')} of layouts that waste less.</p>")
     if found.moves:
         data = [{"moves": move.moved_bytes or 0, "of": move.data_bytes} for move in found.moves]
-        parts += ["<h2>Moves</h2>", _table(table.MOVE_HEAD, table.move_rows(found), data)]
+        parts += ["<h2>Moves</h2>", html_table(table.MOVE_HEAD, table.move_rows(found), data)]
     if plans := table.plan_rows(found):
         parts += [f"<h2>{table.plan_title(found).capitalize()}</h2>", _plans(found, plans)]
     parts += [f"<pre>{escape(text)}</pre>" for text in table.unknown_lines(found)]
@@ -86,7 +89,7 @@ def _findings(found: Explanation) -> str:
         }
         for finding in found.findings
     ]
-    return _table(table.FINDING_HEAD, table.finding_rows(found), data)
+    return html_table(table.FINDING_HEAD, table.finding_rows(found), data)
 
 
 def _plans(found: Explanation, rows: Sequence[Sequence[str]]) -> str:
@@ -99,12 +102,13 @@ def _plans(found: Explanation, rows: Sequence[Sequence[str]]) -> str:
         }
         for new in table.proposals(found)
     ]
-    return _table(table.PLAN_HEAD, rows, data)
+    return html_table(table.PLAN_HEAD, rows, data)
 
 
-def _table(
+def html_table(
     head: Sequence[str], rows: Sequence[Sequence[str]], data: Sequence[Mapping[str, float]]
 ) -> str:
+    """One table. data: of each row the numbers that its cells stand for, by the column's name."""
     names = "".join(
         f'<th scope="col"{_class("" if name in _WORDS else "number")}>{escape(name.strip())}</th>'
         for name in head

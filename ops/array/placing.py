@@ -22,19 +22,7 @@ from gridlayout.text import parse
 
 
 def put(array: Any, layout: Layout, device: DeviceGrid) -> GridArray:
-    """The array, laid out and placed: each device gets the shards of its cores and no others.
-
-    array: of the layout's shape and dtype, a NumPy array or a `jax.Array`; nested lists take the
-    layout's dtype. Padding holds the layout's `oob`, or 0 where that is undef. `LayoutError` for
-    another shape or dtype and for layouts that put two elements in one place.
-
-    >>> from gridlayout import DeviceGrid, GridLayout
-    >>> x = put([[1, 2, 3], [4, 5, 6]], GridLayout((2, 3), "int32", grid=(1, 2)), DeviceGrid((1,)))
-    >>> x, x.physical.shape
-    (GridArray(int32[2,3], grid 1x2, on 1 devices), (1, 2, 2, 2))
-
-    A `jax.ShapeDtypeStruct` makes a `GridArray` without data, for `gl.on_grid(fn).report`.
-    """
+    """`gl.put` of one array: each device gets the shards of its cores and no others."""
     check_device(device)
     check_layout(layout)
     layout.check_invertible()
@@ -134,9 +122,8 @@ def _check_no_tree(array: Any) -> None:
     """Nested lists are data; dicts and other containers hold arrays of layouts of their own."""
     if not isinstance(array, (list, tuple)) and not jax.tree_util.all_leaves([array]):
         raise LayoutError(
-            f"put lays out one array, and a {type(array).__name__} holds several, or none: put "
-            "each leaf in a layout of its own, jax.tree.map(lambda leaf, layout: "
-            "gl.put(leaf, layout, device), tree, layouts)"
+            f"put lays out one array, and a {type(array).__name__} holds several, or none: "
+            "gl.put(tree, device, layouts) lays out each leaf of a tree"
         )
 
 

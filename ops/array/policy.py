@@ -6,24 +6,32 @@ that the result comes from, or None. `gl.on_grid(fn, policy=...)` takes another 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from math import isqrt, prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gridlayout.arguments import as_shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.document.shard import row_bytes
-from gridlayout.layouts.layout import Layout
+from gridlayout.dtypes import as_dtype
+from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.memory import MEMORY_SPACES
+from gridlayout.ops.array.placing import check_device
 from gridlayout.sharding.device_grid import DeviceGrid
 
-Policy = Callable[[tuple[int, ...], "np.dtype[Any]", Layout | None, DeviceGrid], Layout]
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+Shape = tuple[int, ...]
+Policy = Callable[[Shape, "np.dtype[Any]", Layout | None, DeviceGrid], Layout]
 
 
 @lru_cache(maxsize=4096)
 def same_grid_and_tile(
-    shape: tuple[int, ...], dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid
+    shape: Shape, dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid
 ) -> Layout:
     """The default policy: the operand's grid and tile on the new shape, its padding undef.
 
@@ -38,20 +46,84 @@ def same_grid_and_tile(
     """
     own = None if like is None else like.as_grid
     if own is not None:
-        grid, tile, face, space = own.grid, own.tile, own.face, own.memory_space
-        aligned = None if tile else row_bytes(own.row_multiple, dtype)
+        grid = own.grid
     else:
         grid = (like.core_shape if like is not None else ()) or device.shape
-        tile, face, aligned = None, None, None
-        space = like.memory if like is not None and like.memory in MEMORY_SPACES else "l1"
     for k in reversed(range(len(grid))):
         if len(grid) > max(len(shape), 2) and grid[k] == 1:
             grid = (*grid[:k], *grid[k + 1 :])
-    tile = tile if tile is None else tile[-len(grid) :]
+    return _like(shape, dtype, grid, like)
+
+
+def fill_devices(
+    shape: Sequence[int], dtype: DTypeLike, like: Layout | None, device: DeviceGrid
+) -> GridLayout:
+    """A policy that has all devices hold nearly as little as they can; the rule of `gl.put(tree)`.
+
+    At most one core a device, and none empty. A vector is divided along its one dim; of other
+    shapes, all dims but the last are joined as rows, and rows and columns are divided by two
+    factors of the number of devices. Of those grids whose shards, in whole tiles, hold at most an
+    eighth more than the smallest: the device grid's own shape, or the one whose shards are nearest
+    to squares. like: a layout whose tile, face, row alignment and memory space are taken.
+
+    >>> from gridlayout import DeviceGrid
+    >>> import jax
+    >>> device = DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
+    >>> [fill_devices(shape, "float32", None, device).grid for shape in ((53, 63), (13,), (3, 90))]
+    [(2, 4), (7,), (1, 8)]
+    >>> fill_devices((53, 63), "float32", GridLayout((1, 1), tile=(32, 32)), device)
+    GridLayout((53, 63), 'float32', grid=(2, 2), tile=(32, 32))
+    """
+    check_device(device)
+    if like is not None:
+        check_layout(like, "like")
+    return _filling(as_shape(shape, "shape"), as_dtype(dtype), like, device)
+
+
+@lru_cache(maxsize=4096)
+def _filling(
+    shape: Shape, dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid
+) -> GridLayout:
+    own = None if like is None else like.as_grid
+    tile = (own.tile if own is not None else None) or ()
+    rank = min(max(len(shape), len(tile), 1), 2)
+    joined = max(len(shape) - rank + 1, 0)
+    rows = (prod(shape[:joined]),) if joined else (1,) * (rank - len(shape))
+    sizes = (*rows, *shape[joined:])
+    tile = (1,) * (rank - len(tile)) + tile[-rank:]
+    found = [_divided(sizes, cores, tile) for cores in _factors(device.size, rank)]
+    least = min(prod(shard) for _, shard in found)
+    grids = {grid: sum(shard) for grid, shard in found if 8 * prod(shard) <= 9 * least}
+    # Of equals the one with the most rows of cores, as `_factors` gives them.
+    grid = device.shape if device.shape in grids else min(grids, key=grids.__getitem__)
+    return _like(shape, dtype, grid, like)
+
+
+def _factors(devices: int, rank: int) -> Sequence[Shape]:
+    """The devices as one number, or as every two with that product, the most rows first."""
+    if rank == 1:
+        return [(devices,)]
+    low = [n for n in range(1, isqrt(devices) + 1) if devices % n == 0]
+    return sorted({pair for n in low for pair in ((n, devices // n), (devices // n, n))})[::-1]
+
+
+def _divided(sizes: Shape, cores: Shape, tile: Shape) -> tuple[Shape, Shape]:
+    """The grid of those cores that hold something, and their shard in elements, of whole tiles."""
+    held = [max(-(-n // (many * t)), 1) * t for n, many, t in zip(sizes, cores, tile, strict=True)]
+    return tuple(max(-(-n // h), 1) for n, h in zip(sizes, held, strict=True)), tuple(held)
+
+
+def _like(shape: Shape, dtype: np.dtype[Any], grid: Shape, like: Layout | None) -> GridLayout:
+    """A layout on this grid, made of the blocks of `like` and in its memory space."""
+    tile, face, aligned, space = None, None, None, "l1"
+    if like is not None and (own := like.as_grid) is not None:
+        tile, face, space = own.tile, own.face, own.memory_space
+        aligned = None if tile else row_bytes(own.row_multiple, dtype)
+    elif like is not None and like.memory in MEMORY_SPACES:
+        space = like.memory
     joined = max(len(shape) - len(grid) + 1, 0)
-    collapse = [(0, joined)]
     return GridLayout(
-        *(shape, dtype, grid, tile, collapse),
+        *(shape, dtype, grid, tile and tile[-len(grid) :], [(0, joined)]),
         memory_space=space,
         face=face,
         row_alignment=aligned,

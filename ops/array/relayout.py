@@ -19,16 +19,7 @@ from gridlayout.sharding.device_grid import DeviceGrid
 
 
 def relayout(x: GridArray, layout: Layout) -> GridArray:
-    """`x` in another layout of the same logical shape and dtype, on the same devices.
-
-    Nothing moves when both put every element at the same physical index. Asking for a known `oob`
-    writes it to the padding. `LayoutError` for another shape or dtype.
-
-    >>> from gridlayout import DeviceGrid, GridLayout, put
-    >>> x = put([1, 2, 3], GridLayout((3,), "int32", grid=(3,)), DeviceGrid((1,)))
-    >>> relayout(x, GridLayout((3,), "int32", grid=(1,))).physical.tolist()
-    [[1, 2, 3]]
-    """
+    """`gl.relayout` of one array: nothing moves where every element stays at its place."""
     if not isinstance(x, GridArray):
         raise LayoutError(f"relayout takes a GridArray, not {type(x).__name__}; gl.put makes one")
     check_relayout(x.layout, layout)

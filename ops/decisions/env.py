@@ -21,19 +21,28 @@ Shape = tuple[int, ...]
 class Env:
     """What the decisions of one program share.
 
-    template: the first operand's layout, for values that come from none. algorithm: of matrix
-    products, by name; None where the cost model chooses.
+    templates: the operands' layouts, the first of each shape: values that come from none are laid
+    out like the one of their shape, or like the first. algorithm: of matrix products, by name; None
+    where the cost model chooses.
     """
 
     device: DeviceGrid
     policy: Policy = same_grid_and_tile
-    template: Layout | None = None
+    templates: tuple[Layout, ...] = ()
     algorithm: str | None = None
     model: CostModel = field(default_factory=CostModel)
 
+    @property
+    def template(self) -> Layout | None:
+        """The first operand's layout."""
+        return next(iter(self.templates), None)
+
     def choose(self, shape: Shape, dtype: Any, like: Layout | None = None) -> Layout:
         """The policy's layout for a new value that comes from one in the layout `like`."""
-        chosen = self.policy(shape, np.dtype(dtype), like or self.template, self.device)
+        if like is None:
+            same = (layout for layout in self.templates if layout.shape == tuple(shape))
+            like = next(same, self.template)
+        chosen = self.policy(shape, np.dtype(dtype), like, self.device)
         if not isinstance(chosen, Layout) or chosen.shape != tuple(shape):
             raise LayoutError(
                 f"the policy gives {chosen!r} for {np.dtype(dtype).name}{list(shape)}: it must "

@@ -270,8 +270,11 @@ class _Program:
     def _jaxpr(self, static: _Static) -> tuple[Any, Any, Env]:
         """The function on logical shapes: its jaxpr, its results' shapes, and the environment."""
         fn = self.fn()
-        template = next((kind for kind in static.kinds if isinstance(kind, Layout)), None)
-        env = Env(static.device, self.policy, template, static.algorithm)
+        templates: dict[tuple[int, ...], Layout] = {}
+        for kind in static.kinds:
+            if isinstance(kind, Layout):
+                templates.setdefault(kind.shape, kind)
+        env = Env(static.device, self.policy, tuple(templates.values()), static.algorithm)
 
         def logical(*arrays: Any) -> Any:
             leaves = list(arrays)

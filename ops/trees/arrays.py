@@ -1,0 +1,262 @@
+"""`put`, `relayout` and `zeros_like`, of one array or of a pytree of them.
+
+Of a tree, every leaf is asked for its layout and checked before the first one is placed or moved.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array import placing
+from gridlayout.ops.array import relayout as moving
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.grid_type import placed
+from gridlayout.ops.array.policy import fill_devices
+from gridlayout.ops.moves import packing
+from gridlayout.ops.trees.layouts import asked
+from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
+from gridlayout.sharding.device_grid import DeviceGrid
+
+
+def put(array: Any, layout: Any = None, device: Any = None, layouts: Any = None) -> Any:
+    """An array laid out and placed, `put(array, layout, device)`, or a tree, `put(tree, device)`.
+
+    A `gl.Layout` in the second place says that it is one array: of the layout's shape and dtype, a
+    NumPy array or a `jax.Array`; nested lists take the layout's dtype. Each device gets the shards
+    of its cores and no others. Padding holds the layout's `oob`, or 0 where that is undef.
+
+    >>> import numpy as np
+    >>> from gridlayout import DeviceGrid, GridLayout
+    >>> device = DeviceGrid((1,))
+    >>> x = put([[1, 2, 3], [4, 5, 6]], GridLayout((2, 3), "int32", grid=(1, 2)), device)
+    >>> x, x.physical.shape
+    (GridArray(int32[2,3], grid 1x2, on 1 devices), (1, 2, 2, 2))
+
+    A `gl.DeviceGrid` in the second place says that it is a pytree, as in `put(tree, device,
+    layouts=None)`. Arrays of rank 1 and more become `GridArray`s. Scalar arrays and random keys
+    become `jax.Array`s that every device holds whole, such as an optimizer's count. What is no
+    array stays as it is: Python's numbers, functions, None. `GridArray`s on this device grid stay
+    too. layouts:
+
+    * None: `gl.fill_devices`, grids that fill the devices and waste little.
+    * A rule `(shape, dtype) -> layout`, or None for the default; not asked for scalars and keys.
+    * A dict of path patterns, `{"*/kernel": layout or rule or None}`. A path is its keys with
+      slashes between; `*` stands for any characters, slashes too, and a leading `*/` for nothing
+      too; a pattern holds for all below what it matches. The first that matches wins. Without a
+      match it is the default; a pattern that is never used is an error.
+    * A tree of layouts, rules and None, or a prefix of one as in `jax.tree.map`.
+    * A tree of `GridArray`s, which leaves follow: each whose path ends with the path of one and
+      that has its shape is laid out as that one is. So does an optimizer's state follow its
+      parameters, `put(optimizer.init(weights), device, layouts=params)`.
+
+    >>> tree = {"dense": {"kernel": np.ones((5, 7), "f4"), "bias": np.ones(7, "f4")}, "count": 0}
+    >>> put(tree, device, {"*/bias": GridLayout((7,), grid=(2,))})["dense"]["bias"]
+    GridArray(float32[7], grid 2, on 1 devices)
+
+    Leaves are read and placed one after the other, so that `np.memmap`s need not be in memory at
+    once. A `jax.ShapeDtypeStruct` makes a `GridArray` without data, for `gl.on_grid(fn).report` and
+    `gl.summary`, which needs no devices. `LayoutError` for another shape or dtype and for layouts
+    that put two elements in one place; of a tree it names the path, and nothing has been placed.
+    """
+    if isinstance(layout, DeviceGrid):
+        if device is not None and layouts is not None:
+            raise LayoutError("put(tree, device, layouts) takes one layouts, not two")
+        return _put_tree(array, layout, device if layouts is None else layouts)
+    if layout is None and isinstance(device, DeviceGrid):
+        return _put_tree(array, device, layouts)
+    if not isinstance(layout, Layout):
+        raise LayoutError(
+            f"put: {layout!r} in the second place is neither a gl.Layout, as in gl.put(array, "
+            "layout, device), nor a gl.DeviceGrid, as in gl.put(tree, device, layouts)"
+        )
+    if layouts is not None:
+        raise LayoutError("layouts are for trees, gl.put(tree, device, layouts): leave layout out")
+    return placing.put(array, layout, device)
+
+
+def _put_tree(tree: Any, device: DeviceGrid, layouts: Any) -> Any:
+    leaves, structure = leaves_of(tree)
+    if isinstance(tree, (list, tuple)) and leaves and all(_is_number(x) for x in leaves):
+        raise LayoutError(
+            "a list of numbers is a tree of numbers, which stay as they are: give np.asarray(list),"
+            " or a layout, gl.put(list, layout, device)"
+        )
+    wanted = asked(layouts, tree, leaves)
+    planned = [_planned(leaf, ask, device) for leaf, ask in zip(leaves, wanted, strict=True)]
+    made: list[Any] = []
+    for leaf, layout in zip(leaves, planned, strict=True):
+        if made:
+            _wait(made[-1])
+        made.append(_placed(leaf, layout, device))
+    return jax.tree.unflatten(structure, made)
+
+
+def _is_number(leaf: Leaf) -> bool:
+    return isinstance(leaf.value, (bool, int, float, complex)) and not leaf.is_array
+
+
+def _planned(leaf: Leaf, wanted: Layout | None, device: DeviceGrid) -> Layout | None:
+    """The layout that a leaf is to be put in, checked; None where it stays, or gets none."""
+    with leaf.named():
+        if leaf.is_laid_out:
+            _check_placed(leaf.value, wanted, device)
+            return None
+        if not leaf.is_array or leaf.is_key:
+            if wanted is not None:
+                raise LayoutError(f"it is no array of numbers, so {wanted!r} can't lay it out")
+            return None
+        _check_held(leaf)
+        if not isinstance(leaf.value, jax.ShapeDtypeStruct):
+            device.check_has_devices("gl.put")
+        if wanted is None and not leaf.has_layout:
+            return None
+        layout = wanted or fill_devices(leaf.shape, leaf.dtype, None, device)
+        _check_laid(leaf, layout, device)
+        return layout
+
+
+def _check_placed(x: GridArray, wanted: Layout | None, device: DeviceGrid) -> None:
+    """`LayoutError` for a `GridArray` that put would have to move."""
+    if x.device != device:
+        raise LayoutError(
+            f"it is on {x.device}; gl.put(np.asarray(x), device) brings it to {device}"
+        )
+    if wanted is not None and wanted.with_oob(None) != x.layout.with_oob(None):
+        raise LayoutError(
+            f"it is laid out already, as {x.layout!r}; gl.relayout(tree, layouts) moves it to "
+            f"{wanted!r}"
+        )
+
+
+def _check_held(leaf: Leaf) -> None:
+    """`LayoutError` for integers that JAX would cut to 32 bits."""
+    held, x = leaf.dtype, leaf.value
+    if held.kind in "iu" and isinstance(x, (np.ndarray, np.generic)) and x.size:
+        low, high = np.min(x), np.max(x)
+        if low < jnp.iinfo(held).min or high > jnp.iinfo(held).max:
+            raise LayoutError(
+                f"it holds numbers that are no {held.name}, from {low} to {high}, and "
+                "jax_enable_x64 is off; turn it on or give smaller numbers"
+            )
+
+
+def _check_laid(leaf: Leaf, layout: Layout, device: DeviceGrid) -> None:
+    """`LayoutError` where the leaf can't be placed in the layout."""
+    if leaf.shape != layout.shape:
+        raise LayoutError(
+            f"{layout!r} is for shape {layout.shape}: give one for {leaf.shape}, or a rule "
+            "(shape, dtype) -> layout"
+        )
+    if leaf.dtype != layout.dtype:
+        wide = leaf.value.dtype == layout.dtype
+        fix = "jax.config.update('jax_enable_x64', True)" if wide else "layout.with_dtype(dtype)"
+        raise LayoutError(
+            f"JAX holds it as {leaf.dtype.name}, but {layout!r} is not for that: {fix}"
+        )
+    layout.check_invertible()
+    device.sharding(layout)
+
+
+def _placed(leaf: Leaf, layout: Layout | None, device: DeviceGrid) -> Any:
+    with leaf.named():
+        if layout is not None:
+            return placing.put(leaf.value, layout, device)
+        if not leaf.is_array or isinstance(leaf.value, (GridArray, jax.ShapeDtypeStruct)):
+            return leaf.value
+        with device.active():
+            return jax.device_put(packing.automatic(leaf.value, device), device.replicated)
+
+
+def _wait(x: Any) -> None:
+    """Until the data is on the devices: what the host packed of it can go."""
+    data = x.storage if is_grid(x) else x
+    if isinstance(data, jax.Array) and not isinstance(data, jax.core.Tracer):
+        data.block_until_ready()
+
+
+def relayout(x: Any, layout: Any) -> Any:
+    """`x`, or every `GridArray` of a pytree, in another layout, on the same devices.
+
+    Of one array, `layout` is of the same logical shape and dtype. Nothing moves when both put every
+    element at the same physical index. Asking for a known `oob` writes it to the padding.
+
+    >>> from gridlayout import DeviceGrid, GridLayout, put
+    >>> x = put([1, 2, 3], GridLayout((3,), "int32", grid=(3,)), DeviceGrid((1,)))
+    >>> relayout(x, GridLayout((3,), "int32", grid=(1,))).physical.tolist()
+    [[1, 2, 3]]
+
+    Of a tree it is a rule, path patterns, or a tree of layouts or of `GridArray`s, as `gl.put`
+    takes them; `GridArray`s of which none is asked stay where they are, and so do scalars, random
+    keys and what is no array. `LayoutError` for another shape or dtype, and for an array that is
+    not laid out; of a tree it names the path, and nothing has moved.
+
+    >>> relayout({"w": x, "count": 3}, {"w": lambda shape, dtype: GridLayout(shape, dtype, (2,))})
+    {'count': 3, 'w': GridArray(int32[3], grid 2, on 1 devices)}
+    """
+    if is_grid(x) and isinstance(layout, Layout):
+        return moving.relayout(x, layout)
+    leaves, structure = leaves_of(x)
+    if not any(leaf.is_laid_out for leaf in leaves):
+        raise LayoutError(
+            f"relayout takes a GridArray or a tree of them, not {type(x).__name__}; gl.put makes "
+            "them"
+        )
+    if layout is None:
+        raise LayoutError("relayout to None: give a gl.Layout, or layouts as gl.put takes them")
+    wanted = asked(layout, x, leaves)
+    for leaf, new in zip(leaves, wanted, strict=True):
+        with leaf.named():
+            _check_move(leaf, new)
+    moved = [
+        leaf.value if new is None else moving.relayout(leaf.value, new)
+        for leaf, new in zip(leaves, wanted, strict=True)
+    ]
+    return jax.tree.unflatten(structure, moved)
+
+
+def _check_move(leaf: Leaf, new: Layout | None) -> None:
+    if not leaf.is_laid_out:
+        if leaf.has_layout or new is not None:
+            raise LayoutError("it is no GridArray; gl.put(tree, device, layouts) lays it out")
+    elif new is not None:
+        moving.check_relayout(leaf.value.layout, new)
+        leaf.value.device.check_has_devices("gl.relayout")
+        leaf.value.check_rank()
+        new.check_invertible()
+        leaf.value.device.sharding(new)
+
+
+def zeros_like(x: Any) -> Any:
+    """Zeros in the layout of `x`, or of every array of a pytree, with the padding known to be 0.
+
+    A `GridArray` without data gives one without data; other arrays give `jnp.zeros_like`. Random
+    keys, Python's numbers and what is no array stay as they are.
+
+    >>> from gridlayout import DeviceGrid, GridLayout, put
+    >>> x = put([1, 2, 3], GridLayout((3,), "int32", grid=(2,)), DeviceGrid((1,)))
+    >>> zeros_like({"w": x})["w"].layout
+    GridLayout((3,), 'int32', grid=(2,), oob='zero')
+    """
+    leaves, structure = leaves_of(x)
+    return jax.tree.unflatten(structure, [_zeros(leaf) for leaf in leaves])
+
+
+def _zeros(leaf: Leaf) -> Any:
+    x = leaf.value
+    if isinstance(x, GridArray):
+        layout = x.layout.with_oob(0)
+        if isinstance(x.storage, jax.ShapeDtypeStruct):
+            return placing.described(layout, x.device)
+        with x.device.active():
+            return placed(jnp.zeros_like(x.storage), layout, x.device)
+    if not leaf.is_array or leaf.is_key or isinstance(x, jax.ShapeDtypeStruct):
+        return x
+    with leaf.named():
+        _check_held(leaf)  # an element type that JAX holds
+        return jnp.zeros_like(x)

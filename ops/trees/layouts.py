@@ -1,0 +1,195 @@
+"""Which layout each leaf of a tree is asked to have: by a rule, path patterns, or another tree.
+
+Forms of `layouts` (`gl.put`, `gl.relayout`):
+
+* None: nothing is asked, which leaves it to the caller's default;
+* a rule, `(shape, dtype) -> layout`, asked for every array of rank 1 and more but random keys;
+* a dict of path patterns, `{"*/kernel": layout or rule or None}`: the first that matches;
+* a tree of layouts, rules and None, of the structure of the tree or a prefix of it;
+* a tree with `GridArray`s: each leaf follows the one whose path ends its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any
+
+import jax
+
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.trees.leaves import Leaf, Shape, is_grid, keys_of, leaves_of
+
+Rule = Callable[[Shape, Any], Layout | None]
+# What one leaf is asked to have: None for what the caller does by default.
+Ask = Layout | Rule | None
+_FORMS = "a gl.Layout, a rule (shape, dtype) -> layout, or None for the default"
+
+
+def asked(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Layout | None]:
+    """The layout asked of each leaf; None where none is, and for what rules are not asked for.
+
+    `LayoutError` for patterns that match nothing, a tree of another structure, and what is no
+    layout.
+    """
+    asks = _asks(layouts, tree, leaves)
+    return [_layout_of(ask, leaf) for ask, leaf in zip(asks, leaves, strict=True)]
+
+
+def _asks(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Ask]:
+    if _is_ask(layouts):
+        return [layouts] * len(leaves)
+    if isinstance(layouts, dict) and all(
+        isinstance(key, str) and _is_ask(ask) for key, ask in layouts.items()
+    ):
+        return _by_patterns(layouts, leaves)
+    given = jax.tree.leaves(layouts, is_leaf=_is_laid)
+    if any(map(is_grid, given)) and not any(isinstance(x, Layout) for x in given):
+        return _followed(layouts, leaves)
+    return _by_prefix(layouts, tree)
+
+
+def _is_ask(x: Any) -> bool:
+    # Models are called too, and are trees.
+    is_rule = callable(x) and jax.tree_util.all_leaves([x])
+    return x is None or isinstance(x, Layout) or is_rule
+
+
+def _is_laid(x: Any) -> bool:
+    return isinstance(x, (Layout, GridArray))
+
+
+def _layout_of(ask: Ask, leaf: Leaf) -> Layout | None:
+    if ask is None or isinstance(ask, Layout):
+        return ask
+    if not leaf.has_layout:
+        return None
+    with leaf.named():
+        shape, dtype = leaf.shape, leaf.dtype
+        try:
+            found = ask(shape, dtype)
+        except Exception as error:  # the user's own
+            raise LayoutError(
+                f"the rule {_name(ask)} failed on ({shape}, {dtype.name}): {error}"
+            ) from error
+        if found is not None and not isinstance(found, Layout):
+            raise LayoutError(f"the rule {_name(ask)} gave {found!r}; it must give a gl.Layout")
+        return found
+
+
+def _name(rule: Any) -> str:
+    return str(getattr(rule, "__name__", repr(rule)))
+
+
+# -- patterns --------------------------------------------------------------------------------------
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Whether a pattern names a path, or a tree that it leads through.
+
+    `*` stands for any characters, slashes too, `?` for one, `[ab]` for one of these; a leading `*/`
+    also for nothing.
+
+    >>> matches("*/kernel", "params/Dense_0/kernel"), matches("*/kernel", "kernel")
+    (True, True)
+    >>> matches("params", "params/w"), matches("kernel", "params/kernel")
+    (True, False)
+    """
+    names = (path, f"/{path}")
+    return any(fnmatchcase(name, p) for name in names for p in (pattern, f"{pattern}/*"))
+
+
+def _by_patterns(patterns: dict[str, Ask], leaves: Sequence[Leaf]) -> list[Ask]:
+    asks: list[Ask] = []
+    used = set()
+    for leaf in leaves:
+        first = next((p for p in patterns if matches(p, leaf.path)), None)
+        used.add(first)
+        asks.append(None if first is None else patterns[first])
+    for pattern in patterns:
+        if pattern not in used:
+            raise LayoutError(_unused(pattern, patterns, leaves))
+    return asks
+
+
+def _unused(pattern: str, patterns: dict[str, Ask], leaves: Sequence[Leaf]) -> str:
+    paths = [leaf.path for leaf in leaves]
+    taken = next((path for path in paths if matches(pattern, path)), None)
+    if taken is not None:
+        first = next(p for p in patterns if matches(p, taken))
+        return (
+            f"pattern {pattern!r} is never the first to match: {first!r} before it takes "
+            f"{taken!r}; put {pattern!r} first"
+        )
+    near = get_close_matches(pattern.replace("*", ""), paths, 3, 0.3) or paths[:3]
+    return (
+        f"pattern {pattern!r} matches no leaf; paths here are such as "
+        f"{', '.join(map(repr, near)) or 'none, as the tree has no leaves'}; * stands for any "
+        "characters, slashes too"
+    )
+
+
+# -- trees -----------------------------------------------------------------------------------------
+
+
+def _by_prefix(layouts: Any, tree: Any) -> list[Ask]:
+    def is_leaf(x: Any) -> bool:
+        return x is None or _is_laid(x)
+
+    for path, ask in jax.tree_util.tree_flatten_with_path(layouts, is_leaf=is_leaf)[0]:
+        if not (_is_ask(ask) or is_grid(ask)):
+            at = "/".join(keys_of(path))
+            raise LayoutError(f"layouts: {ask!r}{f' at {at!r}' if at else ''} must be {_FORMS}")
+    try:
+        spread = jax.tree.map(
+            lambda ask, part: _Asks(ask, len(jax.tree.leaves(part, is_leaf=is_grid))),
+            *(layouts, tree),
+            is_leaf=is_leaf,
+        )
+    except ValueError as error:
+        raise LayoutError(
+            "layouts, a tree, has another structure than what it is for: give it that structure, "
+            f'or a prefix of it, or path patterns such as {{"*/kernel": ...}}: {error}'
+        ) from error
+    found = jax.tree.leaves(spread)
+    return [each.ask for each in found for _ in range(each.count)]
+
+
+class _Asks:
+    """What all the leaves of a part of a tree are asked."""
+
+    def __init__(self, ask: Any, count: int) -> None:
+        self.ask: Ask = ask.layout if is_grid(ask) else ask
+        self.count = count
+
+
+def _followed(arrays: Any, leaves: Sequence[Leaf]) -> list[Ask]:
+    """The layout of the array whose path ends a leaf's own, the longest, if the shapes agree."""
+    laid = {leaf.keys: leaf.value.layout for leaf in leaves_of(arrays)[0] if leaf.is_laid_out}
+    asks: list[Ask] = []
+    lost = None
+    for leaf in leaves:
+        ends = (leaf.keys[k:] for k in range(len(leaf.keys) + 1))
+        layout = next((laid[end] for end in ends if end in laid), None)
+        if layout is None and leaf.has_layout:
+            lost = leaf
+        if layout is not None and leaf.is_array and not leaf.is_key and leaf.shape == layout.shape:
+            asks.append(_of_dtype(layout, leaf))
+        else:
+            asks.append(None)
+    if lost is not None and not any(asks):
+        raise LayoutError(
+            f"{lost} follows no array of layouts, and no other leaf does: none of their paths, "
+            f"such as {'/'.join(next(iter(laid)))!r}, ends its path"
+        )
+    return asks
+
+
+def _of_dtype(layout: Layout, leaf: Leaf) -> Layout:
+    """A layout for another array: of its element type, with nothing known of the padding."""
+    if leaf.dtype == layout.dtype:
+        return layout.with_oob(None)
+    return layout.with_dtype(leaf.dtype)

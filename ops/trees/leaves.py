@@ -1,0 +1,124 @@
+"""`Leaf`: one leaf of a pytree, its path, and whether it is an array that has a layout.
+
+A path is its keys with slashes between, as Flax and t5x write it: `params/Dense_0/kernel`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gridlayout.errors import LayoutError
+from gridlayout.ops.array.grid_array import GridArray
+
+Shape = tuple[int, ...]
+_ARRAYS = (GridArray, jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One leaf of a tree. keys: the names on its path."""
+
+    keys: tuple[str, ...]
+    value: Any
+
+    @property
+    def path(self) -> str:
+        """The keys with slashes between; nothing where the tree is the leaf."""
+        return "/".join(self.keys)
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it has a shape and a dtype: also what NumPy makes an array of, such as a file's.
+
+        Python's numbers are none: functions on the grid take them as they are.
+        """
+        if isinstance(self.value, _ARRAYS):
+            return not isinstance(self.value, (str, bytes))  # np.str_ and np.bytes_ are both
+        known = ("shape", "dtype", "__array__")
+        return not isinstance(self.value, type) and all(hasattr(self.value, n) for n in known)
+
+    @property
+    def is_key(self) -> bool:
+        """Whether it holds random keys, which no layout lays out."""
+        dtype: Any = getattr(self.value, "dtype", None)
+        return isinstance(self.value, _ARRAYS) and jnp.issubdtype(dtype, jax.dtypes.prng_key)
+
+    @property
+    def has_layout(self) -> bool:
+        """Whether rules are asked for its layout: arrays of rank 1 and more, but for keys."""
+        return self.is_array and len(self.shape) > 0 and not self.is_key
+
+    @property
+    def is_laid_out(self) -> bool:
+        """Whether it is a `GridArray`."""
+        return isinstance(self.value, GridArray)
+
+    @property
+    def shape(self) -> Shape:
+        """The logical shape of an array."""
+        return tuple(self.value.shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type that JAX holds it in: 32 bits where jax_enable_x64 is off."""
+        given = self.value.dtype
+        try:
+            found: np.dtype[Any] = jax.typeof(np.empty(0, given)).dtype
+        except TypeError:
+            raise LayoutError(
+                f"{given} is no element type of JAX; convert it to one of numbers"
+            ) from None
+        return found
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Inside, a `LayoutError` names the leaf."""
+        try:
+            yield
+        except LayoutError as error:
+            raise LayoutError(f"{self}: {error}") from error
+
+    def __str__(self) -> str:
+        name = repr(self.path) if self.keys else "the tree itself"
+        if not self.is_array:
+            return f"leaf {name} ({type(self.value).__name__})"
+        dtype = getattr(self.value.dtype, "name", self.value.dtype)
+        return f"leaf {name} ({dtype}[{','.join(map(str, self.value.shape))}])"
+
+
+def is_grid(x: Any) -> bool:
+    """Whether it is a `GridArray`, which is one leaf here.
+
+    >>> is_grid(3)
+    False
+    """
+    return isinstance(x, GridArray)
+
+
+def leaves_of(tree: Any) -> tuple[list[Leaf], Any]:
+    """The leaves of a tree in order, `GridArray`s whole, and the tree's structure.
+
+    >>> [str(leaf) for leaf in leaves_of({"b": np.zeros(3), "a": [1, None]})[0]]
+    ["leaf 'a/0' (int)", "leaf 'b' (float64[3])"]
+    """
+    try:
+        found, structure = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_grid)
+    except ValueError as error:  # keys that can't be sorted
+        raise LayoutError(f"a {type(tree).__name__} that JAX can't flatten: {error}") from error
+    return [Leaf(keys_of(path), value) for path, value in found], structure
+
+
+def keys_of(path: Any) -> tuple[str, ...]:
+    """The names on a path of `jax.tree_util`.
+
+    >>> keys_of((jax.tree_util.DictKey("w"), jax.tree_util.SequenceKey(0)))
+    ('w', '0')
+    """
+    return tuple(jax.tree_util.keystr((key,), simple=True) for key in path)
