@@ -118,6 +118,13 @@ class DeviceGrid:
         """The devices' platform, as JAX names it; `abstract` where there are none."""
         return "abstract" if self.is_abstract else str(self._devices.flat[0].platform)
 
+    @cached_property
+    def processes(self) -> tuple[int, ...]:
+        """The processes whose devices these are, in order, as JAX numbers them."""
+        return (
+            () if self.is_abstract else tuple(sorted({d.process_index for d in self._devices.flat}))
+        )
+
     def check_has_devices(self, what: str) -> None:
         """`LayoutError` where there are no devices, which `what` needs."""
         if self.is_abstract:

@@ -34,6 +34,7 @@ from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.padding import fill_padding
 from gridlayout.ops.moves.relayout import replicate
 from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.sharding.agreement import agree_on, check_has_part
 from gridlayout.sharding.device_grid import DeviceGrid
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ class GridArray(metaclass=_Named):
         shape = self.layout.physical_shape
         if self.storage.shape[self.storage.ndim - len(shape) :] == shape:
             return self.storage
+        agree_on("GridArray.physical", self.device, self.layout, self.storage)
         with self.device.active():
             return _without_idle(self._fetched, shape, self.device)
 
@@ -155,6 +157,7 @@ class GridArray(metaclass=_Named):
     def to_logical(self) -> jax.Array:
         """The logical array, a `jax.Array` that every device holds whole; in multi-process too."""
         self.check_rank()
+        agree_on("GridArray.to_logical", self.device, self.layout, self.storage)
         with self.device.active():
             return to_logical(self._fetched, self.layout, self.device)
 
@@ -166,6 +169,7 @@ class GridArray(metaclass=_Named):
             storage = np.asarray(self.storage)
             array = unpack_host(storage[tuple(map(slice, self.layout.physical_shape))], self.layout)
         else:
+            check_has_part(self.device, repr(self))
             array = np.asarray(self.to_logical())
         return array if dtype is None else array.astype(dtype)
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gridlayout.arguments import as_flag
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.program import host_fill, moves, pack_host
@@ -18,16 +19,20 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.spaces import brought_back
+from gridlayout.sharding.agreement import MOST_BYTES, Crossing, crossing, layout_line
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.text import parse
 
 
-def put(array: Any, layout: Layout, device: DeviceGrid) -> GridArray:
+def put(array: Any, layout: Layout, device: DeviceGrid, *, check: bool | None = None) -> GridArray:
     """The array, laid out and placed: each device gets the shards of its cores and no others.
 
     array: of the layout's shape and dtype, a NumPy array or a `jax.Array`; nested lists take the
-    layout's dtype. Padding holds the layout's `oob`, or 0 where that is undef. `LayoutError` for
-    another shape or dtype and for layouts that put two elements in one place.
+    layout's dtype. Padding holds the layout's `oob`, or 0 where that is undef. check: where several
+    processes have the devices, whether to compare the data that each gives (by default up to 16 MB
+    of it; layouts are always compared), the same in all of them. A process that has none of the
+    devices gets a `GridArray` without a part. `LayoutError` for another shape or dtype, for layouts
+    that put two elements in one place, and in every process where they differ.
 
     >>> from gridlayout import DeviceGrid, GridLayout
     >>> x = put([[1, 2, 3], [4, 5, 6]], GridLayout((2, 3), "int32", grid=(1, 2)), DeviceGrid((1,)))
@@ -38,16 +43,18 @@ def put(array: Any, layout: Layout, device: DeviceGrid) -> GridArray:
     """
     check_device(device)
     check_layout(layout)
-    layout.check_invertible()
+    check = check if check is None else as_flag(check, "check")
     if isinstance(array, jax.ShapeDtypeStruct):
+        layout.check_invertible()
         if (array.shape, array.dtype) != (layout.shape, layout.dtype):
             raise LayoutError(f"{array} has another shape or dtype than {layout!r}")
         return described(layout, device)
     device.check_has_devices("gl.put")
-    if isinstance(array, GridArray):
-        raise LayoutError("put takes a logical array; gl.relayout moves a GridArray to a layout")
-    _check_no_tree(array)
     with device.active():
+        with crossing("gl.put", device, array) as call:
+            layout.check_invertible()
+            array = _source(array, layout, device)
+            _agree(call, array, layout, check)
         return GridArray(_put(array, layout, device), layout, device)
 
 
@@ -60,21 +67,18 @@ def described(layout: Layout, device: DeviceGrid) -> GridArray:
     return GridArray(storage, layout, device)
 
 
-def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
+def _source(array: Any, layout: Layout, device: DeviceGrid) -> Any:
+    """What `put` is given, checked: a NumPy array if the host can read it, else a `jax.Array`."""
+    if isinstance(array, GridArray):
+        raise LayoutError("put takes a logical array; gl.relayout moves a GridArray to a layout")
+    _check_no_tree(array)
     if isinstance(array, jax.Array):
         array = packing.as_logical(array, layout)
-        if not isinstance(array, jax.core.Tracer):
-            if device.platform == "cpu" and array.is_fully_addressable:
-                # Memory that the host can read: no device needs more than its part.
-                return _put_host(np.asarray(array), layout, device)
-            # Committed elsewhere, perhaps: bring it to this mesh first.
-            array = jax.device_put(array, device.replicated)
-        return brought_back(_pack_and_place(array, layout, device), layout, device)
-    return _put_host(array, layout, device)
-
-
-def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
-    """Pack on the host, in NumPy: each device then receives its own part and nothing else."""
+        if isinstance(array, jax.core.Tracer):
+            return array
+        # Memory that the host can read: no device needs more than its part.
+        is_here = device.platform == "cpu" and array.is_fully_addressable
+        return np.asarray(array) if is_here else array
     if not hasattr(array, "dtype"):
         array = packing.untyped(array, layout.dtype)
     array = np.asarray(array)
@@ -85,6 +89,33 @@ def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
         packing.as_array(array, layout.dtype)  # raises: the type needs jax_enable_x64
     if array.shape != layout.shape:
         raise LayoutError(f"the array has shape {array.shape}, but {layout!r} has {layout.shape}")
+    return array
+
+
+def _agree(call: Crossing, array: Any, layout: Layout, check: bool | None) -> None:
+    """All processes put this array, a jax.Array over all of them or one that each has, there."""
+    is_whole = isinstance(array, jax.Array) and not array.is_fully_addressable
+    source = "a jax.Array over processes" if is_whole else "data that each process has"
+    if check is None:
+        check = array.nbytes <= MOST_BYTES
+    call.agree(
+        (layout, source),
+        lambda: [f"source: {source}", layout_line("layout", layout)],
+        data=(lambda: np.asarray(array)) if check and not is_whole else None,
+    )
+
+
+def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
+    if not isinstance(array, jax.Array):
+        return _put_host(array, layout, device)
+    if not isinstance(array, jax.core.Tracer):
+        # Committed elsewhere, perhaps: bring it to this mesh first.
+        array = jax.device_put(array, device.replicated)
+    return brought_back(_pack_and_place(array, layout, device), layout, device)
+
+
+def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """Pack on the host, in NumPy: each device then receives its own part and nothing else."""
     physical, fill = pack_host(array, layout), host_fill(layout)
 
     def part(index: Any) -> Any:
@@ -99,7 +130,9 @@ def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
             else found
         )
 
-    return jax.make_array_from_callback(device.storage_shape(layout), device.sharding(layout), part)
+    shape, sharding = device.storage_shape(layout), device.sharding(layout)
+    # The dtype is for processes that have no part to tell it by.
+    return jax.make_array_from_callback(shape, sharding, part, dtype=layout.dtype)
 
 
 def pack_and_place(x: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
@@ -132,14 +165,16 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
     check_device(device)
     check_layout(layout)
     device.check_has_devices("gl.from_physical")
-    physical = packing.as_array(physical, layout.dtype)
-    if physical.shape != layout.physical_shape:
-        raise LayoutError(
-            f"the physical array has shape {physical.shape}, but {layout!r} has physical shape "
-            f"{layout.physical_shape}"
-        )
-    layout = layout.with_oob(None)
     with device.active():
+        with crossing("gl.from_physical", device, physical) as call:
+            physical = packing.as_array(physical, layout.dtype)
+            if physical.shape != layout.physical_shape:
+                raise LayoutError(
+                    f"the physical array has shape {physical.shape}, but {layout!r} has physical "
+                    f"shape {layout.physical_shape}"
+                )
+            _agree(call, physical, layout, None)
+        layout = layout.with_oob(None)
         if not isinstance(physical, jax.core.Tracer):
             physical = jax.device_put(physical, device.replicated)
         storage = brought_back(_place(physical, layout, device), layout, device)

@@ -14,6 +14,7 @@ from gridlayout.ops.array.placing import pack_and_place
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
 from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.sharding.agreement import crossing, layout_line
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
@@ -30,9 +31,14 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
     """
     if not isinstance(x, GridArray):
         raise LayoutError(f"relayout takes a GridArray, not {type(x).__name__}; gl.put makes one")
-    check_relayout(x.layout, layout)
-    x.check_rank()
-    x.device.check_has_devices("gl.relayout")
+    with crossing("gl.relayout", x.device, x) as call:
+        check_relayout(x.layout, layout)
+        x.check_rank()
+        x.device.check_has_devices("gl.relayout")
+        call.agree(
+            (x.layout, layout),
+            lambda: [layout_line("array", x.layout), layout_line("to", layout)],
+        )
     with x.device.active():
         storage = fetched(x.storage, x.layout, x.device)
         storage = _relayout(storage, x.layout, layout, x.device)

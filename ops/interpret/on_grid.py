@@ -28,6 +28,7 @@ from gridlayout.ops.array.placing import check_device, described
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.interpret.agreeing import agree_on_call
 from gridlayout.ops.interpret.derivatives import (
     differentiable,
     pair_of,
@@ -124,6 +125,7 @@ class OnGrid:
         static.device.check_has_devices(repr(self))
         if any(isinstance(_data(x), jax.ShapeDtypeStruct) for x in arrays):
             raise LayoutError(f"{self!r}: an argument has a shape and no data; .report takes it")
+        agree_on_call(self, arrays, static)
         with static.device.active():
             try:
                 return _given(self._program.run(_kept(arrays, fetched), static), brought_back)
