@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -40,8 +40,7 @@ def crossing(what: Any, device: DeviceGrid, *values: Any) -> Crossing:
         return _ALONE
     if jax.process_index() not in device.processes or _is_traced(values):
         return _ALONE
-    group = _group(device.processes, device.platform)
-    return _Together(_common(str(what)), device, group)
+    return _Together(what, device, _group(device.processes, device.platform))
 
 
 def agree_on(what: str, device: DeviceGrid, layout: Layout, *values: Any) -> None:
@@ -102,12 +101,15 @@ _ALONE = Crossing()
 class _Together(Crossing):
     """A call that other processes take part in."""
 
-    def __init__(self, what: str, device: DeviceGrid, group: Group) -> None:
+    def __init__(self, what: Any, device: DeviceGrid, group: Group) -> None:
         self.what, self.device, self.group, self.is_open = what, device, group, True
+
+    def __str__(self) -> str:
+        return _common(str(self.what))
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if self.is_open and isinstance(error, Exception):
-            self.group.report(f"{self.what}: {type(error).__name__}: {error}")
+            self.group.report(f"{self}: {type(error).__name__}: {error}")
 
     def agree(
         self,
@@ -120,10 +122,10 @@ class _Together(Crossing):
         @cache
         def text() -> Lines:
             devices = " ".join(str(d.id) for d in self.device.fine.devices.flat)
-            return Lines([self.what, f"on {self.device!r}", *lines(), f"devices {devices}"])
+            return Lines([str(self), f"on {self.device!r}", *lines(), f"devices {devices}"])
 
         known = self.group.known if owner is None else _kept_for(owner)
-        key = (self.what, self.device, key)
+        key = (self.device, key) if owner is not None else (self.what, self.device, key)
         digest = known.get(key)
         if digest is None:
             if len(known) >= _MOST_KNOWN:
@@ -131,10 +133,10 @@ class _Together(Crossing):
             digest = known[key] = text().prefix(None)
         elements = None if data is None else Elements(data())
         self.is_open = False
-        self.group.agree(self.what, digest, text, elements)
+        self.group.agree(self, digest, text, elements)
 
 
-@lru_cache
+@cache
 def _group(processes: tuple[int, ...], platform: str) -> Group:
     return Group(processes, platform)
 
@@ -156,9 +158,10 @@ def _common(line: str) -> str:
 
 
 def _is_traced(values: Sequence[Any]) -> bool:
+    tracer = jax.core.Tracer
     leaves = jax.tree.leaves(values)
-    return any(isinstance(x, jax.core.Tracer) for x in leaves) or any(
-        isinstance(getattr(x, "storage", None), jax.core.Tracer) for x in leaves
+    return any(
+        isinstance(x, tracer) or isinstance(getattr(x, "storage", None), tracer) for x in leaves
     )
 
 

@@ -12,8 +12,7 @@ import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from math import isfinite
-from threading import Thread
+from threading import TIMEOUT_MAX, Thread
 from typing import Any, NamedTuple
 
 import jax
@@ -43,7 +42,7 @@ class Lines:
 
     def prefix(self, count: int | None) -> bytes:
         """The digest of the first lines, or of all."""
-        return digest_of("\n".join(self.lines[:count]).encode())
+        return digest_of(repr(self.lines[:count]).encode())
 
     def unit(self, number: int) -> str:
         """The line of a number."""
@@ -100,21 +99,24 @@ class Group:
         # Downwards: a process that is in a program of the mesh, whose devices go upwards, is then
         # not answered with bytes of the agreement, where the backend tells groups by their order.
         self.processes = tuple(reversed(processes))
-        self.here = self.processes.index(jax.process_index())
         own: dict[int, list[jax.Device]] = {}
         for device in jax.devices(platform):
             own.setdefault(device.process_index, []).append(device)
         firsts = [min(own[process], key=lambda d: d.id) for process in self.processes]
         mesh = Mesh(np.array(firsts), ("process",))
-        self.device = firsts[self.here]
+        self.device = firsts[self.processes.index(jax.process_index())]
         self.apart = NamedSharding(mesh, PartitionSpec("process"))
         self.gather = jax.jit(lambda x: x, out_shardings=NamedSharding(mesh, PartitionSpec()))
+        self.begin()
+
+    def begin(self) -> None:
+        """Nothing is agreed on."""
         # The local digests of keys; the digests that all agreed on, and what they are of.
         self.known: dict[Any, bytes] = {}
         self.agreed: dict[bytes, str] = {}
-        self.forget_history()
         self.waiting: Thread | None = None
         self.lost = ""
+        self.forget_history()
 
     def forget_history(self) -> None:
         """Begin to count the calls that are not asked about."""
@@ -122,7 +124,7 @@ class Group:
         self.count, self.history = 0, hashlib.sha256()
 
     def agree(
-        self, what: str, digest: bytes, text: Callable[[], Lines], data: Elements | None
+        self, what: object, digest: bytes, text: Callable[[], Lines], data: Elements | None
     ) -> None:
         """`LayoutError` unless all say this; nothing to be said where they have agreed on it."""
         self.settle(what)
@@ -159,7 +161,7 @@ class Group:
         calls = [f"earlier call {first + k}: {self.agreed[d]}" for k, d in enumerate(self.recent)]
         return [*calls, f"{self.count} earlier calls, {self.history.hexdigest()}"]
 
-    def first_difference(self, what: str, mine: Lines | Elements, length: int) -> str:
+    def first_difference(self, what: object, mine: Lines | Elements, length: int) -> str:
         """The first unit that is not the same in all processes, as each has it."""
         low, high = 0, length  # the first `low` are the same, the first `high` are not
         while high - low > 1:
@@ -173,11 +175,11 @@ class Group:
             found.setdefault(each.words, []).append(process)
         return "; ".join(f"{names(who)}: {words}" for words, who in found.items())
 
-    def said(self, what: str, message: _Message) -> list[_Message]:
+    def said(self, what: object, message: _Message) -> list[_Message]:
         """What every process says; `LayoutError` where one failed, or did not come."""
         said = self.exchanged(message, seconds := seconds_to_wait())
         if said is None or None in said:
-            self.lost = what
+            self.lost = str(what)
             who = names([p for p in self.processes if p != jax.process_index()])
             reason = "they are in another program" if said else f"none within {seconds:g} seconds"
             raise LayoutError(
@@ -205,11 +207,12 @@ class Group:
                 found.append(error)
 
         thread = Thread(target=exchange, name="gridlayout agreement", daemon=True)
+        self.waiting = thread  # also where the user interrupts
         thread.start()
         thread.join(seconds)
         if not found:
-            self.waiting = thread
             return None
+        self.waiting = None
         if isinstance(found[0], Exception):
             raise LayoutError(f"the other processes can't be asked: {found[0]}") from found[0]
         messages: list[_Message | None] = found[0]
@@ -221,12 +224,12 @@ class Group:
             with suppress(LayoutError):  # the error that is being raised says more
                 self.exchanged(_Message(_FAILED, words=words), min(_SHORTLY, seconds_to_wait()))
 
-    def settle(self, what: str) -> None:
+    def settle(self, what: object) -> None:
         """Wait for what was left unanswered; `LayoutError` where it stays so."""
         if self.waiting is not None and not self.lost:
             self.waiting.join(seconds_to_wait())
             if self.waiting.is_alive():
-                self.lost = what
+                self.lost = str(what)
             else:
                 self.waiting = None
         if self.lost:
@@ -243,7 +246,7 @@ def seconds_to_wait() -> float:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
-    if not (isfinite(seconds) and seconds > 0):
+    if not 0 < seconds <= TIMEOUT_MAX:
         raise LayoutError(f"{_VARIABLE}={text!r} must be a number of seconds above 0")
     return seconds
 

@@ -1,9 +1,13 @@
 """Processes that differ are told, each of them; real ones, on the loopback interface."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from processes import run_together
 
 import gridlayout as gl
@@ -263,6 +267,110 @@ def test_a_process_without_devices_of_the_mesh():
     assert "process 0: data[0, 0] = 0.0 (bytes 00000000); process 1: data[0, 0] = 1.0" in told[0]
     assert told[0] == told[1]
     assert told[2] == "nothing"
+
+
+# -- the search for the first difference, between threads ------------------------------------------
+
+
+class Threads:
+    """So many groups of one program, which hear each other in memory."""
+
+    def __init__(self, count):
+        self.barrier, self.said = threading.Barrier(count), [None] * count
+        self.groups = [self.group(rank) for rank in range(count)]
+
+    def group(self, rank):
+        def exchanged(message, seconds):
+            self.said[rank] = message
+            self.barrier.wait(30)
+            heard = [processes._Message.unpacked(m.packed().tobytes()) for m in self.said]
+            self.barrier.wait(30)
+            return heard
+
+        group = object.__new__(processes.Group)
+        group.processes, group.exchanged = tuple(range(len(self.said))), exchanged
+        group.begin()
+        return group
+
+    def run(self, fn):
+        """What each was told by `fn` of its rank and group, or None."""
+
+        def one(rank):
+            try:
+                fn(rank, self.groups[rank])
+            except gl.LayoutError as error:
+                return str(error)
+
+        with ThreadPoolExecutor(len(self.groups)) as pool:
+            return list(pool.map(one, range(len(self.groups))))
+
+    def agree(self, texts, data=None):
+        def one(rank, group):
+            text = processes.Lines(texts[rank])
+            elements = None if data is None else processes.Elements(data[rank])
+            group.agree("call", text.prefix(None), lambda: text, elements)
+
+        return self.run(one)
+
+
+texts = st.lists(st.sampled_from(["a", "b", "", "é" * 900]), max_size=6)
+
+
+@given(st.lists(texts, min_size=2, max_size=4))
+def test_the_first_line_that_differs_is_named(texts):
+    threads = Threads(len(texts))
+    told = threads.agree(texts)
+    if all(text == texts[0] for text in texts):
+        assert told == [None] * len(texts)
+        assert [len(group.agreed) for group in threads.groups] == [1] * len(texts)
+        return
+    lines = [[*processes.Lines(text).lines, "data compared: False", "no more"] for text in texts]
+    first = next(k for k in range(99) if len({tuple(text[: k + 1]) for text in lines}) > 1)
+    assert len(set(told)) == 1
+    for rank, text in enumerate(lines):
+        shown = text[first].encode()[:941].decode(errors="replace")
+        assert f": {shown}" in told[0], (rank, shown)
+    assert not any(group.agreed for group in threads.groups)
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=40), st.data())
+def test_the_first_element_that_differs_is_named(values, draw):
+    other = list(values)
+    at = draw.draw(st.integers(0, len(values) - 1))
+    other[at] += 5
+    told = Threads(2).agree([["same"]] * 2, [np.array(values, np.int8), np.array(other, np.int8)])
+    for rank, number in enumerate((values[at], other[at])):
+        assert f"process {rank}: data[{at}] = {number} (bytes 0{number})" in told[0]
+    assert told[0] == told[1]
+
+
+def test_calls_beyond_those_that_are_listed_differ_too():
+    threads = Threads(2)
+    assert threads.agree([["a"], ["a"]]) == threads.agree([["b"], ["b"]]) == [None, None]
+    assert threads.agree([["a"], ["b"]]) == [None, None]  # both agreed on before: nobody asks
+    for _ in range(100):
+        threads.agree([["a"], ["a"]])
+    told = threads.agree([["c"], ["c"]])
+    assert "process 0: 101 earlier calls, " in told[0]
+    assert told[0] == told[1]
+    assert threads.agree([["c"], ["c"]]) == [None, None]
+
+
+def test_a_failure_is_told_and_does_no_harm():
+    threads = Threads(3)
+
+    def fails(rank, group):
+        if rank:
+            text = processes.Lines(["a"])
+            group.agree("call", text.prefix(None), lambda: text, None)
+        else:
+            group.report("ValueError: too bad")
+
+    told = threads.run(fails)
+    assert told[0] is None
+    assert "failed elsewhere, so it is not done here: process 0: ValueError: too bad" in told[1]
+    assert told[1] == told[2]
+    assert threads.agree([["a"]] * 3) == [None] * 3
 
 
 # -- one process -----------------------------------------------------------------------------------
