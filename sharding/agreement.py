@@ -46,7 +46,7 @@ def crossing(what: Any, device: DeviceGrid, *values: Any) -> Crossing:
 def agree_on(what: str, device: DeviceGrid, layout: Layout, *values: Any) -> None:
     """`LayoutError` unless every process of the device grid does this to such an array."""
     with crossing(what, device, *values) as call:
-        call.agree(layout, lambda: [layout_line("array", layout)])
+        call.agree(layout, lambda: layout_lines(("array", layout)))
 
 
 def check_has_part(device: DeviceGrid, what: str) -> None:
@@ -58,10 +58,11 @@ def check_has_part(device: DeviceGrid, what: str) -> None:
         )
 
 
-def layout_line(what: str, layout: Layout) -> str:
-    """A layout as a line: as users write it, and a digest of all that makes it equal to another."""
-    parts = repr((layout.steps, layout.order, layout.core_rank))
-    return f"{what}: {layout!r}, steps {digest_of(parts.encode()).hex()[:16]}"
+def layout_lines(*named: tuple[str, Layout]) -> list[str]:
+    """Layouts as lines: as users write them, then a digest of all that makes two of them equal."""
+    parts = repr([(x.steps, x.order, x.core_rank) for _, x in named])
+    steps = f"steps of layouts: {digest_of(parts.encode()).hex()}"
+    return [*(f"{what}: {layout!r}" for what, layout in named), steps]
 
 
 def jaxpr_lines(closed: Any) -> list[str]:

@@ -6,9 +6,11 @@ for so many seconds at most, as a process that is elsewhere does not answer.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import struct
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -21,9 +23,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from gridlayout.errors import LayoutError
 
-# How long a process waits for the others, as `jax.distributed.initialize` does, and where users
-# say otherwise; one that has an error to raise waits shortly, for them to hear of it.
-_SECONDS, _VARIABLE, _SHORTLY = 300.0, "GRIDLAYOUT_AGREEMENT_SECONDS", 5.0
+# How long a process waits for the others, as long as JAX does before it holds one for dead, and
+# where users say otherwise; one that has an error to raise waits shortly, for them to hear of it.
+_SECONDS, _VARIABLE, _SHORTLY = 100.0, "GRIDLAYOUT_AGREEMENT_SECONDS", 5.0
 _MESSAGE, _HEAD = 1024, struct.Struct("<8sBQ32s32sH")
 _MAGIC, _SAYS, _FAILED = b"agree on", 1, 2
 _RECENT, _WORDS, _TITLE = 64, 800, 300
@@ -211,6 +213,7 @@ class Group:
         thread.start()
         thread.join(seconds)
         if not found:
+            atexit.register(self.leave)
             return None
         self.waiting = None
         if isinstance(found[0], Exception):
@@ -223,6 +226,16 @@ class Group:
         if not self.lost and self.waiting is None:
             with suppress(LayoutError):  # the error that is being raised says more
                 self.exchanged(_Message(_FAILED, words=words), min(_SHORTLY, seconds_to_wait()))
+
+    def leave(self) -> None:
+        """End this process, whom others did not answer: they may hang in a program without it.
+
+        JAX would wait for them, up to its own limit of minutes; when this one is gone they fail.
+        """
+        if self.waiting is not None and self.waiting.is_alive():
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
 
     def settle(self, what: object) -> None:
         """Wait for what was left unanswered; `LayoutError` where it stays so."""

@@ -221,6 +221,30 @@ def test_a_process_that_is_left_alone_says_so(tmp_path):
     assert "relayout keeps shape and dtype" in third
 
 
+# One process does what both agreed on before, in which it needs the other's data.
+ELSEWHERE = """
+device = gl.DeviceGrid((4,))
+rows, columns = gl.GridLayout((8, 8), grid=(8, 1)), gl.GridLayout((8, 8), grid=(1, 8))
+x = gl.put(np.ones((8, 8), np.float32), rows, device)
+gl.relayout(x, columns).block_until_ready()
+if str(RANK) == os.environ["ASKS"]:
+    columns = gl.GridLayout((8, 8), grid=(1, 4))
+gl.relayout(x, columns).block_until_ready()
+print("went on", flush=True)
+"""
+
+
+@pytest.mark.parametrize("asks", [0, 1])
+def test_no_process_waits_for_ever(asks):
+    wait = {"GRIDLAYOUT_AGREEMENT_SECONDS": "3", "ASKS": str(asks)}
+    found = run_together(ELSEWHERE, count=2, devices=2, seconds=120, **wait)
+    assert f"gl.relayout: process {asks} asked process {1 - asks}" in found[asks].err
+    assert found[asks].code == 1
+    # JAX ends the other, whose program can't go on.
+    assert found[1 - asks].code != 0
+    assert not any("went on" in each.out for each in found)
+
+
 # The first two processes have the device grid between them; the third calls what they call.
 LEFT_OUT = """
 import json

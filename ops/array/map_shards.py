@@ -27,7 +27,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.moves.spaces import brought_back, fetched
-from gridlayout.sharding.agreement import crossing, jaxpr_lines, layout_line
+from gridlayout.sharding.agreement import crossing, jaxpr_lines, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
 
@@ -126,11 +126,10 @@ def _check(found: Sequence[GridArray], layouts: Sequence[Any]) -> None:
 
 def _lines(fn: Any, layouts: Sequence[Layout], operands: Any, static: _Static) -> list[str]:
     """A call as lines: its layouts, and the program."""
-    lines = [*(layout_line("array", x) for x in layouts)]
-    lines += [layout_line("out", x) for x in static.outs]
+    named = [*(("array", x) for x in layouts), *(("out", x) for x in static.outs)]
     with static.device.active():
         closed = jax.make_jaxpr(partial(_mapped, lambda: fn, static=static))(operands)
-    return [*lines, *jaxpr_lines(closed)]
+    return [*layout_lines(*named), *jaxpr_lines(closed)]
 
 
 @dataclass(frozen=True)

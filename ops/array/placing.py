@@ -19,7 +19,7 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.spaces import brought_back
-from gridlayout.sharding.agreement import MOST_BYTES, Crossing, crossing, layout_line
+from gridlayout.sharding.agreement import MOST_BYTES, Crossing, crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.text import parse
 
@@ -100,7 +100,7 @@ def _agree(call: Crossing, array: Any, layout: Layout, check: bool | None) -> No
         check = array.nbytes <= MOST_BYTES
     call.agree(
         (layout, source),
-        lambda: [f"source: {source}", layout_line("layout", layout)],
+        lambda: [f"source: {source}", *layout_lines(("layout", layout))],
         data=(lambda: np.asarray(array)) if check and not is_whole else None,
     )
 

@@ -14,7 +14,7 @@ from gridlayout.ops.array.placing import pack_and_place
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
 from gridlayout.ops.moves.spaces import brought_back, fetched
-from gridlayout.sharding.agreement import crossing, layout_line
+from gridlayout.sharding.agreement import crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
@@ -37,7 +37,7 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
         x.device.check_has_devices("gl.relayout")
         call.agree(
             (x.layout, layout),
-            lambda: [layout_line("array", x.layout), layout_line("to", layout)],
+            lambda: layout_lines(("array", x.layout), ("to", layout)),
         )
     with x.device.active():
         storage = fetched(x.storage, x.layout, x.device)

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.sharding.agreement import crossing, jaxpr_lines, layout_line
+from gridlayout.sharding.agreement import crossing, jaxpr_lines, layout_lines
 
 
 def agree_on_call(lifted: Any, arrays: Sequence[Any], static: Any) -> None:
@@ -23,11 +23,10 @@ def _kind(x: Any) -> Any:
 
 
 def _lines(program: Any, arrays: Sequence[Any], static: Any) -> list[str]:
-    lines = []
+    layouts = [(f"array {k}", x.layout) for k, x in enumerate(arrays) if isinstance(x, GridArray)]
+    lines = layout_lines(*layouts)
     for k, x in enumerate(arrays):
-        if isinstance(x, GridArray):
-            lines.append(layout_line(f"array {k}", x.layout))
-        else:
+        if not isinstance(x, GridArray):
             dims = ",".join(map(str, jnp.shape(x)))
             lines.append(f"array {k}: {jnp.result_type(x).name}[{dims}], not laid out")
     policy = getattr(program.policy, "__qualname__", type(program.policy).__name__)
