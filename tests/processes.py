@@ -23,7 +23,8 @@ import gridlayout as gl
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
 ADDRESS, COUNT, RANK, DEVICES = sys.argv[1], *map(int, sys.argv[2:])
 emulated = gl.emulate_devices(DEVICES)
-jax.distributed.initialize(ADDRESS, COUNT, RANK)
+# A process that died is held for dead soon.
+jax.distributed.initialize(ADDRESS, COUNT, RANK, heartbeat_timeout_seconds=20)
 
 import jax.numpy as jnp
 import numpy as np

@@ -193,6 +193,7 @@ a, other = np.ones((5, 7), np.float32), gl.GridLayout((5, 7), grid=(2, 2))
 layout = gl.GridLayout((5, 7), grid=(3, 2), tile=(2, 2))
 x = gl.put(a, layout, device)
 done = Path(os.environ["DONE"])
+os.environ["GRIDLAYOUT_AGREEMENT_SECONDS"] = "3"
 if RANK == 1:
     began = time.monotonic()
     for target in (other, other, gl.GridLayout((5, 6))):
@@ -211,8 +212,7 @@ os._exit(0)  # JAX would wait for the other process
 
 
 def test_a_process_that_is_left_alone_says_so(tmp_path):
-    wait, done = "3", str(tmp_path / "done")
-    zero, one = run_together(ALONE, 2, 2, GRIDLAYOUT_AGREEMENT_SECONDS=wait, DONE=done)
+    zero, one = run_together(ALONE, count=2, devices=2, DONE=str(tmp_path / "done"))
     assert (zero.code, one.code) == (0, 0), zero.err[-2000:] + one.err[-2000:]
     first, second, third = one.out.splitlines()[-3:]
     assert "gl.relayout: process 1 asked process 0" in first
@@ -229,6 +229,7 @@ x = gl.put(np.ones((8, 8), np.float32), rows, device)
 gl.relayout(x, columns).block_until_ready()
 if str(RANK) == os.environ["ASKS"]:
     columns = gl.GridLayout((8, 8), grid=(1, 4))
+os.environ["GRIDLAYOUT_AGREEMENT_SECONDS"] = "3"
 gl.relayout(x, columns).block_until_ready()
 print("went on", flush=True)
 """
@@ -236,8 +237,7 @@ print("went on", flush=True)
 
 @pytest.mark.parametrize("asks", [0, 1])
 def test_no_process_waits_for_ever(asks):
-    wait = {"GRIDLAYOUT_AGREEMENT_SECONDS": "3", "ASKS": str(asks)}
-    found = run_together(ELSEWHERE, count=2, devices=2, seconds=120, **wait)
+    found = run_together(ELSEWHERE, count=2, devices=2, ASKS=str(asks))
     assert f"gl.relayout: process {asks} asked process {1 - asks}" in found[asks].err
     assert found[asks].code == 1
     # JAX ends the other, whose program can't go on.
