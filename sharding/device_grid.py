@@ -118,6 +118,13 @@ class DeviceGrid:
         """The devices' platform, as JAX names it; `abstract` where there are none."""
         return "abstract" if self.is_abstract else str(self._devices.flat[0].platform)
 
+    @cached_property
+    def processes(self) -> tuple[int, ...]:
+        """The processes whose devices these are, in order, as JAX numbers them."""
+        return (
+            () if self.is_abstract else tuple(sorted({d.process_index for d in self._devices.flat}))
+        )
+
     def check_has_devices(self, what: str) -> None:
         """`LayoutError` where there are no devices, which `what` needs."""
         if self.is_abstract:
@@ -267,6 +274,14 @@ class DeviceGrid:
     def replicated(self) -> NamedSharding:
         """The sharding of a value that every device holds whole."""
         return NamedSharding(self.fine, PartitionSpec())
+
+
+def check_device(device: Any) -> None:
+    """`LayoutError` unless it is a `DeviceGrid`."""
+    if not isinstance(device, DeviceGrid):
+        raise LayoutError(
+            f"device {device!r} must be a gl.DeviceGrid, such as gl.DeviceGrid((2, 4))"
+        )
 
 
 def _restored(sizes: Shape, names: tuple[str, ...], is_abstract: bool, core_map: Any) -> DeviceGrid:

@@ -109,8 +109,8 @@ ROOMS = {
         *("images", "constructor", "text", "conversion", "dump", "explorer", "gallery", "demo"),
     ),
     "sharding": (
-        *("emulate", "collectives", "cost", "placement", "core_map", "device_grid", "exchange"),
-        *("rounds", "windows", "overlaps", "pieces"),
+        *("emulate", "collectives", "cost", "placement", "core_map", "device_grid"),
+        *("processes", "agreement", "exchange", "rounds", "windows", "overlaps", "pieces"),
     ),
     "ops": (
         *("moves", "array", "decisions", "trees", "programs", "products", "rules", "interpret"),

@@ -1,26 +1,8 @@
 """Two processes, four devices each: no process sees all shards."""
 
-import os
-import socket
-import subprocess
-import sys
-from pathlib import Path
-
-ROOT = Path(__file__).parent.parent
+from processes import run_together
 
 PROGRAM = """
-import sys
-import jax
-
-import gridlayout as gl
-
-jax.config.update("jax_cpu_collectives_implementation", "gloo")
-emulated = gl.emulate_devices(4)
-jax.distributed.initialize(sys.argv[1], 2, int(sys.argv[2]))
-
-import jax.numpy as jnp
-import numpy as np
-
 assert list(emulated) == jax.local_devices() and len(emulated) == 4
 assert gl.emulate_devices(4) == jax.local_devices() != jax.devices()
 device = gl.DeviceGrid((2, 4))
@@ -46,26 +28,6 @@ print("fine", flush=True)
 
 
 def test_two_processes() -> None:
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        address = f"localhost:{probe.getsockname()[1]}"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NPROC": "16"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, address, str(rank)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-            cwd=ROOT,
-        )
-        for rank in range(2)
-    ]
-    try:
-        for process in processes:
-            out, err = process.communicate(timeout=240)
-            assert process.returncode == 0, err[-3000:]
-            assert "fine" in out
-    finally:
-        for process in processes:
-            process.kill()
+    for ended in run_together(PROGRAM, count=2, devices=4):
+        assert ended.code == 0, ended.err[-3000:]
+        assert "fine" in ended.out

@@ -28,6 +28,7 @@ from gridlayout.layouts.program import unpack_host
 from gridlayout.ops.array.grid_type import GridType, grid_type, placed, storage_of
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.sharding.agreement import agree_on, check_has_part
 from gridlayout.sharding.device_grid import DeviceGrid
 
 if TYPE_CHECKING:
@@ -157,11 +158,13 @@ class GridArray(metaclass=_Meta):
         shape = self.layout.physical_shape
         if self.storage.shape[self.storage.ndim - len(shape) :] == shape:
             return self.storage
+        agree_on("GridArray.physical", self.device, self.layout, self)
         with self.device.active():
             return without_idle(_fetched(self), shape, self.device)
 
     def to_logical(self) -> jax.Array:
         """The logical array, a `jax.Array` that every device holds whole; in multi-process too."""
+        agree_on("GridArray.to_logical", self.device, self.layout, self)
         with self.device.active():
             return to_logical(_fetched(self), self.layout, self.device)
 
@@ -173,6 +176,7 @@ class GridArray(metaclass=_Meta):
             storage = np.asarray(self.storage)
             array = unpack_host(storage[tuple(map(slice, self.layout.physical_shape))], self.layout)
         else:
+            check_has_part(self.device, repr(self))
             array = np.asarray(self.to_logical())
         return array if dtype is None else array.astype(dtype)
 

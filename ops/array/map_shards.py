@@ -28,6 +28,7 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.sharding.agreement import crossing, jaxpr_lines, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
 
@@ -81,7 +82,36 @@ def map_shards(fn: Callable[..., Any], *arrays: Any, out: Any) -> Any:
         )
     device, grid = found[0].device, found[0].layout.core_shape
     device.check_has_devices("gl.map_shards")
-    layouts, structure = jax.tree.flatten(out, is_leaf=lambda x: isinstance(x, Layout))
+    with crossing("gl.map_shards", device, arrays) as call:
+        layouts, structure = jax.tree.flatten(out, is_leaf=lambda x: isinstance(x, Layout))
+        _check(found, layouts)
+        # Programs are shared by layouts that differ in what they claim of padding only.
+        outs = tuple(layout.with_oob(None) for layout in layouts)
+        spread = tuple(isinstance(x, GridArray) for x in arrays)
+        operands = [
+            fetched(x.storage, x.layout, device)
+            if isinstance(x, GridArray)
+            else as_operand(x, "map_shards")
+            for x in arrays
+        ]
+        static = _Static(device, grid, spread, outs, structure)
+        operand_types = tuple((x.shape, x.dtype) for x in operands)
+        inputs = tuple(x.layout for x in found)
+        call.agree(
+            (inputs, operand_types, static), lambda: _lines(fn, inputs, operands, static), owner=fn
+        )
+    with device.active():
+        storages = _program(fn)(operands, static)
+    made = [
+        placed(brought_back(s, layout, device), layout, device)
+        for s, layout in zip(storages, outs, strict=True)
+    ]
+    return jax.tree.unflatten(structure, made)
+
+
+def _check(found: Sequence[GridArray], layouts: Sequence[Any]) -> None:
+    """`LayoutError` unless arrays and results have one core grid, on one device grid."""
+    device, grid = found[0].device, found[0].layout.core_shape
     for layout in layouts:
         if not isinstance(layout, Layout):
             raise LayoutError(f"map_shards: out must hold gl.Layouts, not {type(layout).__name__}")
@@ -93,23 +123,14 @@ def map_shards(fn: Callable[..., Any], *arrays: Any, out: Any) -> Any:
             )
     if any(x.device != device for x in found):
         raise LayoutError(f"map_shards: the arrays are on device grids other than {device!r}")
-    # Programs are shared by layouts that differ in what they claim of padding only.
-    outs = tuple(layout.with_oob(None) for layout in layouts)
-    spread = tuple(isinstance(x, GridArray) for x in arrays)
-    operands = [
-        fetched(x.storage, x.layout, device)
-        if isinstance(x, GridArray)
-        else as_operand(x, "map_shards")
-        for x in arrays
-    ]
-    static = _Static(device, grid, spread, outs, structure)
-    with device.active():
-        storages = _program(fn)(operands, static)
-    made = [
-        placed(brought_back(s, layout, device), layout, device)
-        for s, layout in zip(storages, outs, strict=True)
-    ]
-    return jax.tree.unflatten(structure, made)
+
+
+def _lines(fn: Any, layouts: Sequence[Layout], operands: Any, static: _Static) -> list[str]:
+    """A call as lines: its layouts, and the program."""
+    named = [*(("array", x) for x in layouts), *(("out", x) for x in static.outs)]
+    with static.device.active():
+        closed = jax.make_jaxpr(partial(_mapped, lambda: fn, static=static))(operands)
+    return [*layout_lines(*named), *jaxpr_lines(closed)]
 
 
 @dataclass(frozen=True)

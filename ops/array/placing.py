@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from gridlayout.arguments import as_flag
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.program import host_fill, pack_host
@@ -17,24 +18,27 @@ from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.storage import pack_and_place, place
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.spaces import brought_back
-from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.agreement import MOST_BYTES, Crossing, crossing, layout_lines
+from gridlayout.sharding.device_grid import DeviceGrid, check_device
 from gridlayout.text import parse
 
 
-def put(array: Any, layout: Layout, device: DeviceGrid) -> GridArray:
+def put(array: Any, layout: Layout, device: DeviceGrid, *, check: bool | None = None) -> GridArray:
     """`gl.put` of one array: each device gets the shards of its cores and no others."""
     check_device(device)
     check_layout(layout)
-    layout.check_invertible()
+    check = check if check is None else as_flag(check, "check")
     if isinstance(array, jax.ShapeDtypeStruct):
+        layout.check_invertible()
         if (array.shape, array.dtype) != (layout.shape, layout.dtype):
             raise LayoutError(f"{array} has another shape or dtype than {layout!r}")
         return described(layout, device)
     device.check_has_devices("gl.put")
-    if isinstance(array, GridArray):
-        raise LayoutError("put takes a logical array; gl.relayout moves a GridArray to a layout")
-    _check_no_tree(array)
     with device.active():
+        with crossing("gl.put", device, array) as call:
+            layout.check_invertible()
+            array = _source(array, layout, device)
+            _agree(call, array, layout, check)
         return placed(_put(array, layout, device), layout, device)
 
 
@@ -47,21 +51,18 @@ def described(layout: Layout, device: DeviceGrid) -> GridArray:
     return GridArray(storage, layout, device)
 
 
-def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
+def _source(array: Any, layout: Layout, device: DeviceGrid) -> Any:
+    """What `put` is given, checked: a NumPy array if the host can read it, else a `jax.Array`."""
+    if isinstance(array, GridArray):
+        raise LayoutError("put takes a logical array; gl.relayout moves a GridArray to a layout")
+    _check_no_tree(array)
     if isinstance(array, jax.Array):
         array = packing.as_logical(array, layout)
-        if not isinstance(array, jax.core.Tracer):
-            if device.platform == "cpu" and array.is_fully_addressable:
-                # Memory that the host can read: no device needs more than its part.
-                return _put_host(np.asarray(array), layout, device)
-            # Committed elsewhere, perhaps: bring it to this mesh first.
-            array = jax.device_put(array, device.replicated)
-        return brought_back(_pack_and_place(array, layout, device), layout, device)
-    return _put_host(array, layout, device)
-
-
-def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
-    """Pack on the host, in NumPy: each device then receives its own part and nothing else."""
+        if isinstance(array, jax.core.Tracer):
+            return array
+        # Memory that the host can read: no device needs more than its part.
+        is_here = device.platform == "cpu" and array.is_fully_addressable
+        return np.asarray(array) if is_here else array
     if not hasattr(array, "dtype"):
         array = packing.untyped(array, layout.dtype)
     array = np.asarray(array)
@@ -72,6 +73,33 @@ def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
         packing.as_array(array, layout.dtype)  # raises: the type needs jax_enable_x64
     if array.shape != layout.shape:
         raise LayoutError(f"the array has shape {array.shape}, but {layout!r} has {layout.shape}")
+    return array
+
+
+def _agree(call: Crossing, array: Any, layout: Layout, check: bool | None) -> None:
+    """All processes put this array, a jax.Array over all of them or one that each has, there."""
+    is_whole = isinstance(array, jax.Array) and not array.is_fully_addressable
+    source = "a jax.Array over processes" if is_whole else "data that each process has"
+    if check is None:
+        check = array.nbytes <= MOST_BYTES
+    call.agree(
+        (layout, source),
+        lambda: [f"source: {source}", *layout_lines(("layout", layout))],
+        data=(lambda: np.asarray(array)) if check and not is_whole else None,
+    )
+
+
+def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
+    if not isinstance(array, jax.Array):
+        return _put_host(array, layout, device)
+    if not isinstance(array, jax.core.Tracer):
+        # Committed elsewhere, perhaps: bring it to this mesh first.
+        array = jax.device_put(array, device.replicated)
+    return brought_back(_pack_and_place(array, layout, device), layout, device)
+
+
+def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """Pack on the host, in NumPy: each device then receives its own part and nothing else."""
     physical, fill = pack_host(array, layout), host_fill(layout)
 
     def part(index: Any) -> Any:
@@ -86,7 +114,9 @@ def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
             else found
         )
 
-    return jax.make_array_from_callback(device.storage_shape(layout), device.sharding(layout), part)
+    shape, sharding = device.storage_shape(layout), device.sharding(layout)
+    # The dtype is for processes that have no part to tell it by.
+    return jax.make_array_from_callback(shape, sharding, part, dtype=layout.dtype)
 
 
 _pack_and_place = partial(jax.jit, static_argnums=(1, 2))(pack_and_place)
@@ -101,14 +131,16 @@ def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArra
     check_device(device)
     check_layout(layout)
     device.check_has_devices("gl.from_physical")
-    physical = packing.as_array(physical, layout.dtype)
-    if physical.shape != layout.physical_shape:
-        raise LayoutError(
-            f"the physical array has shape {physical.shape}, but {layout!r} has physical shape "
-            f"{layout.physical_shape}"
-        )
-    layout = layout.with_oob(None)
     with device.active():
+        with crossing("gl.from_physical", device, physical) as call:
+            physical = packing.as_array(physical, layout.dtype)
+            if physical.shape != layout.physical_shape:
+                raise LayoutError(
+                    f"the physical array has shape {physical.shape}, but {layout!r} has physical "
+                    f"shape {layout.physical_shape}"
+                )
+            _agree(call, physical, layout, None)
+        layout = layout.with_oob(None)
         if not isinstance(physical, jax.core.Tracer):
             physical = jax.device_put(physical, device.replicated)
         storage = brought_back(_place(physical, layout, device), layout, device)
@@ -124,14 +156,6 @@ def _check_no_tree(array: Any) -> None:
         raise LayoutError(
             f"put lays out one array, and a {type(array).__name__} holds several, or none: "
             "gl.put(tree, device, layouts) lays out each leaf of a tree"
-        )
-
-
-def check_device(device: Any) -> None:
-    """`LayoutError` unless it is a `DeviceGrid`."""
-    if not isinstance(device, DeviceGrid):
-        raise LayoutError(
-            f"device {device!r} must be a gl.DeviceGrid, such as gl.DeviceGrid((2, 4))"
         )
 
 

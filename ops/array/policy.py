@@ -19,8 +19,7 @@ from gridlayout.document.shard import row_bytes
 from gridlayout.dtypes import as_dtype
 from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.memory import MEMORY_SPACES
-from gridlayout.ops.array.placing import check_device
-from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.device_grid import DeviceGrid, check_device
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike

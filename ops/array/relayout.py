@@ -15,6 +15,7 @@ from gridlayout.ops.array.storage import pack_and_place, padded, to_logical
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
 from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.sharding.agreement import crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
@@ -22,9 +23,14 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
     """`gl.relayout` of one array: nothing moves where every element stays at its place."""
     if not isinstance(x, GridArray):
         raise LayoutError(f"relayout takes a GridArray, not {type(x).__name__}; gl.put makes one")
-    check_relayout(x.layout, layout)
-    check_no_stack(x)
-    x.device.check_has_devices("gl.relayout")
+    with crossing("gl.relayout", x.device, x) as call:
+        check_relayout(x.layout, layout)
+        check_no_stack(x)
+        x.device.check_has_devices("gl.relayout")
+        call.agree(
+            (x.layout, layout),
+            lambda: layout_lines(("array", x.layout), ("to", layout)),
+        )
     with x.device.active():
         storage = fetched(x.storage, x.layout, x.device)
         storage = _relayout(storage, x.layout, layout, x.device)

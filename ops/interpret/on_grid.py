@@ -23,10 +23,11 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.array.grid_type import placed
-from gridlayout.ops.array.placing import check_device, described
+from gridlayout.ops.array.placing import described
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.specs import Sharded, Spec
+from gridlayout.ops.interpret.agreeing import agree_on_call
 from gridlayout.ops.interpret.grid_call import (
     GridCall,
     spec_of,
@@ -38,7 +39,7 @@ from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.rules.table import rules_version
-from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.device_grid import DeviceGrid, check_device
 
 # Whether a function is being traced for the grid: a lifted function called inside just runs.
 _tracing: ContextVar[bool] = ContextVar("gridlayout_tracing", default=False)
@@ -149,9 +150,10 @@ class OnGrid:
             raise LayoutError(f"{self!r}: an argument has a shape and no data; .report takes it")
         if any(isinstance(x, jax.core.Tracer) for x in operands):
             return self._program.traced(operands, static)
+        agree_on_call(self, operands, static)
         compiled = self._program.compiled(static)
         found = compiled([x.storage if _is_grid(x) else x for x in operands])
-        if len(storages) == len(leaves):
+        if len(storages) == len(leaves) and len(static.device.processes) == 1:
             _remember(self._program.known, key, compiled)
         return found
 
@@ -259,7 +261,7 @@ class _Program:
         key = static, _options()
         if (found := self.calls.get(key)) is not None:
             return found
-        closed, shapes, env = self._jaxpr(static)
+        closed, shapes, env = self.jaxpr(static)
         jaxpr, consts = with_constants_as_operands(closed)
         call = GridCall(env, jaxpr, [spec_of(jax.typeof(x)) for x in consts] + static.specs)
         found = call, consts, jax.tree.structure(shapes)
@@ -267,7 +269,7 @@ class _Program:
             _remember(self.calls, key, found)
         return found
 
-    def _jaxpr(self, static: _Static) -> tuple[Any, Any, Env]:
+    def jaxpr(self, static: _Static) -> tuple[Any, Any, Env]:
         """The function on logical shapes: its jaxpr, its results' shapes, and the environment."""
         fn = self.fn()
         templates: dict[tuple[int, ...], Layout] = {}

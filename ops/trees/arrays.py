@@ -24,7 +24,14 @@ from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
-def put(array: Any, layout: Any = None, device: Any = None, layouts: Any = None) -> Any:
+def put(
+    array: Any,
+    layout: Any = None,
+    device: Any = None,
+    layouts: Any = None,
+    *,
+    check: bool | None = None,
+) -> Any:
     """An array laid out and placed, `put(array, layout, device)`, or a tree, `put(tree, device)`.
 
     A `gl.Layout` in the second place says that it is one array: of the layout's shape and dtype, a
@@ -59,6 +66,10 @@ def put(array: Any, layout: Any = None, device: Any = None, layouts: Any = None)
     >>> put(tree, device, {"*/bias": GridLayout((7,), grid=(2,))})["dense"]["bias"]
     GridArray(float32[7], grid 2, on 1 devices)
 
+    check: where several processes have the devices, whether to compare the data that each gives (by
+    default up to 16 MB of an array; layouts are always compared), the same in all of them. A
+    process that has none of the devices gets a `GridArray` without a part.
+
     Leaves are read and placed one after the other, so that `np.memmap`s need not be in memory at
     once. A `jax.ShapeDtypeStruct` makes a `GridArray` without data, for `gl.on_grid(fn).report` and
     `gl.summary`, which needs no devices. `LayoutError` for another shape or dtype and for layouts
@@ -67,9 +78,9 @@ def put(array: Any, layout: Any = None, device: Any = None, layouts: Any = None)
     if isinstance(layout, DeviceGrid):
         if device is not None and layouts is not None:
             raise LayoutError("put(tree, device, layouts) takes one layouts, not two")
-        return _put_tree(array, layout, device if layouts is None else layouts)
+        return _put_tree(array, layout, device if layouts is None else layouts, check)
     if layout is None and isinstance(device, DeviceGrid):
-        return _put_tree(array, device, layouts)
+        return _put_tree(array, device, layouts, check)
     if not isinstance(layout, Layout):
         raise LayoutError(
             f"put: {layout!r} in the second place is neither a gl.Layout, as in gl.put(array, "
@@ -77,10 +88,10 @@ def put(array: Any, layout: Any = None, device: Any = None, layouts: Any = None)
         )
     if layouts is not None:
         raise LayoutError("layouts are for trees, gl.put(tree, device, layouts): leave layout out")
-    return placing.put(array, layout, device)
+    return placing.put(array, layout, device, check=check)
 
 
-def _put_tree(tree: Any, device: DeviceGrid, layouts: Any) -> Any:
+def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -> Any:
     leaves, structure = leaves_of(tree)
     if isinstance(tree, (list, tuple)) and leaves and all(_is_number(x) for x in leaves):
         raise LayoutError(
@@ -93,7 +104,7 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any) -> Any:
     for leaf, layout in zip(leaves, planned, strict=True):
         if made:
             _wait(made[-1])
-        made.append(_placed(leaf, layout, device))
+        made.append(_placed(leaf, layout, device, check))
     return jax.tree.unflatten(structure, made)
 
 
@@ -163,10 +174,12 @@ def _check_laid(leaf: Leaf, layout: Layout, device: DeviceGrid) -> None:
     device.sharding(layout)
 
 
-def _placed(leaf: Leaf, layout: Layout | None, device: DeviceGrid) -> Any:
+def _placed(
+    leaf: Leaf, layout: Layout | None, device: DeviceGrid, check: bool | None
+) -> Any:
     with leaf.named():
         if layout is not None:
-            return placing.put(leaf.value, layout, device)
+            return placing.put(leaf.value, layout, device, check=check)
         if not leaf.is_array or isinstance(leaf.value, (GridArray, jax.ShapeDtypeStruct)):
             return leaf.value
         with device.active():

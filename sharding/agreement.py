@@ -1,0 +1,181 @@
+"""Agreement: processes that are to run one program find out first whether they all mean one.
+
+Each says what it is about to do as lines of text; they compare digests, and where those differ
+search for the first line that does (`processes.py`). What they agreed on is remembered by its
+digest, alike in all of them, and not asked again: so it is text, in which nothing is a process's
+own. Where one process has all devices, nothing of this happens.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cache
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.processes import Elements, Group, Lines, digest_of, names
+
+# Bytes up to which data is compared unless the user says otherwise.
+MOST_BYTES = 16 * 2**20
+# What Python prints of one thing differently in each process: addresses, and sets' order.
+_ADDRESS, _SET = re.compile(r"\b0x[0-9a-f]+"), re.compile(r"\{([^{}:=]*)\}")
+_MOST_KNOWN = 4096
+
+
+def crossing(what: Any, device: DeviceGrid, *values: Any) -> Crossing:
+    """A call of `what` on a device grid, in a `with`: it is told of, and tells, the others' errors.
+
+    values: its arrays; of a call that JAX traces nothing is compared, nor where this process or
+    every other one has none of the devices.
+    """
+    if len(device.processes) < 2:
+        return _ALONE
+    if jax.process_index() not in device.processes or _is_traced(values):
+        return _ALONE
+    return _Together(what, device, _group(device.processes, device.platform))
+
+
+def agree_on(what: str, device: DeviceGrid, layout: Layout, *values: Any) -> None:
+    """`LayoutError` unless every process of the device grid does this to such an array."""
+    with crossing(what, device, *values) as call:
+        call.agree(layout, lambda: layout_lines(("array", layout)))
+
+
+def check_has_part(device: DeviceGrid, what: str) -> None:
+    """`LayoutError` where this process has none of the devices, and so no part of `what`."""
+    if jax.process_index() not in device.processes:
+        raise LayoutError(
+            f"process {jax.process_index()} has no part of {what}: the devices of {device!r} are "
+            f"those of {names(device.processes)}; ask there, or take a mesh over all processes"
+        )
+
+
+def layout_lines(*named: tuple[str, Layout]) -> list[str]:
+    """Layouts as lines: as users write them, then a digest of all that makes two of them equal."""
+    parts = repr([(x.steps, x.order, x.core_rank) for _, x in named])
+    steps = f"steps of layouts: {digest_of(parts.encode()).hex()}"
+    return [*(f"{what}: {layout!r}" for what, layout in named), steps]
+
+
+def jaxpr_lines(closed: Any) -> list[str]:
+    """A function's jaxpr as lines, and what it closes over."""
+    found = [f"constant {_constant(x)}" for x in closed.consts]
+    return [*found, *(_common(line.strip()) for line in str(closed).splitlines())]
+
+
+class Crossing:
+    """A call on a device grid of this process alone, which has no one to agree with."""
+
+    def __enter__(self) -> Crossing:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        pass
+
+    def agree(
+        self,
+        key: Hashable,
+        lines: Callable[[], Iterable[str]],
+        *,
+        owner: Any = None,
+        data: Callable[[], Any] | None = None,
+    ) -> None:
+        """Go on when every process of the device grid says the same; else `LayoutError` in each.
+
+        lines: what this process is about to do. key: what they follow from, by which their digest
+        is kept, as long as the owner where there is one. data: the array whose bytes are to be the
+        same as well, if they are to be compared.
+        """
+
+
+_ALONE = Crossing()
+
+
+class _Together(Crossing):
+    """A call that other processes take part in."""
+
+    def __init__(self, what: Any, device: DeviceGrid, group: Group) -> None:
+        self.what, self.device, self.group, self.is_open = what, device, group, True
+
+    def __str__(self) -> str:
+        return _common(str(self.what))
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        if self.is_open and isinstance(error, Exception):
+            self.group.report(f"{self}: {type(error).__name__}: {error}")
+
+    def agree(
+        self,
+        key: Hashable,
+        lines: Callable[[], Iterable[str]],
+        *,
+        owner: Any = None,
+        data: Callable[[], Any] | None = None,
+    ) -> None:
+        @cache
+        def text() -> Lines:
+            devices = " ".join(str(d.id) for d in self.device.fine.devices.flat)
+            return Lines([str(self), f"on {self.device!r}", *lines(), f"devices {devices}"])
+
+        known = self.group.known if owner is None else _kept_for(owner)
+        key = (self.device, key) if owner is not None else (self.what, self.device, key)
+        digest = known.get(key)
+        if digest is None:
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            digest = known[key] = text().prefix(None)
+        elements = None if data is None else Elements(data())
+        self.is_open = False
+        self.group.agree(self, digest, text, elements)
+
+
+@cache
+def _group(processes: tuple[int, ...], platform: str) -> Group:
+    return Group(processes, platform)
+
+
+_owned: WeakKeyDictionary[Any, dict[Any, bytes]] = WeakKeyDictionary()
+
+
+def _kept_for(owner: Any) -> dict[Any, bytes]:
+    try:
+        return _owned.setdefault(owner, {})
+    except TypeError:  # it can't be hashed, or not weakly referenced
+        return {}
+
+
+def _common(line: str) -> str:
+    """A line without what differs from process to process."""
+    line = _SET.sub(lambda m: f"{{{', '.join(sorted(m[1].split(', ')))}}}", line)
+    return _ADDRESS.sub("0x...", line)
+
+
+def _is_traced(values: Sequence[Any]) -> bool:
+    tracer = jax.core.Tracer
+    leaves = jax.tree.leaves(values)
+    return any(
+        isinstance(x, tracer) or isinstance(getattr(x, "storage", None), tracer) for x in leaves
+    )
+
+
+def _constant(x: Any) -> str:
+    """An array that a function closes over: its bytes, if they are here and not many."""
+    if not isinstance(x, (jax.Array, np.ndarray, np.generic)):
+        return type(x).__name__
+    kind = f"{x.dtype}{list(x.shape)}"
+    is_here = not isinstance(x, jax.Array) or (
+        not isinstance(x, jax.core.Tracer)
+        and x.is_fully_addressable
+        and not jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    )
+    if not is_here or x.nbytes > MOST_BYTES:
+        return kind
+    return f"{kind} of digest {Elements(np.asarray(x)).prefix(None).hex()}"
