@@ -52,6 +52,12 @@ class Along(int):
     __hash__ = int.__hash__
 
 
+def along(dim: int, whole: Any, one: Layout) -> int:
+    """A mapped dim of a GridArray: a plain int, where `one` of them has the layout it says."""
+    found = jax.typeof(whole).dec_rank(None, dim)
+    return dim if found.layout == one.with_oob(None) else Along(dim, one)
+
+
 @dataclass(frozen=True)
 class GridType(hijax.HiType):
     """The type of a `GridArray`: its layout, without what is known of the padding, and devices.
@@ -321,4 +327,5 @@ class _GridArrayOf(_Crossing):
         with device.active():
             logical = to_logical(storage, one, device)
             made = pack_and_place(logical, whole.layout, device)
-        return grid_array_of(whole, brought_back(made, whole.layout, device)), Along(0, one)
+        made = grid_array_of(whole, brought_back(made, whole.layout, device))
+        return made, along(0, made, one)

@@ -78,6 +78,8 @@ def _source(array: Any, layout: Layout, device: DeviceGrid) -> Any:
 
 def _agree(call: Crossing, array: Any, layout: Layout, check: bool | None) -> None:
     """All processes put this array, a jax.Array over all of them or one that each has, there."""
+    if isinstance(array, jax.core.Tracer):
+        return
     is_whole = isinstance(array, jax.Array) and not array.is_fully_addressable
     source = "a jax.Array over processes" if is_whole else "data that each process has"
     if check is None:

@@ -20,7 +20,7 @@ from jax.extend import core
 
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.ops.array.grid_type import Along, GridType, Primitive, grid_type
+from gridlayout.ops.array.grid_type import GridType, Primitive, along, grid_type
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
@@ -145,9 +145,9 @@ class GridCall(Primitive):  # type: ignore[misc]
         avals = tuple(map(jax.typeof, operands))
         plain = tuple(None if dim is None else int(dim) for dim in dims)
         outs = self._derived(_mapped, axis.size, axis.name, plain, avals)(*operands)
-        # One of them has the layout that this call gives, whatever that of them all is.
         return outs, [
-            Along(0, spec.layout) if isinstance(spec, Sharded) else 0 for spec in self.results
+            along(0, x, spec.layout) if isinstance(spec, Sharded) else 0
+            for x, spec in zip(outs, self.results, strict=True)
         ]
 
 

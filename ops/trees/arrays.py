@@ -174,9 +174,7 @@ def _check_laid(leaf: Leaf, layout: Layout, device: DeviceGrid) -> None:
     device.sharding(layout)
 
 
-def _placed(
-    leaf: Leaf, layout: Layout | None, device: DeviceGrid, check: bool | None
-) -> Any:
+def _placed(leaf: Leaf, layout: Layout | None, device: DeviceGrid, check: bool | None) -> Any:
     with leaf.named():
         if layout is not None:
             return placing.put(leaf.value, layout, device, check=check)

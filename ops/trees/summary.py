@@ -12,9 +12,10 @@ from typing import Any
 
 from gridlayout.dtypes import MLIR_NAMES
 from gridlayout.dump import page, table
-from gridlayout.dump.findings import data_bytes, fit_of, padding_share
+from gridlayout.dump.findings import fit_of
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import Chip, Fit, as_chip
+from gridlayout.layouts.memory import Chip, Fit, as_chip, number, size
+from gridlayout.layouts.padding import padding_share
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.trees.leaves import Leaf, Shape, leaves_of
 
@@ -65,7 +66,7 @@ class SummaryRow:
             table.tensor(self.layout),
             table.grid(self.layout),
             "-" if self.layout.tile is None else dims_text(self.layout.tile),
-            table.size(self.layout.bytes_per_core),
+            size(self.layout.bytes_per_core),
             f"{padding_share(self.layout):.1%}",
             table.fits(self.fit),
         )
@@ -123,16 +124,16 @@ class TreeSummary:
         if self.laid_out:
             share = (self.nbytes - self.data_bytes) / self.nbytes if self.nbytes else 0.0
             parts.append(
-                f"{table.number(len(self.laid_out), 'array')} on cores: "
-                f"{table.size(self.data_bytes)} of data in {table.size(self.nbytes)}, {share:.1%} "
-                f"padding, {table.size(self.bytes_per_core)} a core"
+                f"{number(len(self.laid_out), 'array')} on cores: "
+                f"{size(self.data_bytes)} of data in {size(self.nbytes)}, {share:.1%} "
+                f"padding, {size(self.bytes_per_core)} a core"
             )
         if self.chip is not None and self.fits:
             room = "; ".join(map(table.fits, self.fits))
             parts.append(f"all at once on {table.plain(self.chip.name)}: {room}")
         if whole := len(self.rows) - len(self.laid_out):
             size = sum(row.data_bytes for row in self.rows if row.layout is None)
-            parts.append(f"{table.number(whole, 'array')} without a layout: {table.size(size)}")
+            parts.append(f"{number(whole, 'array')} without a layout: {size(size)}")
         return "\n".join(parts)
 
     @property
@@ -212,4 +213,4 @@ def _row(leaf: Leaf, chip: Chip | None) -> SummaryRow:
         return SummaryRow(leaf.path, leaf.shape, dtype, prod(leaf.shape) * x.dtype.itemsize)
     fit = None if chip is None else fit_of(layout, chip)
     dtype = MLIR_NAMES[layout.dtype.name]
-    return SummaryRow(leaf.path, layout.shape, dtype, data_bytes(layout), layout, fit)
+    return SummaryRow(leaf.path, layout.shape, dtype, layout.data_bytes, layout, fit)
