@@ -1,0 +1,161 @@
+"""From functions of a text to steps that can be run: every op known, every value alive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from gridlayout.errors import LayoutError
+from gridlayout.mlir.program import Function, Module, Operation
+from gridlayout.ops.tenstorrent.operation import Op
+from gridlayout.ops.tenstorrent.table import WITHOUT_VALUES, function_of
+from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
+
+
+@dataclass(frozen=True)
+class Step:
+    """One op that makes values: from the operands' logical arrays to the results'.
+
+    moves_only: what it makes is the operand elsewhere, so no core has to read it first. hints:
+    the attributes that change no value, such as program configs, as text. callee: instead of
+    `run`, the function that is called.
+    """
+
+    line: int
+    name: str
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    inputs: tuple[TensorType, ...]
+    outputs: tuple[TensorType, ...]
+    run: Callable[..., list[Any]] | None
+    hints: dict[str, str]
+    callee: Linked | None = None
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A function that can be run: names and types of its arguments, steps, names returned."""
+
+    name: str
+    arguments: tuple[tuple[str, TensorType], ...]
+    steps: tuple[Step, ...]
+    returned: tuple[str, ...]
+    results: tuple[TensorType, ...]
+
+
+class Linker:
+    """The functions of a module, each linked once."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.types: dict[str, TensorType] = {}
+        self.linked: dict[str, Linked | None] = {}  # None while it is being linked
+
+    def type_of(self, text: str, line: int) -> TensorType:
+        """A type's text read, once."""
+        if text not in self.types:
+            try:
+                self.types[text] = read_tensor_type(text, self.module.resolved)
+            except LayoutError as error:
+                raise LayoutError(f"line {line}: type {text[:80]}: {error}") from None
+        return self.types[text]
+
+    def link(self, name: str, line: int = 0) -> Linked:
+        """The function of that name; `line` is where it is called."""
+        if name in self.linked:
+            found = self.linked[name]
+            if found is None:
+                raise LayoutError(f"line {line}: function @{name} calls itself")
+            return found
+        if name not in self.module.functions:
+            raise LayoutError(f"line {line}: there is no function @{name}")
+        self.linked[name] = None
+        made = self.linked[name] = _Body(self, self.module.functions[name]).linked()
+        return made
+
+
+class _Body:
+    """One function, op by op: which values there are, and which are no more."""
+
+    def __init__(self, linker: Linker, function: Function) -> None:
+        self.linker, self.function = linker, function
+        self.alive: dict[str, str] = {}  # the type's text of each value
+        self.freed: dict[str, int] = {}
+
+    def linked(self) -> Linked:
+        function = self.function
+        for argument in function.arguments:
+            self.define(argument.name, argument.type, function.line)
+        steps, returned = [], None
+        for operation in function.operations:
+            if returned is not None:
+                _fail(operation, "comes after the function's return")
+            self.use(operation)
+            if operation.name == "return":
+                returned = operation
+            elif operation.name == "ttnn.deallocate":
+                self.freed |= dict.fromkeys(operation.operands, operation.line)
+            elif (step := self.step(operation)) is not None:
+                steps.append(step)
+            for name, kind in zip(operation.results, operation.result_types, strict=True):
+                self.define(name, kind, operation.line)
+        if returned is None:
+            raise LayoutError(f"line {function.line}: function @{function.name} returns nothing")
+        if returned.operand_types != function.result_types:
+            _fail(returned, f"the function's results are {', '.join(function.result_types)[:200]}")
+        types = [self.types((argument.type,), function.line)[0] for argument in function.arguments]
+        names = [argument.name for argument in function.arguments]
+        return Linked(
+            *(function.name, tuple(zip(names, types, strict=True)), tuple(steps)),
+            *(returned.operands, self.types(returned.operand_types, returned.line)),
+        )
+
+    def define(self, name: str, kind: str, line: int) -> None:
+        if name in self.alive:
+            raise LayoutError(f"line {line}: value {name} is defined twice")
+        self.alive[name] = kind
+
+    def use(self, operation: Operation) -> None:
+        for name, kind in zip(operation.operands, operation.operand_types, strict=True):
+            if name not in self.alive:
+                _fail(operation, f"there is no value {name}")
+            if name in self.freed:
+                _fail(operation, f"{name} was deallocated on line {self.freed[name]}")
+            if kind != self.alive[name]:
+                _fail(operation, f"{name} is a {self.alive[name][:80]}, not a {kind[:80]}")
+
+    def types(self, texts: tuple[str, ...], line: int) -> tuple[TensorType, ...]:
+        tensors = [text for text in texts if text != "!ttnn.device"]
+        return tuple(self.linker.type_of(text, line) for text in tensors)
+
+    def step(self, operation: Operation) -> Step | None:
+        if operation.name.removeprefix("ttnn.") in WITHOUT_VALUES:
+            return None
+        before, after = operation.operand_types, operation.result_types
+        inputs, outputs = (self.types(texts, operation.line) for texts in (before, after))
+        pairs = zip(operation.operands, before, strict=True)
+        operands = tuple(name for name, kind in pairs if kind != "!ttnn.device")
+        made = (operation.line, operation.name.removeprefix("ttnn."), operands, operation.results)
+        if operation.callee:
+            callee = self.linker.link(operation.callee, operation.line)
+            self.check_call(operation, callee, inputs, outputs)
+            return Step(*made, inputs, outputs, None, {}, callee)
+        if not operation.name.startswith("ttnn."):
+            _fail(operation, "only ops of TTNN can be run")
+        op = Op(operation, inputs, outputs)
+        return Step(*made, inputs, outputs, function_of(op), op.hints)
+
+    def check_call(
+        self,
+        operation: Operation,
+        callee: Linked,
+        inputs: tuple[TensorType, ...],
+        outputs: tuple[TensorType, ...],
+    ) -> None:
+        if inputs != tuple(kind for _, kind in callee.arguments) or outputs != callee.results:
+            _fail(operation, f"the types are not those of function @{callee.name}")
+
+
+def _fail(operation: Operation, message: str) -> NoReturn:
+    raise LayoutError(f"line {operation.line}: {operation.name}: {message}")

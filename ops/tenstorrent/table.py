@@ -1,0 +1,71 @@
+"""The ops of TTNN that are known, by name, and what makes their functions.
+
+A function takes the logical arrays of the operands and gives those of the results. Floats of 16
+bits are computed as float32 and rounded once, where the result is stored: chips do the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from gridlayout.ops.tenstorrent import elementwise, indexing, shapes, sums, windows
+from gridlayout.ops.tenstorrent.block_float import rounded
+from gridlayout.ops.tenstorrent.operation import Op
+from gridlayout.tenstorrent.tensor_type import TensorType
+
+Function = Callable[..., Any]
+
+FUNCTIONS: dict[str, Callable[[Op], Function]] = {
+    **elementwise.FUNCTIONS,
+    **indexing.FUNCTIONS,
+    **shapes.FUNCTIONS,
+    **sums.FUNCTIONS,
+    **windows.FUNCTIONS,
+}
+# They make nothing, or a device, of which there is one here.
+WITHOUT_VALUES = ("deallocate", "get_device")
+
+
+def function_of(op: Op) -> Function:
+    """The op's function, from and to arrays of the types that the text states.
+
+    `LayoutError` with the op's line where it is not known, or where shapes do not follow.
+    """
+    if op.name not in FUNCTIONS:
+        op.fail("there is no such op here: it can't be run")
+    made = FUNCTIONS[op.name](op)
+    op.check_all_read()
+    moves = op.name in shapes.FUNCTIONS
+
+    def computed(*arrays: Any) -> list[Any]:
+        found = made(*(arrays if moves else map(_wide, arrays)))
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    _check_shapes(op, computed)
+    return lambda *arrays: list(map(stored, computed(*arrays), op.outputs))
+
+
+def _wide(x: Any) -> Any:
+    is_narrow = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize < 4
+    return x.astype(jnp.float32) if is_narrow else x
+
+
+def stored(x: Any, out: TensorType) -> Any:
+    """The value as its type holds it."""
+    x = x.astype(out.dtype)
+    return rounded(x, out.tile_format) if out.tile_format else x
+
+
+def _check_shapes(op: Op, computed: Function) -> None:
+    arrays = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in op.inputs]
+    try:
+        found = jax.eval_shape(computed, *arrays)
+    except (TypeError, ValueError, IndexError) as error:
+        op.fail(f"its operands do not go together: {str(error)[:300]}")
+    follow, stated = [x.shape for x in found], [out.shape for out in op.outputs]
+    if follow != stated:
+        op.fail(f"the shapes {follow} follow from the operands, but the types say {stated}")
