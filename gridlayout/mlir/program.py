@@ -40,6 +40,12 @@ class Operation:
     result_types: tuple[str, ...]
     callee: str = ""
 
+    @property
+    def callees(self) -> set[str]:
+        """The functions that it names: the one it calls, and those in its attributes."""
+        named = [text[1:].strip('"') for text in self.attributes.values() if text.startswith("@")]
+        return {*named, *([self.callee] if self.callee else [])}
+
 
 @dataclass(frozen=True)
 class Argument:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -11,6 +12,18 @@ from gridlayout.mlir.program import Function, Module, Operation
 from gridlayout.ops.tenstorrent.operation import Op
 from gridlayout.ops.tenstorrent.table import WITHOUT_VALUES, function_of
 from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How often a function is called: of its operands the first `state` are what it changes.
+
+    places: which of those its results replace, in order.
+    """
+
+    count: int
+    state: int
+    places: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -31,6 +44,7 @@ class Step:
     run: Callable[..., list[Any]] | None
     hints: dict[str, str]
     callee: Linked | None = None
+    loop: Loop | None = None
 
 
 @dataclass(frozen=True)
@@ -141,10 +155,27 @@ class _Body:
             callee = self.linker.link(operation.callee, operation.line)
             self.check_call(operation, callee, inputs, outputs)
             return Step(*made, inputs, outputs, None, {}, callee)
+        op = Op(operation, inputs, outputs)
+        if operation.name == "ttcore.while_loop":
+            return Step(*made, inputs, outputs, None, {}, *self.loop(op))
         if not operation.name.startswith("ttnn."):
             _fail(operation, "only ops of TTNN can be run")
-        op = Op(operation, inputs, outputs)
         return Step(*made, inputs, outputs, function_of(op), op.hints)
+
+    def loop(self, op: Op) -> tuple[Linked, Loop]:
+        """A counted loop: its body, and how often it runs."""
+        first, last, by = (_bound(op, key) for key in ("initial", "limit", "step"))
+        state, places = op.integer("state_count"), op.integers("output_indices")
+        body = op.text("body_program").removeprefix("@").strip('"')
+        op.check_all_read()
+        if not by or not 0 <= state <= len(op.inputs) or set(places) - set(range(state)):
+            op.fail(f"step {by}, state_count {state} and output_indices {places} are no loop's")
+        callee = self.linker.link(body, op.line)
+        kept = tuple(op.inputs[place] for place in places)
+        self.check_call(op.found, callee, op.inputs, op.outputs)
+        if kept != op.outputs:
+            op.fail("the results' types are not those of the state that they replace")
+        return callee, Loop(len(range(first, last, by)), state, places)
 
     def check_call(
         self,
@@ -153,8 +184,17 @@ class _Body:
         inputs: tuple[TensorType, ...],
         outputs: tuple[TensorType, ...],
     ) -> None:
+        """`LayoutError` unless the function takes and gives values of these types."""
         if inputs != tuple(kind for _, kind in callee.arguments) or outputs != callee.results:
             _fail(operation, f"the types are not those of function @{callee.name}")
+
+
+def _bound(op: Op, key: str) -> int:
+    """`#ttcore.loop_bound<4>`."""
+    found = re.fullmatch(r"#ttcore\.loop_bound<(-?[0-9]{1,18})>", op.text(key))
+    if not found:
+        op.fail(f"{key} = {op.text(key)[:60]} must be a number")
+    return int(found[1])
 
 
 def _fail(operation: Operation, message: str) -> NoReturn:

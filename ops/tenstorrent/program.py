@@ -9,13 +9,16 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
+from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.mlir.program import Module, read_module
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.placing import check_device, put
 from gridlayout.ops.array.relayout import relayout
+from gridlayout.ops.decisions.policy import same_grid_and_tile
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 from gridlayout.ops.interpret.with_layout import with_layout
 from gridlayout.ops.programs.report import Report
@@ -110,7 +113,7 @@ def _entry(module: Module, name: str | None) -> str:
             raise LayoutError(f"function {name!r} is not one of {', '.join(module.functions)}")
         return name
     functions = module.functions.values()
-    called = {op.callee for each in functions for op in each.operations if op.callee}
+    called = {name for each in functions for op in each.operations for name in op.callees}
     free = [each.name for each in functions if each.name not in called and each.operations]
     if len(free) != 1:
         raise LayoutError(
@@ -168,7 +171,8 @@ class TtnnProgram:
     @cached_property
     def _on_grid(self) -> OnGrid:
         linked, oob = self._linked, self._oob
-        return on_grid(lambda *arrays: _run(linked, list(arrays), oob), device=self.device)
+        run = lambda *arrays: _run(linked, list(arrays), oob)  # noqa: E731
+        return on_grid(run, self.device, _on_cores)
 
     def __call__(self, *arrays: Any) -> Any:
         """The results for logical arrays, or `GridArray`s, of the arguments' shapes and dtypes.
@@ -237,6 +241,11 @@ def _placed(array: Any, kind: TensorType, name: str, device: DeviceGrid) -> Any:
 # -- inside the traced function --------------------------------------------------------------------
 
 
+def _on_cores(shape: Shape, dtype: Any, like: Layout | None, device: DeviceGrid) -> Layout:
+    """Where values lie inside an op: in the cores' memory, on the operand's grid."""
+    return same_grid_and_tile(shape, dtype, like, device).replace(memory_space="l1")
+
+
 def _run(linked: Linked, arrays: list[Any], oob: float | None) -> list[Any]:
     """The function's results, each value in the layout of its type on the way."""
     names = [name for name, _ in linked.arguments]
@@ -245,7 +254,7 @@ def _run(linked: Linked, arrays: list[Any], oob: float | None) -> list[Any]:
     for step in linked.steps:
         operands = [values[name] for name in step.operands]
         if step.callee is not None:
-            made = _run(step.callee, operands, oob)
+            made = _called(step, operands, oob)
         else:
             assert step.run is not None
             if step.name not in SAME:
@@ -254,6 +263,24 @@ def _run(linked: Linked, arrays: list[Any], oob: float | None) -> list[Any]:
             made = [_laid_out(x, kind, oob) for x, kind in zip(made, step.outputs, strict=True)]
         values |= zip(step.results, made, strict=True)
     return [values[name] for name in linked.returned]
+
+
+def _called(step: Step, operands: list[Any], oob: float | None) -> list[Any]:
+    """A function's results; in a loop, what the last of several calls made of its state."""
+    callee, loop = step.callee, step.loop
+    assert callee is not None
+    if loop is None:
+        return _run(callee, operands, oob)
+
+    def again(_: Any, state: list[Any]) -> list[Any]:
+        made = _run(callee, [*state, *operands[loop.state :]], oob)
+        state = list(state)
+        for place, value in zip(loop.places, made, strict=True):
+            state[place] = value
+        return state
+
+    state = lax.fori_loop(0, loop.count, again, operands[: loop.state])
+    return [state[place] for place in loop.places]
 
 
 def _read(x: Any, kind: TensorType) -> Any:

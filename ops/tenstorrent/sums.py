@@ -135,12 +135,30 @@ def attention(op: Op) -> Function:
     return run
 
 
+def rotary(op: Op) -> Function:
+    """x * cos + (the halves of its last dim swapped, the first negative) * sin.
+
+    The result may have more rows, to fill a tile: they are padding of this one operand, 0 here.
+    """
+    more = op.outputs[0].shape[-2] - op.inputs[0].shape[-2]
+    if more < 0 or op.inputs[0].shape[-1] % 2:
+        op.fail(f"{op.inputs[0].shape} does not turn into {op.outputs[0].shape}")
+
+    def run(x: Any, cos: Any, sin: Any) -> Any:
+        first, last = jnp.split(x, 2, -1)
+        made = x * cos + jnp.concatenate([-last, first], -1) * sin
+        return jnp.pad(made, [*[(0, 0)] * (made.ndim - 2), (0, more), (0, 0)])
+
+    return run
+
+
 FUNCTIONS = {
     **dict.fromkeys(_REDUCTIONS, reduction),
     **dict.fromkeys(("argmax", "argmin"), argument),
     **dict.fromkeys(("cumsum", "moreh_cumsum"), cumsum),
     **dict.fromkeys(("layer_norm", "rms_norm"), norm),
     **dict.fromkeys(("matmul", "linear"), matmul),
+    "rotary_embedding": rotary,
     "scaled_dot_product_attention": attention,
     "softmax": softmax,
     "sort": sort,
