@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
+from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.mlir.program import Function, Module, Operation
 from gridlayout.ops.tenstorrent.operation import Op
@@ -30,9 +31,8 @@ class Loop:
 class Step:
     """One op that makes values: from the operands' logical arrays to the results'.
 
-    moves_only: what it makes is the operand elsewhere, so no core has to read it first. hints:
-    the attributes that change no value, such as program configs, as text. callee: instead of
-    `run`, the function that is called.
+    hints: the attributes that change no value, such as program configs, as text. callee: instead
+    of `run`, the function that is called, and `loop` how often. facts: as `Op` has them.
     """
 
     line: int
@@ -45,6 +45,7 @@ class Step:
     hints: dict[str, str]
     callee: Linked | None = None
     loop: Loop | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,10 @@ class Linked:
 
 
 class Linker:
-    """The functions of a module, each linked once."""
+    """The functions of a module, each linked once; `mesh` as for `function_of`."""
 
-    def __init__(self, module: Module) -> None:
-        self.module = module
+    def __init__(self, module: Module, mesh: Shape = ()) -> None:
+        self.module, self.mesh = module, mesh
         self.types: dict[str, TensorType] = {}
         self.linked: dict[str, Linked | None] = {}  # None while it is being linked
 
@@ -160,7 +161,8 @@ class _Body:
             return Step(*made, inputs, outputs, None, {}, *self.loop(op))
         if not operation.name.startswith("ttnn."):
             _fail(operation, "only ops of TTNN can be run")
-        return Step(*made, inputs, outputs, function_of(op), op.hints)
+        run = function_of(op, self.linker.mesh)
+        return Step(*made, inputs, outputs, run, op.hints, facts=op.facts)
 
     def loop(self, op: Op) -> tuple[Linked, Loop]:
         """A counted loop: its body, and how often it runs."""

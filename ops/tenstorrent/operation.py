@@ -47,6 +47,8 @@ class Op:
     ) -> None:
         self.found, self.inputs, self.outputs = found, inputs, outputs
         self.name, self.line = found.name.removeprefix("ttnn."), found.line
+        # What its function reads and others ask for too: `dims`, `flips`, `axis`.
+        self.facts: dict[str, Any] = {}
         self._read: set[str] = set()
 
     def fail(self, message: str) -> NoReturn:

@@ -2,75 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
+from math import prod
 from typing import Any
-
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import lax
 
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.layout import Layout
 from gridlayout.mlir.program import Module, read_module
 from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.ops.array.placing import check_device, put
-from gridlayout.ops.array.relayout import relayout
-from gridlayout.ops.decisions.policy import same_grid_and_tile
+from gridlayout.ops.array.placing import check_device
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
-from gridlayout.ops.interpret.with_layout import with_layout
-from gridlayout.ops.programs.report import Report
-from gridlayout.ops.tenstorrent.linking import Linked, Linker, Step
-from gridlayout.ops.tenstorrent.shapes import SAME
-from gridlayout.ops.tenstorrent.table import stored
+from gridlayout.ops.tenstorrent.chips import mesh_of
+from gridlayout.ops.tenstorrent.entering import checked, entered, stand_in
+from gridlayout.ops.tenstorrent.linking import Linked, Linker
+from gridlayout.ops.tenstorrent.report import Operation, ProgramReport, operations_of
+from gridlayout.ops.tenstorrent.running import Runner, on_cores
+from gridlayout.ops.tenstorrent.spread import (
+    Spread,
+    divided,
+    followed,
+    joined,
+    read_specs,
+    spread_of,
+)
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.tenstorrent.tensor_type import TensorType
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
-
-@dataclass(frozen=True)
-class ProgramReport(Report):
-    """A `gl.Report` of a compiled program; `operations` are its ops, a row each.
-
-    The rows of `Report` are the primitives that run; those of `operations` say what the compiler
-    wrote: the line, the op, the layouts, and its hints to the chip (program configs) as text.
-    """
-
-    operations: tuple[Operation, ...] = ()
-
-    def __str__(self) -> str:
-        return "\n".join([*map(str, self.operations), "", super().__str__()])
-
-
-@dataclass(frozen=True)
-class Operation:
-    """One op of a compiled program: its line, operands and results by name, layouts, hints.
-
-    function: the one it stands in. A layout is None where the type states none.
-    """
-
-    function: str
-    line: int
-    name: str
-    operands: tuple[str, ...]
-    results: tuple[str, ...]
-    inputs: tuple[TtnnLayout | None, ...]
-    outputs: tuple[TtnnLayout | None, ...]
-    hints: dict[str, str]
-
-    def __str__(self) -> str:
-        made = ", ".join(map(_described, self.results, self.outputs))
-        hints = f"  {', '.join(self.hints)}" if self.hints else ""
-        return f"{self.line:>5}  {made} = {self.name}({', '.join(self.operands)}){hints}"
-
-
-def _described(name: str, layout: TtnnLayout | None) -> str:
-    if layout is None:
-        return name
-    dims, cores = ("x".join(map(str, n)) for n in (layout.shape, layout.grid))
-    return f"{name}: {dims} {layout.buffer_type} {layout.memory_layout} {cores}"
+Specs = Sequence[Sequence[Sequence[int]]]
 
 
 def load(
@@ -79,6 +39,8 @@ def load(
     *,
     function: str | None = None,
     oob: float | None = None,
+    in_specs: Specs | None = None,
+    out_specs: Specs | None = None,
 ) -> TtnnProgram:
     """A compiled program as a function: TTNN IR, run with the layouts that its types state.
 
@@ -86,6 +48,11 @@ def load(
     the values; by default one device holds them all. function: which one is run, where the text has
     several that nobody calls. oob: what the padding of all floats is set to wherever a value is
     made: `math.nan` shows that nothing reads it.
+
+    A program of several chips takes and gives whole arrays: which mesh axes divide which dims is
+    taken from the sizes of the arrays, and followed through the ops. Where that is ambiguous, or
+    not known, in_specs and out_specs say it: for each argument or result, and each of its dims,
+    the mesh axes that divide it, `[((0,), ())]`.
 
     `LayoutError`, with the line, for what can't be read, for ops that are not known, for a value
     that is used after its `deallocate`, and for types that do not follow from the operands.
@@ -97,13 +64,22 @@ def load(
     ...   %0 = "ttnn.neg"(%arg0) : (tensor<2x3xf32, #rows>) -> tensor<2x3xf32, #rows>
     ...   return %0 : tensor<2x3xf32, #rows>
     ... }''')
+    >>> import numpy as np
     >>> np.asarray(program(np.ones((2, 3), np.float32))).tolist()
     [[-1.0, -1.0, -1.0], [-1.0, -1.0, -1.0]]
     """
     if device is not None:
         check_device(device)
     module = read_module(text)
-    return TtnnProgram(Linker(module).link(_entry(module, function)), device, oob)
+    mesh = mesh_of(module)
+    chips = mesh if prod(mesh) > 1 else ()
+    linked = Linker(module, chips).link(_entry(module, function))
+    kinds = [kind for _, kind in linked.arguments]
+    specs = (
+        read_specs(in_specs, kinds, mesh, "in_specs"),
+        read_specs(out_specs, linked.results, mesh, "out_specs"),
+    )
+    return TtnnProgram(linked, device, Runner(chips, oob), *specs)
 
 
 def _entry(module: Module, name: str | None) -> str:
@@ -122,16 +98,24 @@ def _entry(module: Module, name: str | None) -> str:
         )
     return free[0]
 
-
 class TtnnProgram:
-    """A compiled program; `load` makes it. Call it with the logical arrays of its arguments.
+    """A compiled program; `gl.tenstorrent.load` makes it. Call it with its arguments' arrays.
 
-    arguments, results: their types, in order. Results are `GridArray`s in the layouts that the
-    program states, and `jax.Array`s where they have rank 0; one alone, or a list.
+    Results are `GridArray`s in the layouts that the program states, and `jax.Array`s where they
+    have rank 0; one alone, or a list. Of several chips they are whole arrays.
     """
 
-    def __init__(self, linked: Linked, device: DeviceGrid | None, oob: float | None) -> None:
-        self._linked, self._device, self._oob = linked, device, oob
+    def __init__(
+        self,
+        linked: Linked,
+        device: DeviceGrid | None,
+        runner: Runner,
+        in_specs: tuple[Spread, ...] | None,
+        out_specs: tuple[Spread, ...] | None,
+    ) -> None:
+        self._linked, self._device, self._runner = linked, device, runner
+        self._in_specs, self._out_specs = in_specs, out_specs
+        self._lifted: dict[Any, OnGrid] = {}
 
     def __repr__(self) -> str:
         return f"TtnnProgram({self._linked.name}, {len(self.operations)} operations)"
@@ -142,167 +126,105 @@ class TtnnProgram:
         return self._device if self._device is not None else DeviceGrid((1,))
 
     @property
+    def chips(self) -> Shape:
+        """The mesh of chips that the program is for."""
+        return self._runner.mesh or (1, 1)
+
+    @property
     def arguments(self) -> tuple[TensorType, ...]:
-        """Shape, dtype and layout of each argument."""
+        """Shape, dtype and layout of each argument, on each chip."""
         return tuple(kind for _, kind in self._linked.arguments)
 
     @property
     def results(self) -> tuple[TensorType, ...]:
-        """Shape, dtype and layout of each result."""
+        """Shape, dtype and layout of each result, on each chip."""
         return self._linked.results
 
     @cached_property
     def operations(self) -> tuple[Operation, ...]:
-        """The ops that make values, in the order in which they run, those of called functions too.
-
-        """
-        return tuple(_operations(self._linked))
+        """The ops that make values, in the order in which they run, those of called functions too."""
+        return tuple(operations_of(self._linked))
 
     @cached_property
     def layouts(self) -> dict[str, TtnnLayout | None]:
-        """The layout of each value by name, `"%3"`; of called functions `"name/%3"`."""
+        """The layout of each value by name, `"%3"`, on each chip; of called functions `"f/%3"`."""
         entry = self._linked.name
         found = {name: kind.layout for name, kind in self._linked.arguments}
         for op in self.operations:
             prefix = "" if op.function == entry else f"{op.function}/"
-            found |= {f"{prefix}{n}": x for n, x in zip(op.results, op.outputs, strict=True)}
+            names = (f"{prefix}{name}" for name in op.results)
+            found |= zip(names, op.outputs, strict=True)
         return found
-
-    @cached_property
-    def _on_grid(self) -> OnGrid:
-        linked, oob = self._linked, self._oob
-        run = lambda *arrays: _run(linked, list(arrays), oob)  # noqa: E731
-        return on_grid(run, self.device, _on_cores)
 
     def __call__(self, *arrays: Any) -> Any:
         """The results for logical arrays, or `GridArray`s, of the arguments' shapes and dtypes.
 
         `LayoutError` for another number of them, shape or dtype; truth values are taken as numbers.
         """
-        made = self._on_grid(*self._placed(arrays))
+        given, spreads = self._entered(arrays)
+        made = self._on_grid(spreads)(*given)
         return made[0] if len(made) == 1 else made
 
     def report(self, *arrays: Any) -> ProgramReport:
         """What a call does, without running it; arrays may be left out, since types are known."""
-        given = self._placed(arrays) if arrays else [_stand_in(kind) for kind in self.arguments]
-        found = self._on_grid.report(*given)
+        if arrays:
+            given, spreads = self._entered(arrays)
+        else:
+            mesh, spreads = self._runner.mesh, None
+            given = [stand_in(k, self._runner.layout_of(k), mesh) for k in self.arguments]
+        found = self._on_grid(spreads).report(*given)
         return ProgramReport(found.rows, found.peak_bytes, found.core_peak_bytes, self.operations)
 
-    def _placed(self, arrays: tuple[Any, ...]) -> list[Any]:
-        wanted = self._linked.arguments
+    def _on_grid(self, spreads: tuple[Spread, ...] | None) -> OnGrid:
+        """The program lifted to the grid; of several chips, for results that are so spread."""
+        if spreads not in self._lifted:
+            linked, runner = self._linked, self._runner
+
+            def run(*arrays: Any) -> list[Any]:
+                made = runner.run(linked, list(arrays))
+                if spreads is None:
+                    return made
+                pairs = zip(made, spreads, strict=True)
+                return [joined(x, spread, runner.mesh) for x, spread in pairs]
+
+            self._lifted[spreads] = on_grid(run, self.device, on_cores)
+        return self._lifted[spreads]
+
+    def _entered(self, arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[Spread, ...] | None]:
+        """The arguments in their layouts; and of several chips how the results are spread."""
+        wanted, runner = self._linked.arguments, self._runner
         if len(arrays) != len(wanted):
             raise LayoutError(f"{self!r} takes {len(wanted)} arrays, not {len(arrays)}")
-        return [
-            _placed(array, kind, name, self.device)
-            for array, (name, kind) in zip(arrays, wanted, strict=True)
+        if runner.mesh:
+            return self._divided(arrays)
+        found = [
+            checked(x, kind, f"argument {name}")
+            for x, (name, kind) in zip(arrays, wanted, strict=True)
         ]
+        layouts = map(runner.layout_of, self.arguments)
+        return [entered(x, layout, self.device) for x, layout in zip(found, layouts, strict=True)], None
 
-
-def _operations(linked: Linked) -> list[Operation]:
-    found = []
-    for step in linked.steps:
-        if step.callee is not None:
-            found += _operations(step.callee)
-        layouts = ((kind.layout for kind in kinds) for kinds in (step.inputs, step.outputs))
-        found.append(
-            Operation(
-                *(linked.name, step.line, step.name, step.operands, step.results),
-                *map(tuple, layouts),
-                step.hints,
+    def _divided(self, arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[Spread, ...]]:
+        mesh, given, spreads = self._runner.mesh, [], []
+        for k, (x, (name, kind)) in enumerate(zip(arrays, self._linked.arguments, strict=True)):
+            what = f"argument {name}"
+            x = x.to_logical() if isinstance(x, GridArray) else x
+            x = checked(x, kind, what, tuple(getattr(x, "shape", ())))
+            spread = (
+                self._in_specs[k]
+                if self._in_specs
+                else spread_of(x.shape, kind.shape, mesh, what)
             )
-        )
-    return found
+            parts = divided(x, spread, kind.shape, mesh, what)
+            given.append(entered(parts, self._runner.layout_of(kind), self.device))
+            spreads.append(spread)
+        return given, self._out_specs or self._followed(spreads)
 
-
-def _stand_in(kind: TensorType) -> Any:
-    return kind.layout if kind.shape and kind.layout else jax.ShapeDtypeStruct(kind.shape, kind.dtype)
-
-
-def _placed(array: Any, kind: TensorType, name: str, device: DeviceGrid) -> Any:
-    """An argument in the layout of its type."""
-    if isinstance(array, GridArray):
-        return array if kind.layout is None else relayout(array, kind.layout)
-    if isinstance(array, jax.ShapeDtypeStruct):
-        array = jax.ShapeDtypeStruct(array.shape, array.dtype)
-    else:
-        array = array if isinstance(array, jax.Array) else jnp.asarray(array)
-    if array.shape != kind.shape:
-        raise LayoutError(f"argument {name} has shape {array.shape}, not {kind.shape}")
-    if array.dtype == bool and not isinstance(array, jax.ShapeDtypeStruct):
-        array = array.astype(kind.dtype)
-    if array.dtype != kind.dtype:
-        raise LayoutError(
-            f"argument {name} has dtype {array.dtype.name}, but the program was compiled for "
-            f"{np.dtype(kind.dtype).name}: give it in that dtype"
-        )
-    return put(array, kind.layout, device) if kind.layout and kind.shape else array
-
-
-# -- inside the traced function --------------------------------------------------------------------
-
-
-def _on_cores(shape: Shape, dtype: Any, like: Layout | None, device: DeviceGrid) -> Layout:
-    """Where values lie inside an op: in the cores' memory, on the operand's grid."""
-    return same_grid_and_tile(shape, dtype, like, device).replace(memory_space="l1")
-
-
-def _run(linked: Linked, arrays: list[Any], oob: float | None) -> list[Any]:
-    """The function's results, each value in the layout of its type on the way."""
-    names = [name for name, _ in linked.arguments]
-    kinds = [kind for _, kind in linked.arguments]
-    values = dict(zip(names, map(stored, arrays, kinds), strict=True))
-    for step in linked.steps:
-        operands = [values[name] for name in step.operands]
-        if step.callee is not None:
-            made = _called(step, operands, oob)
-        else:
-            assert step.run is not None
-            if step.name not in SAME:
-                operands = list(map(_read, operands, step.inputs))
-            made = step.run(*operands)
-            made = [_laid_out(x, kind, oob) for x, kind in zip(made, step.outputs, strict=True)]
-        values |= zip(step.results, made, strict=True)
-    return [values[name] for name in linked.returned]
-
-
-def _called(step: Step, operands: list[Any], oob: float | None) -> list[Any]:
-    """A function's results; in a loop, what the last of several calls made of its state."""
-    callee, loop = step.callee, step.loop
-    assert callee is not None
-    if loop is None:
-        return _run(callee, operands, oob)
-
-    def again(_: Any, state: list[Any]) -> list[Any]:
-        made = _run(callee, [*state, *operands[loop.state :]], oob)
-        state = list(state)
-        for place, value in zip(loop.places, made, strict=True):
-            state[place] = value
-        return state
-
-    state = lax.fori_loop(0, loop.count, again, operands[: loop.state])
-    return [state[place] for place in loop.places]
-
-
-def _read(x: Any, kind: TensorType) -> Any:
-    """An operand where cores can read it: kernels stream what is in DRAM through L1."""
-    layout = kind.layout
-    if layout is None or layout.buffer_type == "l1" or not kind.shape:
-        return x
-    return with_layout(x, in_l1(layout))
-
-
-def in_l1(layout: TtnnLayout) -> TtnnLayout:
-    """The same places, in the cores' memory."""
-    return TtnnLayout(
-        *(layout.shape, layout.dtype, layout.grid, layout.tile, layout.memory_layout, "l1"),
-        tile_format=layout.tile_format,
-    )
-
-
-def _laid_out(x: Any, kind: TensorType, oob: float | None) -> Any:
-    if kind.layout is None or not kind.shape:
-        return x
-    layout: Layout = kind.layout
-    if oob is not None and jnp.issubdtype(layout.dtype, jnp.floating):
-        layout = layout.with_oob(oob)
-    return with_layout(x, layout)
+    def _followed(self, spreads: Sequence[Spread]) -> tuple[Spread, ...]:
+        found = followed(self._linked, spreads)
+        if None in found:
+            raise LayoutError(
+                f"how the chips' parts make up result {found.index(None)} does not follow from the "
+                "program: give out_specs, for each result the mesh axes that divide each dim"
+            )
+        return tuple(spread for spread in found if spread is not None)

@@ -35,14 +35,18 @@ def reshape(op: Op) -> Function:
 
 def permute(op: Op) -> Function:
     """Dim k of the result is dim `permutation[k]`."""
-    dims = op.integers("permutation")
+    op.facts["dims"] = dims = op.integers("permutation")
+    if sorted(dims) != list(range(len(op.inputs[0].shape))):
+        op.fail(f"permutation {dims} must name each dim once")
     return lambda x: jnp.transpose(x, dims)
 
 
 def transpose(op: Op) -> Function:
     """Two dims change places."""
     first, last = op.axis("dim0"), op.axis("dim1")
-    return lambda x: jnp.swapaxes(x, first, last)
+    op.facts["dims"] = dims = list(range(len(op.inputs[0].shape)))
+    dims[first], dims[last] = last, first
+    return lambda x: jnp.transpose(x, dims)
 
 
 def concat(op: Op) -> Function:

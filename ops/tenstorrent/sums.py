@@ -19,6 +19,7 @@ _REDUCTIONS = {"sum": jnp.sum, "mean": jnp.mean, "max": jnp.max, "min": jnp.min,
 def reduction(op: Op) -> Function:
     """Along the dims `dim_arg`, or all."""
     function, axes, keep = _REDUCTIONS[op.name], op.axes("dim_arg"), op.flag("keep_dim", False)
+    op.facts["dims"] = axes
     return lambda x: function(x, axis=axes, keepdims=keep)
 
 
@@ -26,6 +27,7 @@ def argument(op: Op) -> Function:
     """The index of the largest element along `dim`, the first of several; of all where none."""
     function = {"argmax": jnp.argmax, "argmin": jnp.argmin}[op.name]
     axis = op.axis("dim") if op.has("dim") else None
+    op.facts["dims"] = range(len(op.inputs[0].shape)) if axis is None else (axis,)
     keep = op.flag("keep_dim", False)
     return lambda x: function(x, axis=axis, keepdims=keep)
 
@@ -95,7 +97,7 @@ def topk(op: Op) -> Function:
 
 def matmul(op: Op) -> Function:
     """A product of matrices, batch dims broadcast, a bias added, and the activations fused."""
-    flips = op.flag("transpose_a", False), op.flag("transpose_b", False)
+    op.facts["flips"] = flips = op.flag("transpose_a", False), op.flag("transpose_b", False)
     last = [activation(op, text) for text in _fused(op)]
 
     def run(x: Any, y: Any, *bias: Any) -> Any:

@@ -12,8 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from gridlayout.arguments import Shape
 from gridlayout.ops.tenstorrent import elementwise, indexing, shapes, sums, windows
 from gridlayout.ops.tenstorrent.block_float import rounded
+from gridlayout.ops.tenstorrent.chips import BETWEEN, mapped
 from gridlayout.ops.tenstorrent.operation import Op
 from gridlayout.tenstorrent.tensor_type import TensorType
 
@@ -30,23 +32,29 @@ FUNCTIONS: dict[str, Callable[[Op], Function]] = {
 WITHOUT_VALUES = ("deallocate", "get_device")
 
 
-def function_of(op: Op) -> Function:
-    """The op's function, from and to arrays of the types that the text states.
+def function_of(op: Op, mesh: Shape) -> Function:
+    """The op's function, from and to arrays of the types that the text states, on each chip.
 
+    mesh: of several chips, whose tensors are then one array that the mesh counts first; else ().
     `LayoutError` with the op's line where it is not known, or where shapes do not follow.
     """
-    if op.name not in FUNCTIONS:
+    if op.name not in FUNCTIONS and op.name not in BETWEEN:
         op.fail("there is no such op here: it can't be run")
-    made = FUNCTIONS[op.name](op)
+    is_between = op.name in BETWEEN
+    made = BETWEEN[op.name](op, mesh or (1, 1)) if is_between else FUNCTIONS[op.name](op)
     op.check_all_read()
     moves = op.name in shapes.FUNCTIONS
 
     def computed(*arrays: Any) -> list[Any]:
+        if is_between and not mesh:  # of a mesh of one chip
+            arrays = tuple(x[None, None] for x in arrays)
         found = made(*(arrays if moves else map(_wide, arrays)))
-        return list(found) if isinstance(found, (list, tuple)) else [found]
+        found = list(found) if isinstance(found, (list, tuple)) else [found]
+        return [x[0, 0] for x in found] if is_between and not mesh else found
 
-    _check_shapes(op, computed)
-    return lambda *arrays: list(map(stored, computed(*arrays), op.outputs))
+    run = mapped(computed, mesh) if mesh and not is_between else computed
+    _check_shapes(op, run, mesh)
+    return lambda *arrays: list(map(stored, run(*arrays), op.outputs))
 
 
 def _wide(x: Any) -> Any:
@@ -60,12 +68,12 @@ def stored(x: Any, out: TensorType) -> Any:
     return rounded(x, out.tile_format) if out.tile_format else x
 
 
-def _check_shapes(op: Op, computed: Function) -> None:
-    arrays = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in op.inputs]
+def _check_shapes(op: Op, run: Function, mesh: Shape) -> None:
+    arrays = [jax.ShapeDtypeStruct((*mesh, *x.shape), x.dtype) for x in op.inputs]
     try:
-        found = jax.eval_shape(computed, *arrays)
+        found = jax.eval_shape(run, *arrays)
     except (TypeError, ValueError, IndexError) as error:
         op.fail(f"its operands do not go together: {str(error)[:300]}")
-    follow, stated = [x.shape for x in found], [out.shape for out in op.outputs]
+    follow, stated = [x.shape[len(mesh) :] for x in found], [out.shape for out in op.outputs]
     if follow != stated:
         op.fail(f"the shapes {follow} follow from the operands, but the types say {stated}")
