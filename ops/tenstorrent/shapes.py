@@ -52,6 +52,7 @@ def transpose(op: Op) -> Function:
 def concat(op: Op) -> Function:
     """One behind the other along `dim`."""
     axis = op.axis("dim")
+    op.facts["dims"] = (axis,)
     return lambda *values: jnp.concatenate(_of_one_type(values), axis)
 
 

@@ -39,7 +39,7 @@ Spread = tuple[tuple[Cut, ...], ...]
 
 _LIKE_FIRST = (
     *(*SAME, *elementwise.UNARY, "clamp_scalar", "leaky_relu", "pow_scalar", "softmax", "cumsum"),
-    *("layer_norm", "rms_norm", "sort", "topk", "slice_static", "pad", "repeat", "all_reduce"),
+    *("layer_norm", "rms_norm", "sort", "topk", "pad", "repeat", "all_reduce"),
     *("repeat_interleave", "rotary_embedding"),
 )
 _MERGED = (*elementwise.BINARY, "where", "clamp_tensor", "concat", "point_to_point")
@@ -148,29 +148,68 @@ def read_specs(
 # -- followed from op to op ------------------------------------------------------------------------
 
 
-def followed(linked: Linked, arguments: Sequence[Spread | None]) -> list[Spread | None]:
-    """How each result is spread; None where an op is met of which it is not known."""
+class _Held(NamedTuple):
+    """How a value is spread, and over which mesh axes it differs without being divided."""
+
+    cuts: Spread
+    varies: frozenset[int] = frozenset()
+
+    @property
+    def axes(self) -> frozenset[int]:
+        """The mesh axes along which chips hold different values."""
+        return self.varies | {cut.axis for cuts in self.cuts for cut in cuts}
+
+
+def followed(linked: Linked, arguments: Sequence[Spread]) -> list[Spread | None]:
+    """How each result is spread; None where that does not follow, or is no division of a whole."""
+    found = _followed(linked, [_Held(spread) for spread in arguments])
+    return [None if held is None or held.varies else held.cuts for held in found]
+
+
+def _followed(linked: Linked, arguments: Sequence[_Held | None]) -> list[_Held | None]:
     known = dict(zip((name for name, _ in linked.arguments), arguments, strict=True))
+    makers: dict[str, Step] = {}
     for step in linked.steps:
         operands = [known[name] for name in step.operands]
         if step.callee is not None:
-            made = followed(step.callee, operands)
+            looped = step.loop is not None
+            made = [None] * len(step.results) if looped else _followed(step.callee, operands)
         else:
-            made = [_after(step, operands, k) for k in range(len(step.results))]
+            made = [_held(step, operands, k, makers) for k in range(len(step.results))]
         known |= zip(step.results, made, strict=True)
+        makers |= dict.fromkeys(step.results, step)
     return [known[name] for name in linked.returned]
 
 
-def _after(step: Step, operands: list[Spread | None], number: int) -> Spread | None:
+def _held(
+    step: Step, operands: list[_Held | None], number: int, makers: dict[str, Step]
+) -> _Held | None:
+    if any(held is None for held in operands):
+        return None
+    found = [held for held in operands if held is not None]
+    cuts = _after(step, [held.cuts for held in found], number, makers)
+    if cuts is None:
+        return None
+    varies = frozenset[int]().union(*(held.axes for held in found)) - _Held(cuts).axes
+    if step.name in ("all_gather", "all_reduce"):
+        varies -= {step.facts["axis"]}
+    return _Held(cuts, varies)
+
+
+def _after(
+    step: Step, spreads: list[Spread], number: int, makers: dict[str, Step]
+) -> Spread | None:
     """How a result is spread, of operands that are; None where that is not known."""
     shape, name = step.outputs[number].shape, step.name
     shapes = [kind.shape for kind in step.inputs]
-    if not operands:
+    if not spreads:
         return ((),) * len(shape)
-    if any(spread is None for spread in operands):
-        return None
-    spreads = [spread for spread in operands if spread is not None]
     first = spreads[0]
+    if name == "slice_static":  # of a dim that is divided, what is left divides no whole one
+        pairs = zip(first, shapes[0], shape, strict=True)
+        return tuple(cuts if old == new else () for cuts, old, new in pairs)
+    if name == "concat" and (found := _exchanged(step, first, makers)) is not None:
+        return found
     if name in _LIKE_FIRST:
         return _resized(first, shapes[0], shape)
     if name in _MERGED:
@@ -232,6 +271,31 @@ def _product(
     return None if batch is None else (*batch, x[rows], y[columns])
 
 
+def _exchanged(step: Step, first: Spread, makers: dict[str, Step]) -> Spread | None:
+    """Parts that chips sent each other, put together: the dim they were cut along is divided now.
+
+    None where none of what is concatenated was sent.
+    """
+    dim, sliced, is_sent = step.facts["dims"][0], None, False
+    for name in step.operands:
+        maker = makers.get(name)
+        while maker is not None and maker.name != "slice_static":
+            if maker.name != "point_to_point" and maker.name not in SAME:
+                return None
+            is_sent = is_sent or maker.name == "point_to_point"
+            maker = makers.get(maker.operands[0])
+        if maker is not None:
+            pairs = zip(maker.inputs[0].shape, maker.outputs[0].shape, strict=True)
+            sliced = next((k for k, (old, new) in enumerate(pairs) if old != new), None)
+    if not is_sent or sliced is None or sliced == dim:
+        return None
+    extent = step.outputs[0].shape[sliced]
+    made = list(first)
+    made[sliced] = (*made[sliced], *(cut._replace(before=1, extent=extent) for cut in made[dim]))
+    made[dim] = ()
+    return tuple(made)
+
+
 def _reshaped(spread: Spread, before: Shape, after: Shape) -> Spread | None:
     """The same cuts among the elements in row-major order."""
     made: list[list[Cut]] = [[] for _ in after]
@@ -248,6 +312,10 @@ def _reshaped(spread: Spread, before: Shape, after: Shape) -> Spread | None:
 
 def _place(start: int, extent: int, shape: Shape) -> tuple[int, int, int] | None:
     """The dim, what is before in it, and the extent there of elements with `start` before them."""
+    # A dim of one element that was divided goes on as one, where there is one.
+    alone = [d for d in range(len(shape)) if prod(shape[:d]) == start and shape[d] == extent == 1]
+    if alone:
+        return alone[0], 1, 1
     for d in reversed(range(len(shape))):
         outside = prod(shape[:d])
         if outside <= start and start % outside == 0 and outside * shape[d] > start:
@@ -255,9 +323,7 @@ def _place(start: int, extent: int, shape: Shape) -> tuple[int, int, int] | None
             room = shape[d] // inside
             if shape[d] % inside == 0 and (room % extent == 0 or extent % room == 0):
                 return d, inside, min(room, extent)
-    # Nothing is divided but dims of one element.
-    places = [d for d in range(len(shape)) if prod(shape[:d]) == start and shape[d] == extent == 1]
-    return (places[-1], 1, 1) if places else None
+    return None
 
 
 def _between(step: Step, first: Spread, shape: Shape) -> Spread | None:
