@@ -1,1 +1,1 @@
-"""MLIR's text as programs: modules, functions, operations, with their types and attributes as text."""
+"""MLIR text as programs: modules, functions and operations; types and attributes stay text."""

@@ -24,6 +24,15 @@ _OP = r'"[\w$.-]+"|[A-Za-z_][\w$.-]*'
 _MODULES = ("module", "builtin.module", "ttcore.device_module")
 
 
+def symbols(text: str) -> list[str]:
+    """The functions that an attribute names.
+
+    >>> symbols("[@first, @second]")
+    ['first', 'second']
+    """
+    return [name[1:].strip('"') for name in re.findall(_SYMBOL, text)]
+
+
 @dataclass(frozen=True)
 class Operation:
     """One operation: what it makes of what. Types and attributes are as the text has them.
@@ -43,8 +52,9 @@ class Operation:
     @property
     def callees(self) -> set[str]:
         """The functions that it names: the one it calls, and those in its attributes."""
-        named = [text[1:].strip('"') for text in self.attributes.values() if text.startswith("@")]
-        return {*named, *([self.callee] if self.callee else [])}
+        named = [text for text in self.attributes.values() if text.startswith(("@", "[@"))]
+        found = {name for text in named for name in symbols(text)}
+        return {*found, *([self.callee] if self.callee else [])}
 
 
 @dataclass(frozen=True)
@@ -190,7 +200,7 @@ def _typed(source: Source) -> tuple[str, dict[str, str]]:
 def _results(source: Source) -> tuple[str, ...]:
     """`type`, or `(type, type {...})`."""
     if not source.take("("):
-        return (source.match(r"[!\w$.]+", "a type") + (source.balanced() if source.peek("<") else ""),)
+        return (_one(source),)
     found = []
     while not source.peek(")"):
         found.append(_typed(source)[0])
@@ -221,7 +231,8 @@ def _operation(source: Source) -> Operation:
         source.expect("=")
     op = source.match(_OP, "an operation")
     is_generic, name = op.startswith('"'), op.strip('"')
-    callee, operands = "", ()
+    callee = ""
+    operands: tuple[str, ...] = ()
     if is_generic:
         operands = _values(source, source.balanced())
     elif name in ("return", "func.return"):

@@ -60,7 +60,8 @@ class Source(Reader):
         Without `stops`: one bracket and all that it holds. The stop itself is left.
         """
         self.skip()
-        start, opened = self.at, []
+        start = self.at
+        opened: list[str] = []
         for found in _TOKEN.finditer(self.text, start):
             token = found[0]
             if not opened and (token in stops or token in _CLOSES):

@@ -78,11 +78,11 @@ def _element(text: str, resolved: Callable[[str], str]) -> tuple[Any, str | None
     return dtypes.as_dtype(_ELEMENTS[text]), text if text in dtypes.BLOCK_FORMATS else None
 
 
-def _layout(
-    shape: Shape, dtype: Any, attribute: str, resolved: Callable[[str], str]
-) -> TtnnLayout:
+def _layout(shape: Shape, dtype: Any, attribute: str, resolved: Callable[[str], str]) -> TtnnLayout:
     found = parts(attribute[len(_ATTRIBUTE) : attribute.rindex(">")])
     # The map has a comma between brackets only: `(d0, d1) -> (d0, d1)` is one part.
+    if len(found) < 3:
+        raise LayoutError(f"layout {attribute[:80]!r} must state a map, a grid and a memref")
     linear, grid_text, memref, *rest = found
     grid = _dims(grid_text.strip("<>"))
     counts, tile, tile_format, buffer_type = _memref(memref, resolved)

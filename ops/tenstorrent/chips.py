@@ -1,4 +1,4 @@
-"""Programs of several chips: a value is an array of all chips' tensors, which the mesh counts first.
+"""Programs of several chips: a value is an array of all their tensors, which the mesh counts first.
 
 Ops run chip by chip, mapped over the mesh; those between chips (ccl) move whole tensors in it.
 """
@@ -25,7 +25,9 @@ MAX_CHIPS = 1 << 10
 
 def mesh_of(module: Module) -> Shape:
     """The mesh of chips that a program is for: `ttcore.meshes`; 1x1 where it states none."""
-    found = re.findall(r"= *([0-9]{1,4}(?:x[0-9]{1,4})*)>", module.attributes.get("ttcore.meshes", ""))
+    found = re.findall(
+        r"= *([0-9]{1,4}(?:x[0-9]{1,4})*)>", module.attributes.get("ttcore.meshes", "")
+    )
     if len(found) > 1:
         raise LayoutError(f"the program is for {len(found)} meshes; one is run")
     mesh = tuple(map(int, found[0].split("x"))) if found else (1, 1)
@@ -79,7 +81,13 @@ def _to_all(x: Any, axis: int, mesh: Shape) -> Any:
     return jnp.broadcast_to(x, (*x.shape[:axis], mesh[axis], *x.shape[axis + 1 :]))
 
 
-_REDUCED = {"sum": jnp.sum, "max": jnp.max, "min": jnp.min, "prod": jnp.prod, "mean": jnp.mean}
+_REDUCED: dict[str, Function] = {
+    "sum": jnp.sum,
+    "max": jnp.max,
+    "min": jnp.min,
+    "prod": jnp.prod,
+    "mean": jnp.mean,
+}
 
 
 def _reduced(op: Op, axis: int) -> Function:
@@ -131,7 +139,9 @@ def point_to_point(op: Op, mesh: Shape) -> Function:
     places = []
     for key in ("sender_coord", "receiver_coord"):
         place = op.integers(key)
-        if len(place) != len(mesh) or any(not 0 <= k < n for k, n in zip(place, mesh, strict=False)):
+        if len(place) != len(mesh) or any(
+            not 0 <= k < n for k, n in zip(place, mesh, strict=False)
+        ):
             op.fail(f"{key} = {place} is none of the mesh {mesh}")
         places.append(place)
     sender, receiver = places

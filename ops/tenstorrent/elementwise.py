@@ -89,7 +89,7 @@ def activation(op: Op, text: str) -> Function:
         inside = found.pop("op_type", "")
         if found.pop("params", "[]") not in ("[]", "array<f32>") or found:
             op.fail(f"the activation {text[:80]} has parameters, which are not known")
-    name = inside.strip("<>\" ")
+    name = inside.strip('<>" ')
     if name not in UNARY:
         op.fail(f"the activation {name[:40]!r} is not known")
     return UNARY[name]

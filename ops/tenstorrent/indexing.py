@@ -60,6 +60,7 @@ class _Windows:
         if indices[2] > 1 and prod(self.windows) > 1:
             op.fail("several windows of more than one element are not known")
         counted = prod(self.sizes)
+        self.row: tuple[int, ...]
         if op.flag("column"):
             self.batch, self.row = prod(shape) // max(1, counted), ()
         else:

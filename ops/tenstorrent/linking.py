@@ -9,30 +9,46 @@ from typing import Any, NoReturn
 
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
-from gridlayout.mlir.program import Function, Module, Operation
+from gridlayout.mlir.program import Function, Module, Operation, symbols
 from gridlayout.ops.tenstorrent.operation import Op
 from gridlayout.ops.tenstorrent.table import WITHOUT_VALUES, function_of
 from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
 
 
 @dataclass(frozen=True)
-class Loop:
-    """How often a function is called: of its operands the first `state` are what it changes.
+class Call:
+    """A function of the operands."""
 
-    places: which of those its results replace, in order.
+    callee: Linked
+
+
+@dataclass(frozen=True)
+class Case:
+    """One of several functions of the operands but the first, which says which one."""
+
+    branches: tuple[Linked, ...]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A function called again and again: of its operands the first `state` are what it changes.
+
+    places: which of those its results replace, in order. times: how often it is called, or while
+    what `condition` makes of the operands is not 0.
     """
 
-    count: int
+    body: Linked
     state: int
     places: tuple[int, ...]
+    times: int | Linked
 
 
 @dataclass(frozen=True)
 class Step:
     """One op that makes values: from the operands' logical arrays to the results'.
 
-    hints: the attributes that change no value, such as program configs, as text. callee: instead
-    of `run`, the function that is called, and `loop` how often. facts: as `Op` has them.
+    hints: the attributes that change no value, such as program configs, as text. control: instead
+    of `run`, which functions are called. facts: as `Op` has them.
     """
 
     line: int
@@ -43,8 +59,7 @@ class Step:
     outputs: tuple[TensorType, ...]
     run: Callable[..., list[Any]] | None
     hints: dict[str, str]
-    callee: Linked | None = None
-    loop: Loop | None = None
+    control: Call | Case | Loop | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -152,32 +167,52 @@ class _Body:
         pairs = zip(operation.operands, before, strict=True)
         operands = tuple(name for name, kind in pairs if kind != "!ttnn.device")
         made = (operation.line, operation.name.removeprefix("ttnn."), operands, operation.results)
-        if operation.callee:
-            callee = self.linker.link(operation.callee, operation.line)
-            self.check_call(operation, callee, inputs, outputs)
-            return Step(*made, inputs, outputs, None, {}, callee)
         op = Op(operation, inputs, outputs)
-        if operation.name == "ttcore.while_loop":
-            return Step(*made, inputs, outputs, None, {}, *self.loop(op))
+        if (control := self.control(op)) is not None:
+            return Step(*made, inputs, outputs, None, {}, control)
         if not operation.name.startswith("ttnn."):
             _fail(operation, "only ops of TTNN can be run")
         run = function_of(op, self.linker.mesh)
         return Step(*made, inputs, outputs, run, op.hints, facts=op.facts)
 
-    def loop(self, op: Op) -> tuple[Linked, Loop]:
-        """A counted loop: its body, and how often it runs."""
-        first, last, by = (_bound(op, key) for key in ("initial", "limit", "step"))
+    def control(self, op: Op) -> Call | Case | Loop | None:
+        """Which functions an operation calls; None where it is an op by itself."""
+        operation, line = op.found, op.line
+        if operation.callee:
+            callee = self.linker.link(operation.callee, line)
+            self.check_call(operation, callee, op.inputs, op.outputs)
+            return Call(callee)
+        if operation.name == "ttcore.case":
+            names = symbols(op.text("branch_programs"))
+            branches = tuple(self.linker.link(name, line) for name in names)
+            for branch in branches:
+                self.check_call(operation, branch, op.inputs[1:], op.outputs)
+            if not branches or not op.inputs or op.inputs[0].shape:
+                op.fail("branches and one number that says which of them are needed")
+            op.check_all_read()
+            return Case(branches)
+        return self.loop(op) if operation.name == "ttcore.while_loop" else None
+
+    def loop(self, op: Op) -> Loop:
+        """A loop that is counted, or goes on while a condition holds."""
         state, places = op.integer("state_count"), op.integers("output_indices")
-        body = op.text("body_program").removeprefix("@").strip('"')
-        op.check_all_read()
-        if not by or not 0 <= state <= len(op.inputs) or set(places) - set(range(state)):
-            op.fail(f"step {by}, state_count {state} and output_indices {places} are no loop's")
-        callee = self.linker.link(body, op.line)
-        kept = tuple(op.inputs[place] for place in places)
-        self.check_call(op.found, callee, op.inputs, op.outputs)
-        if kept != op.outputs:
+        body = self.linker.link(symbols(op.text("body_program"))[0], op.line)
+        if not 0 <= state <= len(op.inputs) or set(places) - set(range(state)):
+            op.fail(f"state_count {state} and output_indices {places} are no loop's")
+        self.check_call(op.found, body, op.inputs, op.outputs)
+        if tuple(op.inputs[place] for place in places) != op.outputs:
             op.fail("the results' types are not those of the state that they replace")
-        return callee, Loop(len(range(first, last, by)), state, places)
+        times: int | Linked
+        if op.has("condition_program"):
+            times = self.linker.link(symbols(op.text("condition_program"))[0], op.line)
+            if len(times.results) != 1 or times.results[0].shape:
+                op.fail("the condition must be one number")
+            self.check_call(op.found, times, op.inputs, times.results)
+        else:
+            first, last, by = (_bound(op, key) for key in ("initial", "limit", "step"))
+            times = len(range(first, last, by or 1))
+        op.check_all_read()
+        return Loop(body, state, places, times)
 
     def check_call(
         self,

@@ -87,20 +87,20 @@ class Op:
             self.fail(f"{key} = {text[:60]} must be {what}")
         return found
 
-    def integers(self, key: str, default: Any = _NONE) -> tuple[int, ...]:
+    def integers(self, key: str, default: Any = _NONE) -> Any:
         """`[1 : i32, 2 : i32]`, `array<i64: 1, 2>`, `#ttnn.shape<1x2>` or `1 : si32`."""
         return self._parsed(key, default, _integers, "whole numbers")
 
-    def integer(self, key: str, default: Any = _NONE) -> int:
+    def integer(self, key: str, default: Any = _NONE) -> Any:
         """`1 : si32`."""
         found = self.integers(key, default)
         if found is default:
             return default
         if len(found) != 1:
             self.fail(f"{key} must be one whole number")
-        return found[0]
+        return int(found[0])
 
-    def number(self, key: str, default: Any = _NONE) -> float:
+    def number(self, key: str, default: Any = _NONE) -> Any:
         """`1.5 : f32`, `2 : i32`, or the bits, `0xFF800000 : f32`."""
         return self._parsed(key, default, number_of, "a number")
 

@@ -59,10 +59,10 @@ def load(
 
     >>> program = load('''
     ... #dram = #ttnn.buffer_type<dram>
-    ... #rows = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<2x3xf32, #dram>, <interleaved>>
-    ... func.func @main(%arg0: tensor<2x3xf32, #rows>) -> tensor<2x3xf32, #rows> {
-    ...   %0 = "ttnn.neg"(%arg0) : (tensor<2x3xf32, #rows>) -> tensor<2x3xf32, #rows>
-    ...   return %0 : tensor<2x3xf32, #rows>
+    ... #a = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<2x3xf32, #dram>, <interleaved>>
+    ... func.func @main(%arg0: tensor<2x3xf32, #a>) -> tensor<2x3xf32, #a> {
+    ...   %0 = "ttnn.neg"(%arg0) : (tensor<2x3xf32, #a>) -> tensor<2x3xf32, #a>
+    ...   return %0 : tensor<2x3xf32, #a>
     ... }''')
     >>> import numpy as np
     >>> np.asarray(program(np.ones((2, 3), np.float32))).tolist()
@@ -93,10 +93,11 @@ def _entry(module: Module, name: str | None) -> str:
     free = [each.name for each in functions if each.name not in called and each.operations]
     if len(free) != 1:
         raise LayoutError(
-            f"{len(free)} functions are called by nobody ({', '.join(free)[:200]}): give the one to "
-            "run, function='...'"
+            f"{len(free)} functions are called by nobody ({', '.join(free)[:200]}): give the one "
+            "to run, function='...'"
         )
     return free[0]
+
 
 class TtnnProgram:
     """A compiled program; `gl.tenstorrent.load` makes it. Call it with its arguments' arrays.
@@ -142,7 +143,7 @@ class TtnnProgram:
 
     @cached_property
     def operations(self) -> tuple[Operation, ...]:
-        """The ops that make values, in the order in which they run, those of called functions too."""
+        """The ops that make values, as they run; those of called functions before the call."""
         return tuple(operations_of(self._linked))
 
     @cached_property
@@ -202,7 +203,8 @@ class TtnnProgram:
             for x, (name, kind) in zip(arrays, wanted, strict=True)
         ]
         layouts = map(runner.layout_of, self.arguments)
-        return [entered(x, layout, self.device) for x, layout in zip(found, layouts, strict=True)], None
+        pairs = zip(found, layouts, strict=True)
+        return [entered(x, layout, self.device) for x, layout in pairs], None
 
     def _divided(self, arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[Spread, ...]]:
         mesh, given, spreads = self._runner.mesh, [], []
@@ -211,9 +213,7 @@ class TtnnProgram:
             x = x.to_logical() if isinstance(x, GridArray) else x
             x = checked(x, kind, what, tuple(getattr(x, "shape", ())))
             spread = (
-                self._in_specs[k]
-                if self._in_specs
-                else spread_of(x.shape, kind.shape, mesh, what)
+                self._in_specs[k] if self._in_specs else spread_of(x.shape, kind.shape, mesh, what)
             )
             parts = divided(x, spread, kind.shape, mesh, what)
             given.append(entered(parts, self._runner.layout_of(kind), self.device))

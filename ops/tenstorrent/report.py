@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.programs.report import Report
-from gridlayout.ops.tenstorrent.linking import Linked
+from gridlayout.ops.tenstorrent.linking import Call, Case, Linked, Loop, Step
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 
@@ -44,8 +44,8 @@ def operations_of(linked: Linked) -> list[Operation]:
     """A function's ops in the order in which they run, those of the functions it calls before."""
     found = []
     for step in linked.steps:
-        if step.callee is not None:
-            found += operations_of(step.callee)
+        for callee in _called(step):
+            found += operations_of(callee)
         found.append(
             Operation(
                 *(linked.name, step.line, step.name, step.operands, step.results),
@@ -55,6 +55,18 @@ def operations_of(linked: Linked) -> list[Operation]:
             )
         )
     return found
+
+
+def _called(step: Step) -> tuple[Linked, ...]:
+    """The functions that a step calls."""
+    match step.control:
+        case Call(callee):
+            return (callee,)
+        case Case(branches):
+            return branches
+        case Loop(body, times=times):
+            return (times, body) if isinstance(times, Linked) else (body,)
+    return ()
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.arguments import Shape
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.policy import same_grid_and_tile
 from gridlayout.ops.interpret.with_layout import with_layout
-from gridlayout.ops.tenstorrent.linking import Linked, Step
+from gridlayout.ops.tenstorrent.linking import Call, Case, Linked, Loop, Step
 from gridlayout.ops.tenstorrent.shapes import SAME
 from gridlayout.ops.tenstorrent.table import stored
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -23,7 +25,9 @@ from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 def on_cores(shape: Shape, dtype: Any, like: Layout | None, device: DeviceGrid) -> Layout:
     """Where values lie inside an op: in the cores' memory, on the operand's grid."""
-    return same_grid_and_tile(shape, dtype, like, device).replace(memory_space="l1")
+    found = same_grid_and_tile(shape, dtype, like, device)
+    assert isinstance(found, GridLayout)
+    return found.replace(memory_space="l1")
 
 
 def placed_as(kind: TensorType, mesh: Shape) -> Layout | None:
@@ -54,32 +58,53 @@ class Runner:
         values = dict(zip(names, map(stored, arrays, kinds), strict=True))
         for step in linked.steps:
             operands = [values[name] for name in step.operands]
-            made = self._called(step, operands) if step.callee else self._made(step, operands)
+            made = self._made(step, operands)
             values |= zip(step.results, made, strict=True)
         return [values[name] for name in linked.returned]
 
     def _made(self, step: Step, operands: list[Any]) -> list[Any]:
+        match step.control:
+            case Call(callee):
+                return self.run(callee, operands)
+            case Case(branches):
+                which, *others = operands
+                ways = [partial(self._branch, branch) for branch in branches]
+                return lax.switch(self._number(which).astype(jnp.int32), ways, *others)
+            case Loop():
+                return self._looped(step.control, operands)
         assert step.run is not None
         if step.name not in SAME:
             operands = list(map(self._read, operands, step.inputs))
         return list(map(self._laid_out, step.run(*operands), step.outputs))
 
-    def _called(self, step: Step, operands: list[Any]) -> list[Any]:
-        """A function's results; in a loop, what the last of several calls made of its state."""
-        callee, loop = step.callee, step.loop
-        assert callee is not None
-        if loop is None:
-            return self.run(callee, operands)
+    def _branch(self, branch: Linked, *operands: Any) -> list[Any]:
+        return self.run(branch, list(operands))
 
-        def again(_: Any, state: list[Any]) -> list[Any]:
-            made = self.run(callee, [*state, *operands[loop.state :]])
+    def _number(self, x: Any) -> Any:
+        """A single number, the same on all chips."""
+        return x[(0,) * len(self.mesh)]
+
+    def _looped(self, loop: Loop, operands: list[Any]) -> list[Any]:
+        """What the last of several calls made of the state."""
+        others = operands[loop.state :]
+
+        def again(state: list[Any]) -> list[Any]:
+            made = self.run(loop.body, [*state, *others])
             state = list(state)
             for place, value in zip(loop.places, made, strict=True):
                 state[place] = value
             return state
 
-        state = lax.fori_loop(0, loop.count, again, operands[: loop.state])
-        return [state[place] for place in loop.places]
+        def goes_on(state: list[Any]) -> Any:
+            assert isinstance(loop.times, Linked)
+            return self._number(self.run(loop.times, [*state, *others])[0]) != 0
+
+        first = operands[: loop.state]
+        if isinstance(loop.times, Linked):
+            last = lax.while_loop(goes_on, again, first)
+        else:
+            last = lax.fori_loop(0, loop.times, lambda _, state: again(state), first)
+        return [last[place] for place in loop.places]
 
     def _read(self, x: Any, kind: TensorType) -> Any:
         """An operand where cores can read it: kernels stream what is in DRAM through L1."""

@@ -16,10 +16,9 @@ import jax.numpy as jnp
 from gridlayout.arguments import Shape, as_items, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.ops.tenstorrent import elementwise
-from gridlayout.ops.tenstorrent.linking import Linked, Step
+from gridlayout.ops.tenstorrent.linking import Call, Linked, Step
 from gridlayout.ops.tenstorrent.shapes import SAME
 from gridlayout.tenstorrent.tensor_type import TensorType
-
 
 
 class Cut(NamedTuple):
@@ -129,15 +128,15 @@ def read_specs(
     """What users say of arguments or results: for each, and each dim, the mesh axes."""
     if specs is None:
         return None
-    found = [
-        [as_shape(axes, f"the mesh axes of a dim in {what}") for axes in as_items(one, what, "dims")]
-        for one in as_items(specs, what, "one for each array")
-    ]
+    arrays = as_items(specs, what, "one for each array")
+    of_dim = f"the mesh axes of a dim in {what}"
+    found = [[as_shape(axes, of_dim) for axes in as_items(one, what, "dims")] for one in arrays]
     if len(found) != len(kinds):
         raise LayoutError(f"{what} speaks of {len(found)} arrays; there are {len(kinds)}")
     for one, kind in zip(found, kinds, strict=True):
         used = [axis for axes in one for axis in axes]
-        if len(one) != len(kind.shape) or len(set(used)) < len(used) or any(a >= len(mesh) for a in used):
+        is_once = len(set(used)) == len(used) and all(axis < len(mesh) for axis in used)
+        if len(one) != len(kind.shape) or not is_once:
             raise LayoutError(
                 f"{what} {one} of an array {kind.shape}: for each dim the axes of the mesh {mesh} "
                 "that divide it, each axis once"
@@ -171,9 +170,11 @@ def _followed(linked: Linked, arguments: Sequence[_Held | None]) -> list[_Held |
     makers: dict[str, Step] = {}
     for step in linked.steps:
         operands = [known[name] for name in step.operands]
-        if step.callee is not None:
-            looped = step.loop is not None
-            made = [None] * len(step.results) if looped else _followed(step.callee, operands)
+        made: list[_Held | None]
+        if isinstance(step.control, Call):
+            made = _followed(step.control.callee, operands)
+        elif step.control is not None:
+            made = [None] * len(step.results)
         else:
             made = [_held(step, operands, k, makers) for k in range(len(step.results))]
         known |= zip(step.results, made, strict=True)

@@ -13,7 +13,13 @@ from gridlayout.ops.tenstorrent.elementwise import activation
 from gridlayout.ops.tenstorrent.operation import Op
 
 Function = Callable[..., Any]
-_REDUCTIONS = {"sum": jnp.sum, "mean": jnp.mean, "max": jnp.max, "min": jnp.min, "prod": jnp.prod}
+_REDUCTIONS: dict[str, Function] = {
+    "sum": jnp.sum,
+    "mean": jnp.mean,
+    "max": jnp.max,
+    "min": jnp.min,
+    "prod": jnp.prod,
+}
 
 
 def reduction(op: Op) -> Function:
@@ -38,10 +44,10 @@ def softmax(op: Op) -> Function:
     return lambda x: jax.nn.softmax(x, axis)
 
 
-def cumsum(op: Op) -> Function:
-    """Sums of what is before and at each index of `dim`."""
-    axis = op.axis("dim")
-    return lambda x: jnp.cumsum(x, axis)
+def cumulative(op: Op) -> Function:
+    """Sums, or products, of what is before and at each index of `dim`."""
+    axis, function = op.axis("dim"), jnp.cumprod if op.name == "cumprod" else jnp.cumsum
+    return lambda x: function(x, axis)
 
 
 def norm(op: Op) -> Function:
@@ -157,7 +163,7 @@ def rotary(op: Op) -> Function:
 FUNCTIONS = {
     **dict.fromkeys(_REDUCTIONS, reduction),
     **dict.fromkeys(("argmax", "argmin"), argument),
-    **dict.fromkeys(("cumsum", "moreh_cumsum"), cumsum),
+    **dict.fromkeys(("cumsum", "moreh_cumsum", "cumprod"), cumulative),
     **dict.fromkeys(("layer_norm", "rms_norm"), norm),
     **dict.fromkeys(("matmul", "linear"), matmul),
     "rotary_embedding": rotary,

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from gridlayout.arguments import Shape
+from gridlayout.errors import LayoutError
 from gridlayout.ops.tenstorrent import elementwise, indexing, shapes, sums, windows
 from gridlayout.ops.tenstorrent.block_float import rounded
 from gridlayout.ops.tenstorrent.chips import BETWEEN, mapped
@@ -40,21 +41,41 @@ def function_of(op: Op, mesh: Shape) -> Function:
     """
     if op.name not in FUNCTIONS and op.name not in BETWEEN:
         op.fail("there is no such op here: it can't be run")
-    is_between = op.name in BETWEEN
-    made = BETWEEN[op.name](op, mesh or (1, 1)) if is_between else FUNCTIONS[op.name](op)
+    try:
+        run = _built(op, mesh)
+        arrays = [jax.ShapeDtypeStruct((*mesh, *x.shape), x.dtype) for x in op.inputs]
+        follow = [x.shape[len(mesh) :] for x in jax.eval_shape(run, *arrays)]
+    except LayoutError:
+        raise
+    except Exception as error:  # of many types: JAX's for shapes that do not go together
+        op.fail(f"its operands and attributes do not go together: {str(error)[:300]}")
+    stated = [out.shape for out in op.outputs]
+    if follow != stated:
+        op.fail(f"the shapes {follow} follow from the operands, but the types say {stated}")
     op.check_all_read()
-    moves = op.name in shapes.FUNCTIONS
-
-    def computed(*arrays: Any) -> list[Any]:
-        if is_between and not mesh:  # of a mesh of one chip
-            arrays = tuple(x[None, None] for x in arrays)
-        found = made(*(arrays if moves else map(_wide, arrays)))
-        found = list(found) if isinstance(found, (list, tuple)) else [found]
-        return [x[0, 0] for x in found] if is_between and not mesh else found
-
-    run = mapped(computed, mesh) if mesh and not is_between else computed
-    _check_shapes(op, run, mesh)
     return lambda *arrays: list(map(stored, run(*arrays), op.outputs))
+
+
+def _built(op: Op, mesh: Shape) -> Function:
+    """The op's function of all chips' tensors, before results are stored."""
+    if op.name in BETWEEN and mesh:
+        return listed(BETWEEN[op.name](op, mesh))
+    if op.name in BETWEEN:  # of a mesh of one chip
+        between = listed(BETWEEN[op.name](op, (1, 1)))
+        return lambda *arrays: [x[0, 0] for x in between(*(x[None, None] for x in arrays))]
+    made = listed(FUNCTIONS[op.name](op))
+    computed = made if op.name in shapes.FUNCTIONS else lambda *xs: made(*map(_wide, xs))
+    return mapped(computed, mesh) if mesh else computed
+
+
+def listed(function: Function) -> Function:
+    """The function, its results in a list also where there is one."""
+
+    def run(*arrays: Any) -> list[Any]:
+        found = function(*arrays)
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    return run
 
 
 def _wide(x: Any) -> Any:
@@ -66,14 +87,3 @@ def stored(x: Any, out: TensorType) -> Any:
     """The value as its type holds it."""
     x = x.astype(out.dtype)
     return rounded(x, out.tile_format) if out.tile_format else x
-
-
-def _check_shapes(op: Op, run: Function, mesh: Shape) -> None:
-    arrays = [jax.ShapeDtypeStruct((*mesh, *x.shape), x.dtype) for x in op.inputs]
-    try:
-        found = jax.eval_shape(run, *arrays)
-    except (TypeError, ValueError, IndexError) as error:
-        op.fail(f"its operands do not go together: {str(error)[:300]}")
-    follow, stated = [x.shape[len(mesh) :] for x in found], [out.shape for out in op.outputs]
-    if follow != stated:
-        op.fail(f"the shapes {follow} follow from the operands, but the types say {stated}")

@@ -64,9 +64,7 @@ def prepare_weights(op: Op) -> Function:
     if padded * rows * columns != height or padded < inside or width < out:
         op.fail(f"weights {op.inputs[0].shape} do not go into {op.outputs[0].shape}")
     pads = [(0, 0), (0, 0), (0, padded - inside), (0, width - out)]
-    return lambda x: jnp.reshape(
-        jnp.pad(jnp.transpose(x, (2, 3, 1, 0)), pads), op.outputs[0].shape
-    )
+    return lambda x: jnp.reshape(jnp.pad(jnp.transpose(x, (2, 3, 1, 0)), pads), op.outputs[0].shape)
 
 
 def prepare_bias(op: Op) -> Function:
@@ -96,7 +94,7 @@ def _fused(op: Op) -> Function:
 
 def conv2d(op: Op) -> Function:
     """A convolution of rows; weights as they are, or prepared; a bias; a fused activation."""
-    inside, out, groups = op.integer("in_channels"), op.integer("out_channels"), op.integer("groups")
+    inside, out, groups = (op.integer(key) for key in ("in_channels", "out_channels", "groups"))
     size, stride, dilation = (_pair(op, key) for key in ("kernel_size", "stride", "dilation"))
     image, padding, last = _image(op, inside), _padding(op), _fused(op)
     kernel = _kernel((out, inside // groups, *size))
@@ -118,7 +116,7 @@ def conv2d(op: Op) -> Function:
 
 def conv1d(op: Op) -> Function:
     """A convolution of (batch, length, channels)."""
-    inside, out, groups = op.integer("in_channels"), op.integer("out_channels"), op.integer("groups")
+    inside, out, groups = (op.integer(key) for key in ("in_channels", "out_channels", "groups"))
     batch, length, size = (op.integer(key) for key in ("batch_size", "input_length", "kernel_size"))
     stride, dilation, last = op.integer("stride", 1), op.integer("dilation", 1), _fused(op)
     ends, shape = op.integers("padding", (0,)), op.outputs[0].shape
@@ -141,7 +139,7 @@ def conv1d(op: Op) -> Function:
 
 def conv_transpose2d(op: Op) -> Function:
     """What a convolution with these weights, (in, out, rows, columns), would come from."""
-    inside, out, groups = op.integer("in_channels"), op.integer("out_channels"), op.integer("groups")
+    inside, out, groups = (op.integer(key) for key in ("in_channels", "out_channels", "groups"))
     size, stride, dilation = (_pair(op, key) for key in ("kernel_size", "stride", "dilation"))
     image, last, extra = _image(op, inside), _fused(op), _pair(op, "output_padding", (0, 0))
     if groups != 1:
