@@ -137,7 +137,7 @@ def constant(op: Op) -> Function:
         values = _of_bytes(op, inside[3:-1])
     else:
         words = re.findall(r"[^\[\],\s]+", inside)
-        kind = re.search(r"(\w+)>$", text.rpartition("tensor<")[2])
+        kind = re.search(r"(bf16|f16|f32|f64)>$", text)
         suffix = f" : {kind[1]}" if kind else ""
         numbers = [number_of(word + suffix) for word in words]
         if None in numbers:

@@ -85,5 +85,6 @@ def _wide(x: Any) -> Any:
 
 def stored(x: Any, out: TensorType) -> Any:
     """The value as its type holds it."""
-    x = x.astype(out.dtype)
-    return rounded(x, out.tile_format) if out.tile_format else x
+    if out.tile_format:  # every value of a block format is one of bfloat16 too: rounded once
+        x = rounded(x.astype(jnp.float32), out.tile_format)
+    return x.astype(out.dtype)
