@@ -88,7 +88,8 @@ class Linker:
             try:
                 self.types[text] = read_tensor_type(text, self.module.resolved)
             except LayoutError as error:
-                raise LayoutError(f"line {line}: type {text[:80]}: {error}") from None
+                why = re.sub(r"^line \d+: ", "", str(error))
+                raise LayoutError(f"line {line}: type {text[:80]}: {why}") from None
         return self.types[text]
 
     def link(self, name: str, line: int = 0) -> Linked:

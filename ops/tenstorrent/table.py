@@ -6,6 +6,7 @@ bits are computed as float32 and rounded once, where the result is stored: chips
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -45,8 +46,10 @@ def function_of(op: Op, mesh: Shape) -> Function:
         run = _built(op, mesh)
         arrays = [jax.ShapeDtypeStruct((*mesh, *x.shape), x.dtype) for x in op.inputs]
         follow = [x.shape[len(mesh) :] for x in jax.eval_shape(run, *arrays)]
-    except LayoutError:
-        raise
+    except LayoutError as error:
+        # Of a piece of text by itself there is no line: that of the op is said.
+        own = f"line {op.line}: {op.found.name}: "
+        op.fail(re.sub(r"^line \d+: ", "", str(error).removeprefix(own)))
     except Exception as error:  # of many types: JAX's for shapes that do not go together
         op.fail(f"its operands and attributes do not go together: {str(error)[:300]}")
     stated = [out.shape for out in op.outputs]
