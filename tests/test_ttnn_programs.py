@@ -62,6 +62,14 @@ def test_inside_jit():
     np.testing.assert_allclose(found, (x + 1) @ y * 2, rtol=1e-5, atol=1e-5)
 
 
+def test_a_program_can_be_jitted_itself():
+    program, (x, y) = load(text_of("matmul_odd.p150.O2")), arrays_of("matmul_odd")
+    np.testing.assert_allclose(np.asarray(jax.jit(program)(x, y)), x @ y, rtol=1e-5, atol=1e-5)
+    program, arrays = load(text_of("reductions.p150.O1")), arrays_of("reductions")
+    for one, other in zip(jax.jit(program)(*arrays), program(*arrays), strict=True):
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-5)
+
+
 def test_results_are_in_the_layouts_that_the_types_state():
     program, (x, y) = load(text_of("matmul_odd.p150.O2")), arrays_of("matmul_odd")
     found = program(x, y)
@@ -318,6 +326,8 @@ def test_block_formats_round_as_tiles_do(element, bits):
     wanted = wanted.swapaxes(2, 3).reshape(2, 64, 64)[:, :35, :41]
     found = np.asarray(program(x), np.float32)
     np.testing.assert_array_equal(found, wanted)
+    given = program_of("assign", [there], there)(x)
+    np.testing.assert_array_equal(np.asarray(given, np.float32), wanted)
     assert np.abs(found - x).max() <= np.abs(x).max() * 2.0**-bits
 
 

@@ -14,6 +14,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.placing import put
 from gridlayout.ops.array.relayout import relayout
+from gridlayout.ops.tenstorrent.table import stored
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.tenstorrent.tensor_type import TensorType
 
@@ -21,7 +22,8 @@ from gridlayout.tenstorrent.tensor_type import TensorType
 def checked(array: Any, kind: TensorType, what: str, shape: Shape | None = None) -> Any:
     """The array as JAX's, or as a stand-in without data; `LayoutError` for another dtype or shape.
 
-    shape: which it must have, where that is not the type's.
+    shape: which it must have, where that is not the type's. Truth values become numbers, and
+    floats of any width values of a block format.
     """
     wanted = kind.shape if shape is None else shape
     if not isinstance(array, (GridArray, jax.Array, jax.ShapeDtypeStruct)):
@@ -31,8 +33,9 @@ def checked(array: Any, kind: TensorType, what: str, shape: Shape | None = None)
             raise LayoutError(f"{what} is no array: {error}") from None
     if tuple(array.shape) != wanted:
         raise LayoutError(f"{what} has shape {tuple(array.shape)}, not {wanted}")
-    if array.dtype == bool and not isinstance(array, (GridArray, jax.ShapeDtypeStruct)):
-        array = array.astype(kind.dtype)
+    is_number = kind.tile_format is not None and jnp.issubdtype(array.dtype, jnp.floating)
+    if (is_number or array.dtype == bool) and isinstance(array, jax.Array):
+        array = stored(array, kind)
     if array.dtype != kind.dtype:
         raise LayoutError(
             f"{what} has dtype {array.dtype.name}, but the program was compiled for "
