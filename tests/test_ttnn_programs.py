@@ -418,8 +418,11 @@ def test_refused_arguments():
             load(bad)
     with pytest.raises(LayoutError, match=r"must be a gl\.DeviceGrid"):
         load(MATMUL, device=3)
-    with pytest.raises(LayoutError, match="is not one of main"):
-        load(MATMUL, function="other")
+    for other in ("other", ["main"]):
+        with pytest.raises(LayoutError, match="is not one of main"):
+            load(MATMUL, function=other)
+    with pytest.raises(LayoutError, match="oob 'nan' is not one of"):
+        load(MATMUL, oob="nan")
 
 
 @pytest.mark.parametrize("seed", range(40))

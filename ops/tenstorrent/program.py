@@ -7,7 +7,8 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-from gridlayout.arguments import Shape
+from gridlayout import dtypes
+from gridlayout.arguments import Shape, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.mlir.program import Module, read_module
 from gridlayout.ops.array.grid_array import GridArray
@@ -70,6 +71,7 @@ def load(
     """
     if device is not None:
         check_device(device)
+    fill = dtypes.oob_value(oob, dtypes.as_dtype("float32"))
     module = read_module(text)
     mesh = mesh_of(module)
     chips = mesh if prod(mesh) > 1 else ()
@@ -79,15 +81,13 @@ def load(
         read_specs(in_specs, kinds, mesh, "in_specs"),
         read_specs(out_specs, linked.results, mesh, "out_specs"),
     )
-    return TtnnProgram(linked, device, Runner(chips, oob), *specs)
+    return TtnnProgram(linked, device, Runner(chips, fill), *specs)
 
 
 def _entry(module: Module, name: str | None) -> str:
     """The function to run: the one of that name, or that nobody calls."""
     if name is not None:
-        if name not in module.functions:
-            raise LayoutError(f"function {name!r} is not one of {', '.join(module.functions)}")
-        return name
+        return one_of(name, tuple(module.functions), "function")
     functions = module.functions.values()
     called = {name for each in functions for op in each.operations for name in op.callees}
     free = [each.name for each in functions if each.name not in called and each.operations]

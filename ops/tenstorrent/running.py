@@ -11,6 +11,7 @@ from jax import lax
 
 from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.policy import same_grid_and_tile
 from gridlayout.ops.interpret.with_layout import with_layout
@@ -42,7 +43,7 @@ class Runner:
     """Runs functions of a program. mesh: as for `function_of`; oob: what padding is set to."""
 
     mesh: Shape = ()
-    oob: float | None = None
+    oob: Scalar | None = None
 
     def layout_of(self, kind: TensorType) -> Layout | None:
         """Where a value of this type lies, and what its padding is set to."""
