@@ -217,6 +217,11 @@ def test_fused_activations_are_no_hints():
     )
     found = program_of("add", [kind_of(SHAPE)] * 2, kind_of(SHAPE), words)(x, y)
     np.testing.assert_allclose(np.asarray(found), np.exp(-(np.tanh(x) + y)), rtol=1e-5)
+    words = f"activations = [{one.format('round, params = [1.0 : f32]')}]"
+    found = program_of("add", [kind_of(SHAPE)] * 2, kind_of(SHAPE), words)(x, y)
+    np.testing.assert_allclose(np.asarray(found), np.round(x + y, 1), rtol=1e-5)
+    with pytest.raises(LayoutError, match="the activation 'exp' with parameters"):
+        program_of("add", [kind_of(SHAPE)] * 2, kind_of(SHAPE), words.replace("round", "exp"))
     config = f"matmul_program_config = #ttnn.some_config<fused_activation = {one.format('neg')}>"
     kinds = [kind_of((5, 37)), kind_of((37, 3))]
     z = numbers(37, 3)

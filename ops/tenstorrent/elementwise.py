@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.mlir.source import fields, parts
-from gridlayout.ops.tenstorrent.operation import Op
+from gridlayout.ops.tenstorrent.operation import Op, number_of
 
 Function = Callable[..., Any]
 
@@ -82,17 +82,26 @@ def activations(op: Op, text: str) -> Function:
 
 
 def activation(op: Op, text: str) -> Function:
-    """`#ttnn.unary_with_param<op_type = relu>`, `<op_type = relu>`, `"relu"` or `relu`."""
-    inside = text
+    """`#ttnn.unary_with_param<op_type = relu>`, `<op_type = relu>`, `"relu"` or `relu`.
+
+    Of parameters the digits that `round` keeps are known, and the slope of `leaky_relu`.
+    """
+    inside, params = text, []
     if "<" in text:
         found = fields(text[text.index("<") + 1 : text.rindex(">")])
         inside = found.pop("op_type", "")
-        if found.pop("params", "[]") not in ("[]", "array<f32>") or found:
-            op.fail(f"the activation {text[:80]} has parameters, which are not known")
+        params = [number_of(part) for part in parts(found.pop("params", "[]")[1:-1])]
+        if found:
+            op.fail(f"the activation {text[:80]} states {', '.join(found)}, which is not known")
     name = inside.strip('<>" ')
-    if name not in UNARY:
-        op.fail(f"the activation {name[:40]!r} is not known")
-    return UNARY[name]
+    match name, params:
+        case _, [] if name in UNARY:
+            return UNARY[name]
+        case "round", [int() | float() as digits] if abs(digits) < 39:
+            return lambda x: jnp.round(x, int(digits))
+        case "leaky_relu", [int() | float() as slope]:
+            return lambda x: jnp.where(x >= 0, x, slope * x)
+    op.fail(f"the activation {name[:40]!r} with parameters {params} is not known")
 
 
 def chain(functions: list[Function]) -> Function:
