@@ -4,13 +4,18 @@ The document model (tt-mlir) is `gl.GridLayout`; the models of today's code are 
 (tt-mlir's metal_layout), `ttnn` (its ttnn_layout) and `tensor_layout` (tt-metal's TensorLayout);
 `ttnn_document` is TTNN as tt-mlir's document describes it.
 `compare` lays them side by side. `bfp` is the codec of tiles in block formats, `device_map` says
-which physical core a virtual one is.
+which physical core a virtual one is. `load` runs a compiled TTNN program; it needs JAX, and is
+imported when it is first asked for.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from gridlayout.layouts.memory import CHIPS
 from gridlayout.tenstorrent import bfp
+from gridlayout.tenstorrent.chip_layout import ChipLayout
 from gridlayout.tenstorrent.comparison import Comparison, compare
 from gridlayout.tenstorrent.core_maps import CoreMap, device_map, dram_map, physical_grid
 from gridlayout.tenstorrent.mapping import (
@@ -39,9 +44,13 @@ from gridlayout.tenstorrent.tt_metal import TensorLayout, tensor_layout
 from gridlayout.tenstorrent.ttnn_document import TtnnDocument, ttnn_document
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout, interleaved_shard_shape, ttnn
 
+if TYPE_CHECKING:
+    from gridlayout.ops.tenstorrent.program import TtnnProgram, load
+
 __all__ = [
     "BLACKHOLE",
     "WORMHOLE",
+    "ChipLayout",
     "Comparison",
     "CoreMap",
     "MeshLowering",
@@ -49,6 +58,7 @@ __all__ = [
     "TensorLayout",
     "TtnnDocument",
     "TtnnLayout",
+    "TtnnProgram",
     "as_2d",
     "bfp",
     "block_sharded",
@@ -62,6 +72,7 @@ __all__ = [
     "height_sharded",
     "host_strides",
     "interleaved_shard_shape",
+    "load",
     "lower_to_mesh",
     "metal",
     "physical_grid",
@@ -76,3 +87,11 @@ __all__ = [
 ]
 
 WORMHOLE, BLACKHOLE = CHIPS["wormhole"], CHIPS["blackhole"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("TtnnProgram", "load"):
+        raise AttributeError(f"module 'gridlayout.tenstorrent' has no attribute {name!r}")
+    value = getattr(import_module("gridlayout.ops.tenstorrent.program"), name)
+    globals()[name] = value
+    return value

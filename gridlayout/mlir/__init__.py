@@ -1,0 +1,1 @@
+"""MLIR text as programs: modules, functions and operations; types and attributes stay text."""

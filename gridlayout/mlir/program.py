@@ -1,0 +1,309 @@
+"""MLIR text to functions of operations, as compilers print one that is lowered: no regions.
+
+Read are aliases, modules one in another, `func.func` and what is in it: operations in generic
+form, `"ttnn.matmul"(%0, %1) <{...}> : (...) -> ...`, and those that print in their own, `return`
+and `ttcore.load_cached(@f, [%0])`. Types and attributes stay text, which who wants them reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from gridlayout.errors import LayoutError
+from gridlayout.mlir.source import Source, fields, parts
+
+MAX_TEXT = 1 << 28
+MAX_RESULTS = 1 << 10
+
+_NAME = r"%[\w$.-]+(?:#[0-9]{1,4})?"
+_SYMBOL = r'@(?:[\w$.-]+|"[^"\n]*")'
+_OP = r'"[\w$.-]+"|[A-Za-z_][\w$.-]*'
+_MODULES = ("module", "builtin.module", "ttcore.device_module")
+
+
+def symbols(text: str) -> list[str]:
+    """The functions that an attribute names.
+
+    >>> symbols("[@first, @second]")
+    ['first', 'second']
+    """
+    return [name[1:].strip('"') for name in re.findall(_SYMBOL, text)]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation: what it makes of what. Types and attributes are as the text has them.
+
+    line: counted from 1. name: `ttnn.matmul`. callee: the function that it calls, if it calls one.
+    """
+
+    line: int
+    name: str
+    results: tuple[str, ...]
+    operands: tuple[str, ...]
+    attributes: dict[str, str]
+    operand_types: tuple[str, ...]
+    result_types: tuple[str, ...]
+    callee: str = ""
+
+    @property
+    def callees(self) -> set[str]:
+        """The functions that it names: the one it calls, and those in its attributes."""
+        named = [text for text in self.attributes.values() if text.startswith(("@", "[@"))]
+        found = {name for text in named for name in symbols(text)}
+        return {*found, *([self.callee] if self.callee else [])}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a function."""
+
+    name: str
+    type: str
+    attributes: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function: its operations in order, the `return` among them."""
+
+    line: int
+    name: str
+    arguments: tuple[Argument, ...]
+    result_types: tuple[str, ...]
+    attributes: dict[str, str]
+    operations: tuple[Operation, ...]
+
+
+@dataclass
+class Module:
+    """The functions of a text by name, and the aliases of its attributes and types."""
+
+    aliases: dict[str, str] = field(default_factory=dict)
+    attributes: dict[str, str] = field(default_factory=dict)
+    functions: dict[str, Function] = field(default_factory=dict)
+
+    def resolved(self, text: str, depth: int = 16) -> str:
+        """The text with the alias that it is replaced, and that of the alias."""
+        while text in self.aliases and depth:
+            text, depth = self.aliases[text], depth - 1
+        return text
+
+
+def read_module(text: Any) -> Module:
+    """The functions of an MLIR text; `LayoutError`, with the line, where it can't be read.
+
+    >>> module = read_module('''
+    ... func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+    ...   %0 = "ttnn.neg"(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+    ...   return %0 : tensor<4xf32>
+    ... }''')
+    >>> [(op.line, op.name, op.operands) for op in module.functions["main"].operations]
+    [(3, 'ttnn.neg', ('%arg0',)), (4, 'return', ('%0',))]
+    """
+    if not isinstance(text, str):
+        raise LayoutError(f"the program must be MLIR text, a str, not {type(text).__name__}")
+    if len(text) > MAX_TEXT:
+        raise LayoutError(f"the text has {len(text)} characters; {MAX_TEXT} are read at most")
+    source, module, depth = Source(text), Module(), 0
+    while not source.ended:
+        if source.peek("#") or source.peek("!"):
+            _alias(source, module)
+        elif source.take("}"):
+            depth -= 1
+            if depth < 0:
+                source.fail("'}' closes nothing that is open", source.at - 1)
+        else:
+            depth += _outside(source, module)
+    if depth:
+        source.fail("a module that is never closed")
+    if not module.functions:
+        raise LayoutError("the text has no func.func: it is no compiled program")
+    return module
+
+
+def _alias(source: Source, module: Module) -> None:
+    name = source.match(r"[#!][A-Za-z_][\w$.-]*", "an alias")
+    source.expect("=")
+    start = source.at
+    value = source.match(r"[^\n]*", "an attribute")
+    if sum(map(value.count, "<([{")) > sum(map(value.count, ">)]}")):  # it goes on
+        source.at = start
+        value = source.match(r"[#!]?[\w$.]*", "an attribute") + source.balanced()
+    module.aliases[name] = re.sub(r"\s+", " ", value.strip())
+
+
+def _outside(source: Source, module: Module) -> int:
+    """One operation of a module; 1 where it is a module, whose body comes next."""
+    line, at = source.line, source.at
+    name = source.match(_OP, "an operation")
+    if name == "func.func":
+        found = _function(source, line)
+        if found.name in module.functions:
+            source.fail(f"function @{found.name} is defined twice", at)
+        module.functions[found.name] = found
+        return 0
+    if name in _MODULES:
+        if source.peek("@"):
+            source.match(_SYMBOL, "a name")
+        if source.take("attributes"):
+            found_fields = _braced(source)
+            module.attributes = {**module.attributes, **found_fields}
+        source.expect("{")
+        return 1
+    # Another operation, such as the device's description: to the end of its line, or of its block.
+    rest = source.match(r"[^\n]*", "an operation")
+    if rest.rstrip().endswith("{"):
+        source.at = source.text.rindex("{", 0, source.at)
+        source.balanced()
+    return 0
+
+
+def _braced(source: Source) -> dict[str, str]:
+    at = source.at
+    try:
+        return fields(source.balanced().strip()[1:-1])
+    except LayoutError as error:
+        source.fail(re.sub(r"^line \d+: ", "", str(error)), at)
+
+
+def _function(source: Source, line: int) -> Function:
+    source.match(r"(?:(?:public|private|nested)\b)?", "")
+    name = source.match(_SYMBOL, "a function's name")[1:].strip('"')
+    source.expect("(")
+    arguments = []
+    while not source.peek(")"):
+        argument = source.match(_NAME, "an argument")
+        source.expect(":")
+        arguments.append(Argument(argument, *_typed(source)))
+        if not source.take(","):
+            break
+    source.expect(")")
+    results = _results(source) if source.take("->") else ()
+    attributes = _braced(source) if source.take("attributes") else {}
+    _location(source)
+    operations = tuple(_body(source)) if source.take("{") else ()
+    return Function(line, name, tuple(arguments), results, attributes, operations)
+
+
+def _typed(source: Source) -> tuple[str, dict[str, str]]:
+    """A type, and the attributes that may follow it."""
+    kind = source.balanced(",{")
+    attributes = _braced(source) if source.peek("{") else {}
+    _location(source)
+    return _without_location(kind), attributes
+
+
+def _results(source: Source) -> tuple[str, ...]:
+    """`type`, or `(type, type {...})`."""
+    if not source.take("("):
+        return (_one(source),)
+    found = []
+    while not source.peek(")"):
+        found.append(_typed(source)[0])
+        if not source.take(","):
+            break
+    source.expect(")")
+    return tuple(found)
+
+
+def _body(source: Source) -> Iterator[Operation]:
+    while not source.take("}"):
+        if source.ended:
+            source.fail("a function that is never closed")
+        yield _operation(source)
+
+
+def _operation(source: Source) -> Operation:
+    line, results, at = source.line, [], source.at
+    if source.peek("%"):
+        while True:
+            name = source.match(r"%[\w$.-]+", "a value")
+            count = source.number() if source.take(":") else 1
+            if not 1 <= count <= MAX_RESULTS:
+                source.fail(f"{name} has {count} results; 1 to {MAX_RESULTS} are read", at)
+            results += [name] if count == 1 else [f"{name}#{k}" for k in range(count)]
+            if not source.take(","):
+                break
+        source.expect("=")
+    op = source.match(_OP, "an operation")
+    is_generic, name = op.startswith('"'), op.strip('"')
+    callee = ""
+    operands: tuple[str, ...] = ()
+    if is_generic:
+        operands = _values(source, source.balanced())
+    elif name in ("return", "func.return"):
+        name = "return"
+        operands = _values(source, source.match(r"[^:\n}]*", ""))
+    elif name in ("ttcore.load_cached", "func.call", "call"):
+        callee, operands = _call(source, name)
+    else:
+        source.fail(f"operation {name} can't be read: it prints in a form of its own", at)
+    attributes = {}
+    if source.take("<{"):
+        source.at -= 1
+        attributes = _braced(source)
+        source.expect(">")
+    if source.peek("({"):
+        source.fail(f"operation {name} has a region: no compiled program has one", at)
+    if source.peek("{"):
+        attributes |= _braced(source)
+    before, after = _signature(source, name)
+    _location(source)
+    found = (line, name, tuple(results), operands, attributes, before, after, callee)
+    for what, names, types in (("operands", operands, before), ("results", results, after)):
+        if len(names) != len(types):
+            source.fail(f"{name} has {len(names)} {what} and types of {len(types)}", at)
+    return Operation(*found)
+
+
+def _values(source: Source, text: str) -> tuple[str, ...]:
+    names = parts(text.strip().removeprefix("(").removesuffix(")"))
+    for name in names:
+        if not re.fullmatch(_NAME, name):
+            source.fail(f"operand {name[:40]!r} is no value")
+    return tuple(names)
+
+
+def _call(source: Source, name: str) -> tuple[str, tuple[str, ...]]:
+    """`(@f, [%0])` of a cached call, `@f(%0)` of another: the function and its operands."""
+    if name != "ttcore.load_cached":
+        callee = source.match(_SYMBOL, "a function's name")
+        return callee[1:].strip('"'), _values(source, source.balanced())
+    source.expect("(")
+    callee = source.match(_SYMBOL, "a function's name")
+    source.expect(",")
+    operands = _values(source, source.balanced()[1:-1])
+    source.expect(")")
+    return callee[1:].strip('"'), operands
+
+
+def _signature(source: Source, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The types of operands and of results."""
+    if not source.take(":"):
+        return (), ()
+    if name == "return":
+        found = [_one(source)]
+        while source.take(","):
+            found.append(_one(source))
+        return tuple(found), ()
+    before = tuple(map(_without_location, parts(source.balanced().strip()[1:-1])))
+    source.expect("->")
+    return before, _results(source)
+
+
+def _one(source: Source) -> str:
+    return source.match(r"[!\w$.]+", "a type") + (source.balanced() if source.peek("<") else "")
+
+
+def _location(source: Source) -> None:
+    if source.take("loc("):
+        source.at -= 1
+        source.balanced()
+
+
+def _without_location(text: str) -> str:
+    return text.split(" loc(", 1)[0].strip()

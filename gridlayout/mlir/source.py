@@ -1,0 +1,116 @@
+"""`Source`: a whole MLIR text and a position in it; every failure names its line."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import cached_property
+from typing import NoReturn
+
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.reader import Reader
+
+MAX_DEPTH = 256
+_BLANK = re.compile(r"(?:\s+|//[^\n]*)*")
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[<>()\[\]{},"]')
+_CLOSES = {")": "(", "]": "[", "}": "{", ">": "<"}
+
+
+class Source(Reader):
+    """A `Reader` of many lines: comments are blanks, and failures count lines from 1.
+
+    >>> source = Source("a // of no use\\n<b>")
+    >>> source.take("a"), source.balanced(), source.line
+    (True, '<b>', 2)
+    """
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(found.end() for found in re.finditer("\n", self.text))]
+
+    def line_of(self, at: int) -> int:
+        """The line, counted from 1, of a position."""
+        return bisect_right(self._starts, at)
+
+    @property
+    def line(self) -> int:
+        """The line of what comes next."""
+        self.skip()
+        return self.line_of(self.at)
+
+    def fail(self, message: str, at: int | None = None) -> NoReturn:
+        """Raise `LayoutError` at the position `at`, or where the reader is."""
+        raise LayoutError(f"line {self.line_of(self.at if at is None else at)}: {message}")
+
+    def skip(self) -> None:
+        """Pass over blanks and comments."""
+        found = _BLANK.match(self.text, self.at)
+        assert found is not None
+        self.at = found.end()
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing but blanks is left."""
+        self.skip()
+        return self.at == len(self.text)
+
+    def balanced(self, stops: str = "") -> str:
+        """The text up to one of `stops` outside all brackets, or up to the bracket that closes.
+
+        Without `stops`: one bracket and all that it holds. The stop itself is left.
+        """
+        self.skip()
+        start = self.at
+        opened: list[str] = []
+        for found in _TOKEN.finditer(self.text, start):
+            token = found[0]
+            if not opened and (token in stops or token in _CLOSES):
+                self.at = found.start()
+                return self.text[start : self.at].strip()
+            if token == '"':
+                self.fail("a string that does not end", found.start())
+            if token in "<([{":
+                opened.append(token)
+                if len(opened) > MAX_DEPTH:
+                    self.fail(f"brackets are nested deeper than {MAX_DEPTH}", found.start())
+            elif token in _CLOSES:
+                if opened.pop() != _CLOSES[token]:
+                    self.fail(f"{token!r} closes nothing that is open", found.start())
+                if not opened and not stops:
+                    self.at = found.end()
+                    return self.text[start : self.at]
+        self.fail("a bracket that is never closed", start)
+
+
+def parts(text: str) -> list[str]:
+    """What commas divide, outside all brackets and strings.
+
+    >>> parts("a, <b, c>, [d]")
+    ['a', '<b, c>', '[d]']
+    """
+    source, found = Source(f"({text})"), []
+    source.at = 1
+    while not source.peek(")"):
+        found.append(source.balanced(","))
+        if not source.take(","):
+            break
+    source.expect(")")
+    return found
+
+
+def fields(text: str) -> dict[str, str]:
+    """`key = value` by key, values as text; a key alone stands for itself.
+
+    >>> fields("dim = 1 : si32, activations = [a, b], inplace")
+    {'dim': '1 : si32', 'activations': '[a, b]', 'inplace': 'inplace'}
+    """
+    made: dict[str, str] = {}
+    for part in parts(text):
+        key, equals, value = part.partition("=")
+        key = key.strip().strip('"')
+        if not re.fullmatch(r"[A-Za-z_][\w.$-]*", key):
+            raise LayoutError(f"attribute {part[:60]!r} must be written key = value")
+        if key in made:
+            raise LayoutError(f"attribute {key!r} is given twice")
+        made[key] = value.strip() if equals else key
+    return made

@@ -1,0 +1,66 @@
+"""`ChipLayout`: one tensor a chip of a mesh, each in the same TTNN layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from gridlayout.arguments import Shape, positive
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.steps import Join, Pad, Split, Step, Unit
+from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
+
+
+class ChipLayout(Layout):
+    """Tensors of `local`, stacked: the first dims count the chips, and are the first grid dims.
+
+    `LayoutError` where the mesh is empty or `local` is no `TtnnLayout`.
+
+    >>> local = TtnnLayout((53, 63), grid=(2, 1), tile=(32, 32))
+    >>> layout = ChipLayout((1, 2), local)
+    >>> layout.shape, layout.core_shape, layout.memory
+    ((1, 2, 53, 63), (1, 2, 2, 1), 'l1')
+    """
+
+    def __init__(self, chips: Sequence[int], local: TtnnLayout, *, oob: Any = None) -> None:
+        self.chips: Shape = positive(chips, "chips")
+        if not isinstance(local, TtnnLayout):
+            raise LayoutError(f"{local!r} must be the tenstorrent.ttnn layout of one chip's tensor")
+        self.local: TtnnLayout = local.with_oob(None)
+        self.tile: Shape | None = local.tile
+        self.tile_format: str | None = local.tile_format
+        self.memory_layout: str = local.memory_layout
+        count = len(self.chips)
+        super().__init__(
+            (*self.chips, *local.shape),
+            local.dtype,
+            [_shifted(step, count) for step in local.steps],
+            [*range(count), *(axis + count for axis in local.order)],
+            core_rank=count + local.core_rank,
+            oob=oob,
+        )
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.chips, self.local, self.dtype, repr(self.oob))
+
+    def __repr__(self) -> str:
+        return f"ChipLayout({self.chips}, {self.local!r})"
+
+    @property
+    def memory(self) -> str:
+        """The memory space of each chip's tensor."""
+        return self.local.memory
+
+
+def _shifted(step: Step, count: int) -> Step:
+    """The step on axes with `count` more in front; new axes are numbered behind them too."""
+    match step:
+        case Join(axes):
+            return Join(tuple(axis + count for axis in axes))
+        case Unit():
+            return step
+        case Pad() | Split():
+            return replace(step, axis=step.axis + count)
+    raise LayoutError(f"step {step!r} is none of a TTNN layout")

@@ -1,0 +1,165 @@
+"""Programs of several chips: a value is an array of all their tensors, which the mesh counts first.
+
+Ops run chip by chip, mapped over the mesh; those between chips (ccl) move whole tensors in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gridlayout.arguments import Shape
+from gridlayout.errors import LayoutError
+from gridlayout.mlir.program import Module
+from gridlayout.ops.tenstorrent.operation import Op
+
+Function = Callable[..., Any]
+MAX_CHIPS = 1 << 10
+
+
+def mesh_of(module: Module) -> Shape:
+    """The mesh of chips that a program is for: `ttcore.meshes`; 1x1 where it states none."""
+    found = re.findall(
+        r"= *([0-9]{1,4}(?:x[0-9]{1,4})*)>", module.attributes.get("ttcore.meshes", "")
+    )
+    if len(found) > 1:
+        raise LayoutError(f"the program is for {len(found)} meshes; one is run")
+    mesh = tuple(map(int, found[0].split("x"))) if found else (1, 1)
+    if not 1 <= np.prod(mesh) <= MAX_CHIPS:
+        raise LayoutError(f"a mesh of {mesh} chips is not run: give 1 to {MAX_CHIPS}")
+    return mesh
+
+
+def mapped(function: Function, mesh: Shape) -> Function:
+    """A function of one chip's tensors as one of all chips'."""
+
+    def run(*arrays: Any) -> list[Any]:
+        if not arrays:
+            return [jnp.broadcast_to(x, (*mesh, *x.shape)) for x in function()]
+        return reduce(lambda made, _: jax.vmap(made), mesh, function)(*arrays)
+
+    return run
+
+
+# -- between chips ---------------------------------------------------------------------------------
+
+
+def _axis(op: Op, mesh: Shape) -> int:
+    axis = op.integer("cluster_axis")
+    if not 0 <= axis < len(mesh):
+        op.fail(f"cluster_axis = {axis} is none of the mesh {mesh}")
+    op.facts["axis"] = axis
+    return axis
+
+
+def _dim(op: Op, key: str, mesh: Shape) -> int:
+    """A dim of the chips' tensors, as one of all chips'."""
+    dim = op.axis(key)
+    op.facts["dims"] = (dim,)
+    return dim + len(mesh)
+
+
+def all_gather(op: Op, mesh: Shape) -> Function:
+    """Every chip along `cluster_axis` gets the tensors of all, one behind the other."""
+    axis, dim = _axis(op, mesh), _dim(op, "all_gather_dim", mesh)
+
+    def run(x: Any) -> Any:
+        each = [jnp.take(x, jnp.asarray([k]), axis) for k in range(mesh[axis])]
+        return _to_all(jnp.concatenate(each, dim), axis, mesh)
+
+    return run
+
+
+def _to_all(x: Any, axis: int, mesh: Shape) -> Any:
+    """What one chip along a mesh axis has, on all of them."""
+    return jnp.broadcast_to(x, (*x.shape[:axis], mesh[axis], *x.shape[axis + 1 :]))
+
+
+_REDUCED: dict[str, Function] = {
+    "sum": jnp.sum,
+    "max": jnp.max,
+    "min": jnp.min,
+    "prod": jnp.prod,
+    "mean": jnp.mean,
+}
+
+
+def _reduced(op: Op, axis: int) -> Function:
+    how = op.word("reduce_type", "sum")
+    if how not in _REDUCED:
+        op.fail(f"reduce_type = {how} is not known")
+    return lambda x: _REDUCED[how](x, axis, keepdims=True)
+
+
+def all_reduce(op: Op, mesh: Shape) -> Function:
+    """Every chip along `cluster_axis` gets the sum of all their tensors."""
+    axis = _axis(op, mesh)
+    reduced = _reduced(op, axis)
+    return lambda x: _to_all(reduced(x), axis, mesh)
+
+
+def _parts(x: Any, axis: int, dim: int, count: int) -> list[Any]:
+    """For each chip along a mesh axis its part of what it has along `dim`."""
+    one = x.shape[axis] == 1
+    return [
+        jnp.take(part, jnp.asarray([0 if one else k]), axis)
+        for k, part in enumerate(jnp.split(x, count, dim))
+    ]
+
+
+def reduce_scatter(op: Op, mesh: Shape) -> Function:
+    """Each chip along `cluster_axis` gets its part of the sum, cut along `scatter_dim`."""
+    axis, dim = _axis(op, mesh), _dim(op, "scatter_dim", mesh)
+    reduced = _reduced(op, axis)
+    _check_even(op, dim, mesh)
+    return lambda x: jnp.concatenate(_parts(reduced(x), axis, dim, mesh[axis]), axis)
+
+
+def _check_even(op: Op, dim: int, mesh: Shape) -> None:
+    size, count = op.inputs[0].shape[dim - len(mesh)], mesh[op.facts["axis"]]
+    if size % count:
+        op.fail(f"a dim of {size} can't be cut for {count} chips")
+
+
+def mesh_partition(op: Op, mesh: Shape) -> Function:
+    """Each chip along `cluster_axis` keeps its part, cut along `dim`."""
+    axis, dim = _axis(op, mesh), _dim(op, "dim", mesh)
+    _check_even(op, dim, mesh)
+    return lambda x: jnp.concatenate(_parts(x, axis, dim, mesh[axis]), axis)
+
+
+def point_to_point(op: Op, mesh: Shape) -> Function:
+    """The receiver gets the sender's tensor; others keep what the second operand is, or theirs."""
+    places = []
+    for key in ("sender_coord", "receiver_coord"):
+        place = op.integers(key)
+        if len(place) != len(mesh) or any(
+            not 0 <= k < n for k, n in zip(place, mesh, strict=False)
+        ):
+            op.fail(f"{key} = {place} is none of the mesh {mesh}")
+        places.append(place)
+    sender, receiver = places
+    is_receiver = np.zeros(mesh, bool)
+    is_receiver[receiver] = True
+
+    def run(x: Any, *buffer: Any) -> Any:
+        sent = x[tuple(slice(k, k + 1) for k in sender)]
+        others = (1,) * (x.ndim - len(mesh))
+        return jnp.where(is_receiver.reshape(*mesh, *others), sent, *(buffer or (x,)))
+
+    return run
+
+
+BETWEEN: dict[str, Callable[[Op, Shape], Function]] = {
+    "all_gather": all_gather,
+    "all_reduce": all_reduce,
+    "mesh_partition": mesh_partition,
+    "point_to_point": point_to_point,
+    "reduce_scatter": reduce_scatter,
+}

@@ -1,0 +1,154 @@
+"""Elementwise ops: one function an op. Truth values are 0 and 1 in the result's type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.mlir.source import fields, parts
+from gridlayout.ops.tenstorrent.operation import Op, number_of
+
+Function = Callable[..., Any]
+
+UNARY: dict[str, Function] = {
+    **{name: getattr(jnp, name) for name in ("abs", "ceil", "cos", "cosh", "exp", "exp2", "expm1")},
+    **{name: getattr(jnp, name) for name in ("floor", "isfinite", "isinf", "isnan", "log", "log2")},
+    **{name: getattr(jnp, name) for name in ("log10", "log1p", "logical_not", "reciprocal")},
+    **{name: getattr(jnp, name) for name in ("sign", "sin", "sinh", "sqrt", "square", "tan")},
+    **{name: getattr(jnp, name) for name in ("tanh", "trunc", "cbrt", "bitwise_not")},
+    **{name: getattr(jax.nn, name) for name in ("relu", "relu6", "sigmoid", "silu", "mish")},
+    **{f"a{name}": getattr(jnp, f"arc{name}") for name in ("sin", "cos", "tan")},
+    **{f"a{name}": getattr(jnp, f"arc{name}") for name in ("sinh", "cosh", "tanh")},
+    "erf": lax.erf,
+    "erfc": lax.erfc,
+    "identity": lambda x: x,
+    # jax.nn.gelu's default; the form with erf differs from it by up to 5e-4.
+    "gelu": jax.nn.gelu,
+    "hardsigmoid": jax.nn.hard_sigmoid,
+    "neg": jnp.negative,
+    "round": jnp.round,
+    "rsqrt": lax.rsqrt,
+    "softplus": jax.nn.softplus,
+}
+BINARY: dict[str, Function] = {
+    **{name: getattr(jnp, name) for name in ("add", "subtract", "multiply", "maximum", "minimum")},
+    **{name: getattr(jnp, name) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")},
+    **{name: getattr(jnp, name) for name in ("logical_and", "logical_or", "logical_xor")},
+    "atan2": jnp.arctan2,
+    "bitwise_left_shift": jnp.left_shift,
+    "bitwise_right_shift": jnp.right_shift,
+    "divide": lambda x, y: lax.div(*_alike(x, y)),
+    "eq": jnp.equal,
+    "ge": jnp.greater_equal,
+    "gt": jnp.greater,
+    "le": jnp.less_equal,
+    "logical_left_shift": jnp.left_shift,
+    "logical_right_shift": lambda x, y: lax.shift_right_logical(*_alike(x, y)),
+    "lt": jnp.less,
+    "ne": jnp.not_equal,
+    "pow_tensor": jnp.power,
+    "remainder": lambda x, y: lax.rem(*_alike(x, y)),
+}
+
+
+def _alike(x: Any, y: Any) -> tuple[Any, Any]:
+    """Both of one type, and of the shape that they broadcast to."""
+    dtype = jnp.promote_types(x.dtype, y.dtype)
+    shape = jnp.broadcast_shapes(x.shape, y.shape)
+    return jnp.broadcast_to(x.astype(dtype), shape), jnp.broadcast_to(y.astype(dtype), shape)
+
+
+def unary(op: Op) -> Function:
+    """One operand."""
+    return UNARY[op.name]
+
+
+def binary(op: Op) -> Function:
+    """Two operands, each and the result through the activations that are fused with it."""
+    first = activations(op, op.text("input_tensor_a_activations", "[]"))
+    second = activations(op, op.text("input_tensor_b_activations", "[]"))
+    last = activations(op, op.text("activations", "[]"))
+    function = BINARY[op.name]
+    return lambda x, y: last(function(first(x), second(y)))
+
+
+def activations(op: Op, text: str) -> Function:
+    """`[#ttnn.unary_with_param<op_type = neg>, ...]` as one function, from left to right."""
+    return chain([activation(op, part) for part in parts(text[1:-1])])
+
+
+def activation(op: Op, text: str) -> Function:
+    """`#ttnn.unary_with_param<op_type = relu>`, `<op_type = relu>`, `"relu"` or `relu`.
+
+    Of parameters the digits that `round` keeps are known, and the slope of `leaky_relu`.
+    """
+    inside, params = text, []
+    if "<" in text:
+        found = fields(text[text.index("<") + 1 : text.rindex(">")])
+        inside = found.pop("op_type", "")
+        params = [number_of(part) for part in parts(found.pop("params", "[]")[1:-1])]
+        if found:
+            op.fail(f"the activation {text[:80]} states {', '.join(found)}, which is not known")
+    name = inside.strip('<>" ')
+    match name, params:
+        case _, [] if name in UNARY:
+            return UNARY[name]
+        case "round", [int() | float() as digits] if abs(digits) < 39:
+            return lambda x: jnp.round(x, int(digits))
+        case "leaky_relu", [int() | float() as slope]:
+            return lambda x: jnp.where(x >= 0, x, slope * x)
+    op.fail(f"the activation {name[:40]!r} with parameters {params} is not known")
+
+
+def chain(functions: list[Function]) -> Function:
+    """One function after the other."""
+
+    def run(x: Any) -> Any:
+        for function in functions:
+            x = function(x)
+        return x
+
+    return run
+
+
+def where(op: Op) -> Function:
+    """The second operand where the first is not 0, else the third."""
+    return lambda which, x, y: jnp.where(which != 0, x, y)
+
+
+def clamp(op: Op) -> Function:
+    """Between two numbers, `min` and `max`."""
+    low, high = op.number("min"), op.number("max")
+    return lambda x: jnp.clip(x, low, high)
+
+
+def clamp_tensor(op: Op) -> Function:
+    """Between the second operand and the third."""
+    return jnp.clip
+
+
+def leaky_relu(op: Op) -> Function:
+    """`parameter` times x below 0."""
+    slope = op.number("parameter")
+    return lambda x: jnp.where(x >= 0, x, slope * x)
+
+
+def pow_scalar(op: Op) -> Function:
+    """To the power of a number."""
+    exponent = op.number("rhs")
+    return lambda x: jnp.power(x, exponent)
+
+
+FUNCTIONS = {
+    **dict.fromkeys(UNARY, unary),
+    **dict.fromkeys(BINARY, binary),
+    "clamp_scalar": clamp,
+    "clamp_tensor": clamp_tensor,
+    "leaky_relu": leaky_relu,
+    "pow_scalar": pow_scalar,
+    "where": where,
+}

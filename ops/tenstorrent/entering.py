@@ -1,0 +1,56 @@
+"""Arrays that users give, as a program's arguments: shape, dtype, and the layout of the type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gridlayout.arguments import Shape
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.placing import put
+from gridlayout.ops.array.relayout import relayout
+from gridlayout.ops.tenstorrent.table import stored
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.tenstorrent.tensor_type import TensorType
+
+
+def checked(array: Any, kind: TensorType, what: str, shape: Shape | None = None) -> Any:
+    """The array as JAX's, or as a stand-in without data; `LayoutError` for another dtype or shape.
+
+    shape: which it must have, where that is not the type's. Truth values become numbers, and
+    floats of any width values of a block format.
+    """
+    wanted = kind.shape if shape is None else shape
+    if not isinstance(array, (GridArray, jax.Array, jax.ShapeDtypeStruct)):
+        try:
+            array = jnp.asarray(array)
+        except (TypeError, ValueError) as error:
+            raise LayoutError(f"{what} is no array: {error}") from None
+    if tuple(array.shape) != wanted:
+        raise LayoutError(f"{what} has shape {tuple(array.shape)}, not {wanted}")
+    is_number = kind.tile_format is not None and jnp.issubdtype(array.dtype, jnp.floating)
+    if (is_number or array.dtype == bool) and isinstance(array, jax.Array):
+        array = stored(array, kind)
+    if array.dtype != kind.dtype:
+        raise LayoutError(
+            f"{what} has dtype {array.dtype.name}, but the program was compiled for "
+            f"{np.dtype(kind.dtype).name}: give it in that dtype"
+        )
+    return array
+
+
+def entered(array: Any, layout: Layout | None, device: DeviceGrid) -> Any:
+    """A checked array in the layout; as it is where there is none."""
+    if layout is None:
+        return array
+    return relayout(array, layout) if isinstance(array, GridArray) else put(array, layout, device)
+
+
+def stand_in(kind: TensorType, layout: Layout | None, mesh: Shape) -> Any:
+    """What stands for an argument in a report: its layout, or its shape."""
+    return layout or jax.ShapeDtypeStruct((*mesh, *kind.shape), kind.dtype)

@@ -1,0 +1,132 @@
+"""Ops whose operands hold indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from gridlayout.ops.tenstorrent.operation import Op
+
+Function = Callable[..., Any]
+
+
+def embedding(op: Op) -> Function:
+    """Rows of the second operand, by the indices in the first."""
+    shape = op.outputs[0].shape
+
+    def run(indices: Any, table: Any) -> Any:
+        rows = jnp.reshape(table, table.shape[-2:])
+        return jnp.reshape(jnp.take(rows, indices.astype(jnp.int32), 0, mode="clip"), shape)
+
+    return run
+
+
+def embedding_backward(op: Op) -> Function:
+    """Gradients added up by the row that they are of."""
+    shape = op.outputs[0].shape
+
+    def run(indices: Any, table: Any, gradient: Any) -> Any:
+        rows = jnp.reshape(gradient, (-1, gradient.shape[-1]))
+        made = jnp.zeros(shape[-2:], gradient.dtype).at[jnp.ravel(indices)].add(rows)
+        return jnp.reshape(made, shape)
+
+    return run
+
+
+def gather(op: Op) -> Function:
+    """Elements along `dim`, by an index each."""
+    axis = op.axis("dim")
+    return lambda x, indices: jnp.take_along_axis(x, indices.astype(jnp.int32), axis)
+
+
+class _Windows:
+    """`sizes` are the dims that indices count, `windows` how many elements each index begins.
+
+    The data is (batch, dims that are counted, row); `column`: rows are single elements. Indices
+    are (batch or 1, one for each dim that is counted, how many).
+    """
+
+    def __init__(self, op: Op) -> None:
+        self.sizes, self.windows = op.integers("sizes"), op.integers("windows")
+        shape, indices = op.inputs[0].shape, op.inputs[1].shape
+        if len(self.sizes) != len(self.windows) or min(self.windows) < 1:
+            op.fail(f"sizes {self.sizes} and windows {self.windows} must be alike")
+        if len(indices) != 3 or indices[1] != len(self.sizes):
+            op.fail(f"indices {indices} must be (batch, {len(self.sizes)}, how many)")
+        if indices[2] > 1 and prod(self.windows) > 1:
+            op.fail("several windows of more than one element are not known")
+        counted = prod(self.sizes)
+        self.row: tuple[int, ...]
+        if op.flag("column"):
+            self.batch, self.row = prod(shape) // max(1, counted), ()
+        else:
+            self.batch, self.row = shape[0], shape[1 + len(self.sizes) :]
+        if prod(shape) != self.batch * counted * prod(self.row):
+            op.fail(f"the data {shape} does not have the dims {self.sizes} that are counted")
+        self.shape = (self.batch, counted, *self.row)
+
+    def places(self, indices: Any, is_clamped: bool) -> Any:
+        """(batch or 1, how many): the element of the counted dims, their number where outside."""
+        starts = indices.astype(jnp.int32)
+        within = np.indices(self.windows).reshape(len(self.windows), -1).astype(np.int32)
+        places: Any = 0
+        outside: Any = False
+        for k, (size, window) in enumerate(zip(self.sizes, self.windows, strict=True)):
+            start = starts[:, k]
+            if is_clamped:
+                start = jnp.clip(start, 0, size - window)
+            outside = outside | (start < 0) | (start > size - window)
+            one = start + within[k] if window > 1 or len(self.sizes) > 1 else start
+            places = places * size + one
+        return jnp.where(outside, prod(self.sizes), places)
+
+
+def rows_gather(op: Op) -> Function:
+    """Rows of the data from where the indices say, which are brought inside first."""
+    windows, shape = _Windows(op), op.outputs[0].shape
+    if op.flag("fill_out_of_bounds", False):
+        op.fail("fill_out_of_bounds = true is not known")
+
+    def run(data: Any, indices: Any) -> Any:
+        data = jnp.reshape(data, windows.shape)
+        places = windows.places(indices, True)
+        if places.shape[0] == 1:
+            made = jnp.take(data, places[0], 1, mode="clip")
+        else:
+            places = jnp.reshape(places, places.shape + (1,) * len(windows.row))
+            made = jnp.take_along_axis(data, places, 1)
+        return jnp.reshape(made, shape)
+
+    return run
+
+
+def rows_scatter(op: Op) -> Function:
+    """The data, with rows put, or added, where the indices say; those outside are left out."""
+    windows, shape, how = _Windows(op), op.outputs[0].shape, op.word("reduce", "invalid")
+    ways = {"invalid": "set", "sum": "add", "max": "max", "min": "min", "prod": "multiply"}
+    if how not in ways:
+        op.fail(f"reduce = {how} is not known")
+
+    def run(data: Any, indices: Any, rows: Any) -> Any:
+        data = jnp.reshape(data, windows.shape)
+        places = windows.places(indices, False)
+        places = jnp.broadcast_to(places, (windows.batch, places.shape[-1]))
+        rows = jnp.reshape(rows, (windows.batch, places.shape[-1], *windows.row))
+        target = data.at[jnp.arange(windows.batch)[:, None], places]
+        made = getattr(target, ways[how])(rows.astype(data.dtype), mode="drop")
+        return jnp.reshape(made, shape)
+
+    return run
+
+
+FUNCTIONS = {
+    "embedding": embedding,
+    "embedding_bw": embedding_backward,
+    "gather": gather,
+    "rows_gather": rows_gather,
+    "rows_scatter": rows_scatter,
+}

@@ -1,0 +1,239 @@
+"""From functions of a text to steps that can be run: every op known, every value alive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from gridlayout.arguments import Shape
+from gridlayout.errors import LayoutError
+from gridlayout.mlir.program import Function, Module, Operation, symbols
+from gridlayout.ops.tenstorrent.operation import Op
+from gridlayout.ops.tenstorrent.table import WITHOUT_VALUES, function_of
+from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function of the operands."""
+
+    callee: Linked
+
+
+@dataclass(frozen=True)
+class Case:
+    """One of several functions of the operands but the first, which says which one."""
+
+    branches: tuple[Linked, ...]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A function called again and again: of its operands the first `state` are what it changes.
+
+    places: which of those its results replace, in order. times: how often it is called, or while
+    what `condition` makes of the operands is not 0.
+    """
+
+    body: Linked
+    state: int
+    places: tuple[int, ...]
+    times: int | Linked
+
+
+@dataclass(frozen=True)
+class Step:
+    """One op that makes values: from the operands' logical arrays to the results'.
+
+    hints: the attributes that change no value, such as program configs, as text. control: instead
+    of `run`, which functions are called. facts: as `Op` has them.
+    """
+
+    line: int
+    name: str
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    inputs: tuple[TensorType, ...]
+    outputs: tuple[TensorType, ...]
+    run: Callable[..., list[Any]] | None
+    hints: dict[str, str]
+    control: Call | Case | Loop | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A function that can be run: names and types of its arguments, steps, names returned."""
+
+    name: str
+    arguments: tuple[tuple[str, TensorType], ...]
+    steps: tuple[Step, ...]
+    returned: tuple[str, ...]
+    results: tuple[TensorType, ...]
+
+
+class Linker:
+    """The functions of a module, each linked once; `mesh` as for `function_of`."""
+
+    def __init__(self, module: Module, mesh: Shape = ()) -> None:
+        self.module, self.mesh = module, mesh
+        self.types: dict[str, TensorType] = {}
+        self.linked: dict[str, Linked | None] = {}  # None while it is being linked
+
+    def type_of(self, text: str, line: int) -> TensorType:
+        """A type's text read, once."""
+        if text not in self.types:
+            try:
+                self.types[text] = read_tensor_type(text, self.module.resolved)
+            except LayoutError as error:
+                why = re.sub(r"^line \d+: ", "", str(error))
+                raise LayoutError(f"line {line}: type {text[:80]}: {why}") from None
+        return self.types[text]
+
+    def link(self, name: str, line: int = 0) -> Linked:
+        """The function of that name; `line` is where it is called."""
+        if name in self.linked:
+            found = self.linked[name]
+            if found is None:
+                raise LayoutError(f"line {line}: function @{name} calls itself")
+            return found
+        if name not in self.module.functions:
+            raise LayoutError(f"line {line}: there is no function @{name}")
+        self.linked[name] = None
+        made = self.linked[name] = _Body(self, self.module.functions[name]).linked()
+        return made
+
+
+class _Body:
+    """One function, op by op: which values there are, and which are no more."""
+
+    def __init__(self, linker: Linker, function: Function) -> None:
+        self.linker, self.function = linker, function
+        self.alive: dict[str, str] = {}  # the type's text of each value
+        self.freed: dict[str, int] = {}
+
+    def linked(self) -> Linked:
+        function = self.function
+        for argument in function.arguments:
+            self.define(argument.name, argument.type, function.line)
+        steps, returned = [], None
+        for operation in function.operations:
+            if returned is not None:
+                _fail(operation, "comes after the function's return")
+            self.use(operation)
+            if operation.name == "return":
+                returned = operation
+            elif operation.name == "ttnn.deallocate":
+                self.freed |= dict.fromkeys(operation.operands, operation.line)
+            elif (step := self.step(operation)) is not None:
+                steps.append(step)
+            for name, kind in zip(operation.results, operation.result_types, strict=True):
+                self.define(name, kind, operation.line)
+        if returned is None:
+            raise LayoutError(f"line {function.line}: function @{function.name} returns nothing")
+        if returned.operand_types != function.result_types:
+            _fail(returned, f"the function's results are {', '.join(function.result_types)[:200]}")
+        types = [self.types((argument.type,), function.line)[0] for argument in function.arguments]
+        names = [argument.name for argument in function.arguments]
+        return Linked(
+            *(function.name, tuple(zip(names, types, strict=True)), tuple(steps)),
+            *(returned.operands, self.types(returned.operand_types, returned.line)),
+        )
+
+    def define(self, name: str, kind: str, line: int) -> None:
+        if name in self.alive:
+            raise LayoutError(f"line {line}: value {name} is defined twice")
+        self.alive[name] = kind
+
+    def use(self, operation: Operation) -> None:
+        for name, kind in zip(operation.operands, operation.operand_types, strict=True):
+            if name not in self.alive:
+                _fail(operation, f"there is no value {name}")
+            if name in self.freed:
+                _fail(operation, f"{name} was deallocated on line {self.freed[name]}")
+            if kind != self.alive[name]:
+                _fail(operation, f"{name} is a {self.alive[name][:80]}, not a {kind[:80]}")
+
+    def types(self, texts: tuple[str, ...], line: int) -> tuple[TensorType, ...]:
+        tensors = [text for text in texts if text != "!ttnn.device"]
+        return tuple(self.linker.type_of(text, line) for text in tensors)
+
+    def step(self, operation: Operation) -> Step | None:
+        if operation.name.removeprefix("ttnn.") in WITHOUT_VALUES:
+            return None
+        before, after = operation.operand_types, operation.result_types
+        inputs, outputs = (self.types(texts, operation.line) for texts in (before, after))
+        pairs = zip(operation.operands, before, strict=True)
+        operands = tuple(name for name, kind in pairs if kind != "!ttnn.device")
+        made = (operation.line, operation.name.removeprefix("ttnn."), operands, operation.results)
+        op = Op(operation, inputs, outputs)
+        if (control := self.control(op)) is not None:
+            return Step(*made, inputs, outputs, None, {}, control)
+        if not operation.name.startswith("ttnn."):
+            _fail(operation, "only ops of TTNN can be run")
+        run = function_of(op, self.linker.mesh)
+        return Step(*made, inputs, outputs, run, op.hints, facts=op.facts)
+
+    def control(self, op: Op) -> Call | Case | Loop | None:
+        """Which functions an operation calls; None where it is an op by itself."""
+        operation, line = op.found, op.line
+        if operation.callee:
+            callee = self.linker.link(operation.callee, line)
+            self.check_call(operation, callee, op.inputs, op.outputs)
+            return Call(callee)
+        if operation.name == "ttcore.case":
+            names = symbols(op.text("branch_programs"))
+            branches = tuple(self.linker.link(name, line) for name in names)
+            for branch in branches:
+                self.check_call(operation, branch, op.inputs[1:], op.outputs)
+            if not branches or not op.inputs or op.inputs[0].shape:
+                op.fail("branches and one number that says which of them are needed")
+            op.check_all_read()
+            return Case(branches)
+        return self.loop(op) if operation.name == "ttcore.while_loop" else None
+
+    def loop(self, op: Op) -> Loop:
+        """A loop that is counted, or goes on while a condition holds."""
+        state, places = op.integer("state_count"), op.integers("output_indices")
+        body = self.linker.link(symbols(op.text("body_program"))[0], op.line)
+        if not 0 <= state <= len(op.inputs) or set(places) - set(range(state)):
+            op.fail(f"state_count {state} and output_indices {places} are no loop's")
+        self.check_call(op.found, body, op.inputs, op.outputs)
+        if tuple(op.inputs[place] for place in places) != op.outputs:
+            op.fail("the results' types are not those of the state that they replace")
+        times: int | Linked
+        if op.has("condition_program"):
+            times = self.linker.link(symbols(op.text("condition_program"))[0], op.line)
+            if len(times.results) != 1 or times.results[0].shape:
+                op.fail("the condition must be one number")
+            self.check_call(op.found, times, op.inputs, times.results)
+        else:
+            first, last, by = (_bound(op, key) for key in ("initial", "limit", "step"))
+            times = len(range(first, last, by or 1))
+        op.check_all_read()
+        return Loop(body, state, places, times)
+
+    def check_call(
+        self,
+        operation: Operation,
+        callee: Linked,
+        inputs: tuple[TensorType, ...],
+        outputs: tuple[TensorType, ...],
+    ) -> None:
+        """`LayoutError` unless the function takes and gives values of these types."""
+        if inputs != tuple(kind for _, kind in callee.arguments) or outputs != callee.results:
+            _fail(operation, f"the types are not those of function @{callee.name}")
+
+
+def _bound(op: Op, key: str) -> int:
+    """`#ttcore.loop_bound<4>`."""
+    found = re.fullmatch(r"#ttcore\.loop_bound<(-?[0-9]{1,18})>", op.text(key))
+    if not found:
+        op.fail(f"{key} = {op.text(key)[:60]} must be a number")
+    return int(found[1])
+
+
+def _fail(operation: Operation, message: str) -> NoReturn:
+    raise LayoutError(f"line {operation.line}: {operation.name}: {message}")

@@ -1,0 +1,230 @@
+"""`load`: a compiled TTNN program, executed on emulated cores in the layouts the compiler chose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from gridlayout import dtypes
+from gridlayout.arguments import Shape, one_of
+from gridlayout.errors import LayoutError
+from gridlayout.mlir.program import Module, read_module
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.placing import check_device
+from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
+from gridlayout.ops.tenstorrent.chips import mesh_of
+from gridlayout.ops.tenstorrent.entering import checked, entered, stand_in
+from gridlayout.ops.tenstorrent.linking import Linked, Linker
+from gridlayout.ops.tenstorrent.report import Operation, ProgramReport, operations_of
+from gridlayout.ops.tenstorrent.running import Runner, on_cores
+from gridlayout.ops.tenstorrent.spread import (
+    Spread,
+    divided,
+    followed,
+    joined,
+    read_specs,
+    spread_of,
+)
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.tenstorrent.tensor_type import TensorType
+from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
+
+Specs = Sequence[Sequence[Sequence[int]]]
+
+
+def load(
+    text: str,
+    device: DeviceGrid | None = None,
+    *,
+    function: str | None = None,
+    oob: float | None = None,
+    in_specs: Specs | None = None,
+    out_specs: Specs | None = None,
+) -> TtnnProgram:
+    """A compiled program as a function: TTNN IR, run with the layouts that its types state.
+
+    text: the TTNN dialect as tt-mlir prints it. device: the device grid whose emulated cores hold
+    the values; by default one device holds them all. function: which one is run, where the text has
+    several that nobody calls. oob: what the padding of all floats is set to wherever a value is
+    made: `math.nan` shows that nothing reads it.
+
+    A program of several chips takes and gives whole arrays: which mesh axes divide which dims is
+    taken from the sizes of the arrays, and followed through the ops. Where that is ambiguous, or
+    not known, in_specs and out_specs say it: for each argument or result, and each of its dims,
+    the mesh axes that divide it, `[((0,), ())]`.
+
+    `LayoutError`, with the line, for what can't be read, for ops that are not known, for a value
+    that is used after its `deallocate`, and for types that do not follow from the operands.
+
+    >>> program = load('''
+    ... #dram = #ttnn.buffer_type<dram>
+    ... #a = #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<2x3xf32, #dram>, <interleaved>>
+    ... func.func @main(%arg0: tensor<2x3xf32, #a>) -> tensor<2x3xf32, #a> {
+    ...   %0 = "ttnn.neg"(%arg0) : (tensor<2x3xf32, #a>) -> tensor<2x3xf32, #a>
+    ...   return %0 : tensor<2x3xf32, #a>
+    ... }''')
+    >>> import numpy as np
+    >>> np.asarray(program(np.ones((2, 3), np.float32))).tolist()
+    [[-1.0, -1.0, -1.0], [-1.0, -1.0, -1.0]]
+    """
+    if device is not None:
+        check_device(device)
+    fill = dtypes.oob_value(oob, dtypes.as_dtype("float32"))
+    module = read_module(text)
+    mesh = mesh_of(module)
+    chips = mesh if prod(mesh) > 1 else ()
+    linked = Linker(module, chips).link(_entry(module, function))
+    kinds = [kind for _, kind in linked.arguments]
+    specs = (
+        read_specs(in_specs, kinds, mesh, "in_specs"),
+        read_specs(out_specs, linked.results, mesh, "out_specs"),
+    )
+    return TtnnProgram(linked, device, Runner(chips, fill), *specs)
+
+
+def _entry(module: Module, name: str | None) -> str:
+    """The function to run: the one of that name, or that nobody calls."""
+    if name is not None:
+        return one_of(name, tuple(module.functions), "function")
+    functions = module.functions.values()
+    called = {name for each in functions for op in each.operations for name in op.callees}
+    free = [each.name for each in functions if each.name not in called and each.operations]
+    if len(free) != 1:
+        raise LayoutError(
+            f"{len(free)} functions are called by nobody ({', '.join(free)[:200]}): give the one "
+            "to run, function='...'"
+        )
+    return free[0]
+
+
+class TtnnProgram:
+    """A compiled program; `gl.tenstorrent.load` makes it. Call it with its arguments' arrays.
+
+    Results are `GridArray`s in the layouts that the program states, and `jax.Array`s where they
+    have rank 0; one alone, or a list. Of several chips they are whole arrays.
+    """
+
+    def __init__(
+        self,
+        linked: Linked,
+        device: DeviceGrid | None,
+        runner: Runner,
+        in_specs: tuple[Spread, ...] | None,
+        out_specs: tuple[Spread, ...] | None,
+    ) -> None:
+        self._linked, self._device, self._runner = linked, device, runner
+        self._in_specs, self._out_specs = in_specs, out_specs
+        self._lifted: dict[Any, OnGrid] = {}
+
+    def __repr__(self) -> str:
+        return f"TtnnProgram({self._linked.name}, {len(self.operations)} operations)"
+
+    @cached_property
+    def device(self) -> DeviceGrid:
+        """The device grid that holds the values."""
+        return self._device if self._device is not None else DeviceGrid((1,))
+
+    @property
+    def chips(self) -> Shape:
+        """The mesh of chips that the program is for."""
+        return self._runner.mesh or (1, 1)
+
+    @property
+    def arguments(self) -> tuple[TensorType, ...]:
+        """Shape, dtype and layout of each argument, on each chip."""
+        return tuple(kind for _, kind in self._linked.arguments)
+
+    @property
+    def results(self) -> tuple[TensorType, ...]:
+        """Shape, dtype and layout of each result, on each chip."""
+        return self._linked.results
+
+    @cached_property
+    def operations(self) -> tuple[Operation, ...]:
+        """The ops that make values, as they run; those of called functions before the call."""
+        return tuple(operations_of(self._linked))
+
+    @cached_property
+    def layouts(self) -> dict[str, TtnnLayout | None]:
+        """The layout of each value by name, `"%3"`, on each chip; of called functions `"f/%3"`."""
+        entry = self._linked.name
+        found = {name: kind.layout for name, kind in self._linked.arguments}
+        for op in self.operations:
+            prefix = "" if op.function == entry else f"{op.function}/"
+            names = (f"{prefix}{name}" for name in op.results)
+            found |= zip(names, op.outputs, strict=True)
+        return found
+
+    def __call__(self, *arrays: Any) -> Any:
+        """The results for logical arrays, or `GridArray`s, of the arguments' shapes and dtypes.
+
+        `LayoutError` for another number of them, shape or dtype; truth values are taken as numbers.
+        """
+        given, spreads = self._entered(arrays)
+        made = self._on_grid(spreads)(*given)
+        return made[0] if len(made) == 1 else made
+
+    def report(self, *arrays: Any) -> ProgramReport:
+        """What a call does, without running it; arrays may be left out, since types are known."""
+        if arrays:
+            given, spreads = self._entered(arrays)
+        else:
+            mesh, spreads = self._runner.mesh, None
+            given = [stand_in(k, self._runner.layout_of(k), mesh) for k in self.arguments]
+        found = self._on_grid(spreads).report(*given)
+        return ProgramReport(found.rows, found.peak_bytes, found.core_peak_bytes, self.operations)
+
+    def _on_grid(self, spreads: tuple[Spread, ...] | None) -> OnGrid:
+        """The program lifted to the grid; of several chips, for results that are so spread."""
+        if spreads not in self._lifted:
+            linked, runner = self._linked, self._runner
+
+            def run(*arrays: Any) -> list[Any]:
+                made = runner.run(linked, list(arrays))
+                if spreads is None:
+                    return made
+                pairs = zip(made, spreads, strict=True)
+                return [joined(x, spread, runner.mesh) for x, spread in pairs]
+
+            self._lifted[spreads] = on_grid(run, self.device, on_cores)
+        return self._lifted[spreads]
+
+    def _entered(self, arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[Spread, ...] | None]:
+        """The arguments in their layouts; and of several chips how the results are spread."""
+        wanted, runner = self._linked.arguments, self._runner
+        if len(arrays) != len(wanted):
+            raise LayoutError(f"{self!r} takes {len(wanted)} arrays, not {len(arrays)}")
+        if runner.mesh:
+            return self._divided(arrays)
+        found = [
+            checked(x, kind, f"argument {name}")
+            for x, (name, kind) in zip(arrays, wanted, strict=True)
+        ]
+        layouts = map(runner.layout_of, self.arguments)
+        pairs = zip(found, layouts, strict=True)
+        return [entered(x, layout, self.device) for x, layout in pairs], None
+
+    def _divided(self, arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[Spread, ...]]:
+        mesh, given, spreads = self._runner.mesh, [], []
+        for k, (x, (name, kind)) in enumerate(zip(arrays, self._linked.arguments, strict=True)):
+            what = f"argument {name}"
+            x = x.to_logical() if isinstance(x, GridArray) else x
+            x = checked(x, kind, what, tuple(getattr(x, "shape", ())))
+            spread = (
+                self._in_specs[k] if self._in_specs else spread_of(x.shape, kind.shape, mesh, what)
+            )
+            parts = divided(x, spread, kind.shape, mesh, what)
+            given.append(entered(parts, self._runner.layout_of(kind), self.device))
+            spreads.append(spread)
+        return given, self._out_specs or self._followed(spreads)
+
+    def _followed(self, spreads: Sequence[Spread]) -> tuple[Spread, ...]:
+        found = followed(self._linked, spreads)
+        if None in found:
+            raise LayoutError(
+                f"how the chips' parts make up result {found.index(None)} does not follow from the "
+                "program: give out_specs, for each result the mesh axes that divide each dim"
+            )
+        return tuple(spread for spread in found if spread is not None)

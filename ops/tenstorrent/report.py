@@ -1,0 +1,83 @@
+"""`ProgramReport`: what a compiled program does, its own ops beside the primitives that run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gridlayout.layouts.reader import dims_text
+from gridlayout.ops.programs.report import Report
+from gridlayout.ops.tenstorrent.linking import Call, Case, Linked, Loop, Step
+from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One op of a compiled program: its line, operands and results by name, layouts, hints.
+
+    function: the one it stands in. hints: attributes that change no value, such as program configs,
+    as text. A layout is None where the type states none.
+    """
+
+    function: str
+    line: int
+    name: str
+    operands: tuple[str, ...]
+    results: tuple[str, ...]
+    inputs: tuple[TtnnLayout | None, ...]
+    outputs: tuple[TtnnLayout | None, ...]
+    hints: dict[str, str]
+
+    def __str__(self) -> str:
+        made = ", ".join(map(_described, self.results, self.outputs))
+        hints = f"  hints: {', '.join(self.hints)}" if self.hints else ""
+        return f"{self.line:>5}  {made} = {self.name}({', '.join(self.operands)}){hints}"
+
+
+def _described(name: str, layout: TtnnLayout | None) -> str:
+    if layout is None:
+        return name
+    dims, cores = dims_text(layout.shape), dims_text(layout.grid)
+    return f"{name}[{dims}] {layout.buffer_type} {layout.memory_layout} {cores}"
+
+
+def operations_of(linked: Linked) -> list[Operation]:
+    """A function's ops in the order in which they run, those of the functions it calls before."""
+    found = []
+    for step in linked.steps:
+        for callee in _called(step):
+            found += operations_of(callee)
+        found.append(
+            Operation(
+                *(linked.name, step.line, step.name, step.operands, step.results),
+                tuple(kind.layout for kind in step.inputs),
+                tuple(kind.layout for kind in step.outputs),
+                step.hints,
+            )
+        )
+    return found
+
+
+def _called(step: Step) -> tuple[Linked, ...]:
+    """The functions that a step calls."""
+    match step.control:
+        case Call(callee):
+            return (callee,)
+        case Case(branches):
+            return branches
+        case Loop(body, times=times):
+            return (times, body) if isinstance(times, Linked) else (body,)
+    return ()
+
+
+@dataclass(frozen=True)
+class ProgramReport(Report):
+    """A `gl.Report` of a compiled program; `operations` are its ops, a row each.
+
+    The rows of `Report` are the primitives that run; those of `operations` say what the compiler
+    wrote: the line, the op, the layouts, and its hints to the chip.
+    """
+
+    operations: tuple[Operation, ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join([*map(str, self.operations), "", super().__str__()])

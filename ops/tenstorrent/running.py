@@ -1,0 +1,130 @@
+"""A linked program inside a traced function: every value put in the layout of its type."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.arguments import Shape
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.dtypes import Scalar
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.policy import same_grid_and_tile
+from gridlayout.ops.interpret.with_layout import with_layout
+from gridlayout.ops.tenstorrent.linking import Call, Case, Linked, Loop, Step
+from gridlayout.ops.tenstorrent.shapes import SAME
+from gridlayout.ops.tenstorrent.table import stored
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.tenstorrent.chip_layout import ChipLayout
+from gridlayout.tenstorrent.tensor_type import TensorType
+from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
+
+
+def on_cores(shape: Shape, dtype: Any, like: Layout | None, device: DeviceGrid) -> Layout:
+    """Where values lie inside an op: in the cores' memory, on the operand's grid."""
+    found = same_grid_and_tile(shape, dtype, like, device)
+    assert isinstance(found, GridLayout)
+    return found.replace(memory_space="l1")
+
+
+def placed_as(kind: TensorType, mesh: Shape) -> Layout | None:
+    """The layout of a value of this type; None where no core holds it alone: of rank 0."""
+    if kind.layout is None or not (kind.shape or mesh):
+        return None
+    return ChipLayout(mesh, kind.layout) if mesh else kind.layout
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs functions of a program. mesh: as for `function_of`; oob: what padding is set to."""
+
+    mesh: Shape = ()
+    oob: Scalar | None = None
+
+    def layout_of(self, kind: TensorType) -> Layout | None:
+        """Where a value of this type lies, and what its padding is set to."""
+        layout = placed_as(kind, self.mesh)
+        if layout is None or self.oob is None or not jnp.issubdtype(layout.dtype, jnp.floating):
+            return layout
+        return layout.with_oob(self.oob)
+
+    def run(self, linked: Linked, arrays: list[Any]) -> list[Any]:
+        """The function's results, each value in the layout of its type on the way."""
+        names = [name for name, _ in linked.arguments]
+        kinds = [kind for _, kind in linked.arguments]
+        values = dict(zip(names, map(stored, arrays, kinds), strict=True))
+        for step in linked.steps:
+            operands = [values[name] for name in step.operands]
+            made = self._made(step, operands)
+            values |= zip(step.results, made, strict=True)
+        return [values[name] for name in linked.returned]
+
+    def _made(self, step: Step, operands: list[Any]) -> list[Any]:
+        match step.control:
+            case Call(callee):
+                return self.run(callee, operands)
+            case Case(branches):
+                which, *others = operands
+                ways = [partial(self._branch, branch) for branch in branches]
+                return lax.switch(self._number(which).astype(jnp.int32), ways, *others)
+            case Loop():
+                return self._looped(step.control, operands)
+        assert step.run is not None
+        if step.name not in SAME:
+            operands = list(map(self._read, operands, step.inputs))
+        return list(map(self._laid_out, step.run(*operands), step.outputs))
+
+    def _branch(self, branch: Linked, *operands: Any) -> list[Any]:
+        return self.run(branch, list(operands))
+
+    def _number(self, x: Any) -> Any:
+        """A single number, the same on all chips."""
+        return x[(0,) * len(self.mesh)]
+
+    def _looped(self, loop: Loop, operands: list[Any]) -> list[Any]:
+        """What the last of several calls made of the state."""
+        others = operands[loop.state :]
+
+        def again(state: list[Any]) -> list[Any]:
+            made = self.run(loop.body, [*state, *others])
+            state = list(state)
+            for place, value in zip(loop.places, made, strict=True):
+                state[place] = value
+            return state
+
+        def goes_on(state: list[Any]) -> Any:
+            assert isinstance(loop.times, Linked)
+            return self._number(self.run(loop.times, [*state, *others])[0]) != 0
+
+        first = operands[: loop.state]
+        if isinstance(loop.times, Linked):
+            last = lax.while_loop(goes_on, again, first)
+        else:
+            last = lax.fori_loop(0, loop.times, lambda _, state: again(state), first)
+        return [last[place] for place in loop.places]
+
+    def _read(self, x: Any, kind: TensorType) -> Any:
+        """An operand where cores can read it: kernels stream what is in DRAM through L1."""
+        if kind.layout is None or kind.layout.buffer_type == "l1":
+            return x
+        layout = placed_as(kind_in_l1(kind), self.mesh)
+        return x if layout is None else with_layout(x, layout)
+
+    def _laid_out(self, x: Any, kind: TensorType) -> Any:
+        layout = self.layout_of(kind)
+        return x if layout is None else with_layout(x, layout)
+
+
+def kind_in_l1(kind: TensorType) -> TensorType:
+    """The type with the same places, in the cores' memory."""
+    layout = kind.layout
+    assert layout is not None
+    there = TtnnLayout(
+        *(layout.shape, layout.dtype, layout.grid, layout.tile, layout.memory_layout, "l1"),
+        tile_format=layout.tile_format,
+    )
+    return TensorType(kind.shape, kind.dtype, there, kind.tile_format)

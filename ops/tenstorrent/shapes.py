@@ -1,0 +1,179 @@
+"""Ops that move elements and compute none, and those that make tensors of nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from gridlayout.ops.tenstorrent.operation import Op, number_of
+
+Function = Callable[..., Any]
+MAX_CONSTANT = 1 << 24
+
+
+def same(op: Op) -> Function:
+    """The values as they are: what changes is their layout, memory or type."""
+    return lambda x: x
+
+
+def second(op: Op) -> Function:
+    """The first operand, in a buffer that the second one gave."""
+    return lambda x, *buffers: x
+
+
+def reshape(op: Op) -> Function:
+    """The same elements in row-major order under another shape."""
+    shape = op.integers("shape")
+    return lambda x: jnp.reshape(x, shape)
+
+
+def permute(op: Op) -> Function:
+    """Dim k of the result is dim `permutation[k]`."""
+    op.facts["dims"] = dims = op.integers("permutation")
+    if sorted(dims) != list(range(len(op.inputs[0].shape))):
+        op.fail(f"permutation {dims} must name each dim once")
+    return lambda x: jnp.transpose(x, dims)
+
+
+def transpose(op: Op) -> Function:
+    """Two dims change places."""
+    first, last = op.axis("dim0"), op.axis("dim1")
+    op.facts["dims"] = dims = list(range(len(op.inputs[0].shape)))
+    dims[first], dims[last] = last, first
+    return lambda x: jnp.transpose(x, dims)
+
+
+def concat(op: Op) -> Function:
+    """One behind the other along `dim`."""
+    axis = op.axis("dim")
+    op.facts["dims"] = (axis,)
+    return lambda *values: jnp.concatenate(_of_one_type(values), axis)
+
+
+def _of_one_type(values: tuple[Any, ...]) -> list[Any]:
+    dtype = jnp.result_type(*values)
+    return [value.astype(dtype) for value in values]
+
+
+def slice_static(op: Op) -> Function:
+    """From `begins` to `ends`, every `step`th; negative ones count from the end."""
+    begins, ends, steps = (op.integers(key) for key in ("begins", "ends", "step"))
+    if min(steps, default=1) < 1:
+        op.fail(f"step {steps} must be 1 or more")
+    return lambda x: x[tuple(map(slice, begins, ends, steps))]
+
+
+def slice_dynamic(op: Op) -> Function:
+    """As many elements as the result has, from indices that the second operand holds."""
+    if set(op.integers("step", (1,))) != {1}:
+        op.fail("a step other than 1 is not known")
+    sizes = op.outputs[0].shape
+    return lambda x, begins, ends: lax.dynamic_slice(
+        x, [begins[k].astype(jnp.int32) for k in range(x.ndim)], sizes
+    )
+
+
+def pad(op: Op) -> Function:
+    """`padding`: elements before and after, dim by dim."""
+    padding, value = op.integers("padding"), op.number("value", 0)
+    if len(padding) != 2 * len(op.inputs[0].shape) or min(padding, default=0) < 0:
+        op.fail(f"padding {padding} must hold two numbers >= 0 a dim")
+    pairs = list(zip(padding[::2], padding[1::2], strict=True))
+    return lambda x: jnp.pad(x, pairs, constant_values=np.asarray(value).astype(x.dtype))
+
+
+def repeat(op: Op) -> Function:
+    """All of it again, `repeat_dims` times along each dim."""
+    times = op.integers("repeat_dims")
+    return lambda x: jnp.tile(x, times)
+
+
+def repeat_interleave(op: Op) -> Function:
+    """Each element `repeats` times in a row along `dim`."""
+    times, axis = op.integer("repeats"), op.axis("dim")
+    return lambda x: jnp.repeat(x, times, axis)
+
+
+def concatenate_heads(op: Op) -> Function:
+    """(batch, heads, rows, width) to (batch, rows, heads * width)."""
+    shape = op.outputs[0].shape
+    return lambda x: jnp.reshape(jnp.swapaxes(x, -3, -2), shape)
+
+
+# -- made of nothing -------------------------------------------------------------------------------
+
+
+def full(op: Op) -> Function:
+    """One number everywhere."""
+    op.integers("shape", None)
+    names = {"zeros": 0, "ones": 1, "empty": 0}
+    value = names[op.name] if op.name in names else op.number("fill_value")
+    out = op.outputs[0]
+    return lambda: jnp.full(out.shape, np.asarray(value).astype(out.dtype))
+
+
+def arange(op: Op) -> Function:
+    """From `start` to `end`, which is left out, in steps of `step`."""
+    start, end, step = op.integer("start", 0), op.integer("end"), op.integer("step", 1)
+    if len(range(start, end, step or 1)) != prod(op.outputs[0].shape):
+        op.fail(f"{start} to {end} in steps of {step} do not fill {op.outputs[0].shape}")
+    return lambda: jnp.arange(start, end, step, dtype=op.outputs[0].dtype)
+
+
+def constant(op: Op) -> Function:
+    """`dense<[[1.0, 2.0]]>`, or one number for all of it, or the bytes."""
+    text, out = op.text("value"), op.outputs[0]
+    found = re.match(r"dense<(.*)>\s*:\s*tensor<", text, re.DOTALL)
+    if not found or prod(out.shape) > MAX_CONSTANT:
+        op.fail(f"value = {text[:60]} must be dense<...>, of at most {MAX_CONSTANT} elements")
+    inside = found[1].strip()
+    if inside.startswith('"0x'):
+        values = _of_bytes(op, inside[3:-1])
+    else:
+        words = re.findall(r"[^\[\],\s]+", inside)
+        kind = re.search(r"(bf16|f16|f32|f64)>$", text)
+        suffix = f" : {kind[1]}" if kind else ""
+        numbers = [number_of(word + suffix) for word in words]
+        if None in numbers:
+            op.fail(f"value = {text[:60]} holds what is no number")
+        values = np.asarray(numbers).astype(out.dtype)
+    if values.size not in (1, prod(out.shape)):
+        op.fail(f"value holds {values.size} numbers for the shape {out.shape}")
+    whole = np.broadcast_to(values, out.shape) if values.size == 1 else values.reshape(out.shape)
+    return lambda: jnp.asarray(whole)
+
+
+def _of_bytes(op: Op, text: str) -> np.ndarray[Any, Any]:
+    try:
+        return np.frombuffer(bytes.fromhex(text), op.outputs[0].dtype)
+    except ValueError:
+        op.fail(f"value = {text[:60]} is no sequence of {op.outputs[0].dtype.name} as bytes")
+
+
+# Those whose first operand keeps its values and shape.
+SAME = (
+    *("to_layout", "to_memory_config", "typecast", "to_dtype", "to_device", "from_device"),
+    *("assign", "clone", "to_row_major_layout"),
+)
+FUNCTIONS = {
+    **dict.fromkeys(SAME, same),
+    **dict.fromkeys(("full", "zeros", "ones", "empty"), full),
+    "arange": arange,
+    "concat": concat,
+    "concatenate_heads": concatenate_heads,
+    "constant": constant,
+    "pad": pad,
+    "permute": permute,
+    "repeat": repeat,
+    "repeat_interleave": repeat_interleave,
+    "reshape": reshape,
+    "slice_dynamic": slice_dynamic,
+    "slice_static": slice_static,
+    "transpose": transpose,
+}

@@ -1,0 +1,174 @@
+"""Ops along dims: reductions, norms, softmax, sorting; and products of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.ops.tenstorrent.elementwise import activation
+from gridlayout.ops.tenstorrent.operation import Op
+
+Function = Callable[..., Any]
+_REDUCTIONS: dict[str, Function] = {
+    "sum": jnp.sum,
+    "mean": jnp.mean,
+    "max": jnp.max,
+    "min": jnp.min,
+    "prod": jnp.prod,
+}
+
+
+def reduction(op: Op) -> Function:
+    """Along the dims `dim_arg`, or all."""
+    function, axes, keep = _REDUCTIONS[op.name], op.axes("dim_arg"), op.flag("keep_dim", False)
+    op.facts["dims"] = axes
+    return lambda x: function(x, axis=axes, keepdims=keep)
+
+
+def argument(op: Op) -> Function:
+    """The index of the largest element along `dim`, the first of several; of all where none."""
+    function = {"argmax": jnp.argmax, "argmin": jnp.argmin}[op.name]
+    axis = op.axis("dim") if op.has("dim") else None
+    op.facts["dims"] = range(len(op.inputs[0].shape)) if axis is None else (axis,)
+    keep = op.flag("keep_dim", False)
+    return lambda x: function(x, axis=axis, keepdims=keep)
+
+
+def softmax(op: Op) -> Function:
+    """Along `dimension`."""
+    axis = op.axis("dimension")
+    return lambda x: jax.nn.softmax(x, axis)
+
+
+def cumulative(op: Op) -> Function:
+    """Sums, or products, of what is before and at each index of `dim`."""
+    axis, function = op.axis("dim"), jnp.cumprod if op.name == "cumprod" else jnp.cumsum
+    return lambda x: function(x, axis)
+
+
+def norm(op: Op) -> Function:
+    """Rows of variance 1 (`layer_norm`: of mean 0 too), times a weight, and a bias added."""
+    epsilon, centred = op.number("epsilon"), op.name == "layer_norm"
+    has_weight, has_bias = _present(op, 3)[1:3]
+
+    def run(x: Any, *rest: Any) -> Any:
+        values = list(rest)
+        if centred:
+            x = x - jnp.mean(x, -1, keepdims=True)
+        x = x * lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + epsilon)
+        if has_weight:
+            x = x * jnp.reshape(values.pop(0), (-1,))
+        return x + jnp.reshape(values.pop(0), (-1,)) if has_bias else x
+
+    return run
+
+
+def _present(op: Op, count: int) -> list[bool]:
+    """Which of the operands there are: `operandSegmentSizes`, or the first ones."""
+    sizes = op.integers("operandSegmentSizes", None)
+    if sizes is None:
+        sizes = tuple(k < len(op.inputs) for k in range(count))
+    if sum(sizes) != len(op.inputs) or len(sizes) < count or any(sizes[count:]):
+        op.fail(f"operandSegmentSizes {sizes} of {len(op.inputs)} operands are not known")
+    return [bool(size) for size in sizes[:count]]
+
+
+def sort(op: Op) -> Function:
+    """Values along `dim` in order, and the indices that they had."""
+    axis, down = op.axis("dim", -1), op.flag("descending", False)
+
+    def run(x: Any) -> tuple[Any, Any]:
+        order = jnp.argsort(x, axis, stable=True, descending=down)
+        return jnp.take_along_axis(x, order, axis), order
+
+    return run
+
+
+def topk(op: Op) -> Function:
+    """The `k` largest along `dim` in order, and the indices that they had."""
+    axis, count = op.axis("dim", -1), op.integer("k")
+    if not op.flag("largest", True):
+        op.fail("the smallest ones, largest = false, are not known")
+
+    def run(x: Any) -> tuple[Any, Any]:
+        values, order = lax.top_k(jnp.moveaxis(x, axis, -1), count)
+        return jnp.moveaxis(values, -1, axis), jnp.moveaxis(order, -1, axis)
+
+    return run
+
+
+def matmul(op: Op) -> Function:
+    """A product of matrices, batch dims broadcast, a bias added, and the activations fused."""
+    op.facts["flips"] = flips = op.flag("transpose_a", False), op.flag("transpose_b", False)
+    last = [activation(op, text) for text in _fused(op)]
+
+    def run(x: Any, y: Any, *bias: Any) -> Any:
+        x, y = (jnp.swapaxes(v, -1, -2) if f else v for v, f in zip((x, y), flips, strict=True))
+        made = jnp.matmul(x, y)
+        for value in bias:
+            made = made + value
+        for function in last:
+            made = function(made)
+        return made
+
+    return run
+
+
+def _fused(op: Op) -> list[str]:
+    """Activations: the op's own, and that of its program config, which changes values too."""
+    found = [text for text in (op.text("activation", ""),) if text]
+    config = op.config("matmul_program_config")
+    return [*found, *(config[key] for key in ("fused_activation",) if key in config)]
+
+
+def attention(op: Op) -> Function:
+    """softmax(q @ k.T * scale + mask) @ v; heads of k and v may serve several of q."""
+    scale, causal = op.number("scale", None), op.flag("is_causal", False)
+    has_mask = _present(op, 4)[3]
+
+    def run(q: Any, k: Any, v: Any, *mask: Any) -> Any:
+        k, v = (jnp.repeat(each, q.shape[1] // k.shape[1], 1) for each in (k, v))
+        scores = q @ jnp.swapaxes(k, -1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
+        if has_mask:
+            scores = scores + mask[0]
+        if causal:
+            rows, columns = scores.shape[-2:]
+            scores = jnp.where(jnp.tril(jnp.ones((rows, columns), bool)), scores, -jnp.inf)
+        return jax.nn.softmax(scores, -1) @ v
+
+    return run
+
+
+def rotary(op: Op) -> Function:
+    """x * cos + (the halves of its last dim swapped, the first negative) * sin.
+
+    The result may have more rows, to fill a tile: they are padding of this one operand, 0 here.
+    """
+    more = op.outputs[0].shape[-2] - op.inputs[0].shape[-2]
+    if more < 0 or op.inputs[0].shape[-1] % 2:
+        op.fail(f"{op.inputs[0].shape} does not turn into {op.outputs[0].shape}")
+
+    def run(x: Any, cos: Any, sin: Any) -> Any:
+        first, last = jnp.split(x, 2, -1)
+        made = x * cos + jnp.concatenate([-last, first], -1) * sin
+        return jnp.pad(made, [*[(0, 0)] * (made.ndim - 2), (0, more), (0, 0)])
+
+    return run
+
+
+FUNCTIONS = {
+    **dict.fromkeys(_REDUCTIONS, reduction),
+    **dict.fromkeys(("argmax", "argmin"), argument),
+    **dict.fromkeys(("cumsum", "moreh_cumsum", "cumprod"), cumulative),
+    **dict.fromkeys(("layer_norm", "rms_norm"), norm),
+    **dict.fromkeys(("matmul", "linear"), matmul),
+    "rotary_embedding": rotary,
+    "scaled_dot_product_attention": attention,
+    "softmax": softmax,
+    "sort": sort,
+    "topk": topk,
+}

@@ -1,0 +1,93 @@
+"""The ops of TTNN that are known, by name, and what makes their functions.
+
+A function takes the logical arrays of the operands and gives those of the results. Floats of 16
+bits are computed as float32 and rounded once, where the result is stored: chips do the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from gridlayout.arguments import Shape
+from gridlayout.errors import LayoutError
+from gridlayout.ops.tenstorrent import elementwise, indexing, shapes, sums, windows
+from gridlayout.ops.tenstorrent.block_float import rounded
+from gridlayout.ops.tenstorrent.chips import BETWEEN, mapped
+from gridlayout.ops.tenstorrent.operation import Op
+from gridlayout.tenstorrent.tensor_type import TensorType
+
+Function = Callable[..., Any]
+
+FUNCTIONS: dict[str, Callable[[Op], Function]] = {
+    **elementwise.FUNCTIONS,
+    **indexing.FUNCTIONS,
+    **shapes.FUNCTIONS,
+    **sums.FUNCTIONS,
+    **windows.FUNCTIONS,
+}
+# They make nothing, or a device, of which there is one here.
+WITHOUT_VALUES = ("deallocate", "get_device")
+
+
+def function_of(op: Op, mesh: Shape) -> Function:
+    """The op's function, from and to arrays of the types that the text states, on each chip.
+
+    mesh: of several chips, whose tensors are then one array that the mesh counts first; else ().
+    `LayoutError` with the op's line where it is not known, or where shapes do not follow.
+    """
+    if op.name not in FUNCTIONS and op.name not in BETWEEN:
+        op.fail("there is no such op here: it can't be run")
+    try:
+        run = _built(op, mesh)
+        arrays = [jax.ShapeDtypeStruct((*mesh, *x.shape), x.dtype) for x in op.inputs]
+        follow = [x.shape[len(mesh) :] for x in jax.eval_shape(run, *arrays)]
+    except LayoutError as error:
+        # Of a piece of text by itself there is no line: that of the op is said.
+        own = f"line {op.line}: {op.found.name}: "
+        op.fail(re.sub(r"^line \d+: ", "", str(error).removeprefix(own)))
+    except Exception as error:  # of many types: JAX's for shapes that do not go together
+        op.fail(f"its operands and attributes do not go together: {str(error)[:300]}")
+    stated = [out.shape for out in op.outputs]
+    if follow != stated:
+        op.fail(f"the shapes {follow} follow from the operands, but the types say {stated}")
+    op.check_all_read()
+    return lambda *arrays: list(map(stored, run(*arrays), op.outputs))
+
+
+def _built(op: Op, mesh: Shape) -> Function:
+    """The op's function of all chips' tensors, before results are stored."""
+    if op.name in BETWEEN and mesh:
+        return listed(BETWEEN[op.name](op, mesh))
+    if op.name in BETWEEN:  # of a mesh of one chip
+        between = listed(BETWEEN[op.name](op, (1, 1)))
+        return lambda *arrays: [x[0, 0] for x in between(*(x[None, None] for x in arrays))]
+    made = listed(FUNCTIONS[op.name](op))
+    computed = made if op.name in shapes.FUNCTIONS else lambda *xs: made(*map(_wide, xs))
+    return mapped(computed, mesh) if mesh else computed
+
+
+def listed(function: Function) -> Function:
+    """The function, its results in a list also where there is one."""
+
+    def run(*arrays: Any) -> list[Any]:
+        found = function(*arrays)
+        return list(found) if isinstance(found, (list, tuple)) else [found]
+
+    return run
+
+
+def _wide(x: Any) -> Any:
+    is_narrow = jnp.issubdtype(x.dtype, jnp.floating) and x.dtype.itemsize < 4
+    return x.astype(jnp.float32) if is_narrow else x
+
+
+def stored(x: Any, out: TensorType) -> Any:
+    """The value as its type holds it."""
+    if out.tile_format:  # every value of a block format is one of bfloat16 too: rounded once
+        x = rounded(x.astype(jnp.float32), out.tile_format)
+    return x.astype(out.dtype)

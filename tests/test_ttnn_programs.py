@@ -1,0 +1,445 @@
+"""Compiled TTNN programs: what they compute here is what the JAX functions compute."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from compiled import NAMES, PROGRAMS, arrays_of, function_of, text_of
+
+import gridlayout as gl
+from gridlayout.errors import LayoutError
+from gridlayout.ops.tenstorrent.spread import Cut, divided, joined, spread_of
+from gridlayout.ops.tenstorrent.table import FUNCTIONS
+
+load = gl.tenstorrent.load
+
+# A pool computes in bfloat16, and the norm of bfloat16 rounds on the way.
+STEPS = {"conv": 2**-8, "convnet": 2**-8, "lnorm_bf16": 2**-6}
+
+
+def assert_results(name, program, arrays, function=None):
+    found = program(*arrays)
+    found = found if isinstance(found, list) else [found]
+    wanted = jax.tree.leaves(jax.jit(function or function_of(name))(*arrays))
+    assert len(found) == len(wanted)
+    near = STEPS.get(name.split(".")[0], 1e-5)
+    for one, other in zip(found, wanted, strict=True):
+        one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other, rtol=near, atol=near * np.abs(other).max())
+
+
+# -- the judge -------------------------------------------------------------------------------------
+
+
+def test_every_program_has_a_dump():
+    assert {name.split(".")[0] for name in NAMES} == set(PROGRAMS)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "conv.n300.O0"])
+def test_programs_compute_what_jax_does_and_read_no_padding(name):
+    assert_results(name, load(text_of(name), oob=np.nan), arrays_of(name))
+
+
+@pytest.mark.parametrize("name", ["mlp.p150.O2", "conv.p150.O2", "layer_norm.n300.O0"])
+def test_on_a_device_grid(name):
+    device = gl.DeviceGrid((2, 4))
+    program = load(text_of(name), device, oob=np.nan)
+    assert_results(name, program, arrays_of(name, 1))
+
+
+def test_the_program_runs_as_it_is_written():
+    # Each of these chips convolves its half of the rows, and gets none of the other's.
+    name = "conv.n300.O0"
+    assert_results(
+        name, load(text_of(name)), arrays_of(name), lambda *a: PROGRAMS["conv"][0](*a, 2)
+    )
+
+
+def test_inside_jit():
+    program, (x, y) = load(text_of("matmul_odd.p150.O2")), arrays_of("matmul_odd")
+    found = jax.jit(lambda x, y: program(x + 1, y).to_logical() * 2)(x, y)
+    np.testing.assert_allclose(found, (x + 1) @ y * 2, rtol=1e-5, atol=1e-5)
+
+
+def test_a_program_can_be_jitted_itself():
+    program, (x, y) = load(text_of("matmul_odd.p150.O2")), arrays_of("matmul_odd")
+    np.testing.assert_allclose(np.asarray(jax.jit(program)(x, y)), x @ y, rtol=1e-5, atol=1e-5)
+    program, arrays = load(text_of("reductions.p150.O1")), arrays_of("reductions")
+    for one, other in zip(jax.jit(program)(*arrays), program(*arrays), strict=True):
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-5)
+
+
+def test_results_are_in_the_layouts_that_the_types_state():
+    program, (x, y) = load(text_of("matmul_odd.p150.O2")), arrays_of("matmul_odd")
+    found = program(x, y)
+    assert found.layout == program.layouts["%4"] == program.results[0].layout
+    assert found.layout == gl.tenstorrent.ttnn((53, 10), tile=(32, 32), buffer_type="dram")
+    assert program.layouts["%3"] == gl.tenstorrent.ttnn((53, 10), grid=(2, 1), tile=(32, 32))
+
+
+def test_padding_of_a_given_array_is_never_read():
+    program, (x, y) = load(text_of("matmul_odd.p150.O2")), arrays_of("matmul_odd")
+    device = gl.DeviceGrid((1,))
+    laid_out = gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32))
+    given = gl.put(x, laid_out.with_oob(np.nan), device)
+    given = gl.from_physical(given.physical, laid_out, device)
+    assert np.isnan(np.asarray(given.physical)).any()
+    np.testing.assert_allclose(np.asarray(program(given, y)), x @ y, rtol=1e-5, atol=1e-5)
+
+
+def test_chips_hold_their_parts():
+    program = load(text_of("layer_norm.n300.O0"), gl.DeviceGrid((1, 2)))
+    assert program.chips == (1, 2)
+    assert [kind.shape for kind in program.arguments] == [(1000, 150), (300,), (300,)]
+    assert program(*arrays_of("layer_norm")).shape == (1000, 300)
+
+
+# -- the report ------------------------------------------------------------------------------------
+
+
+def test_report_says_what_the_compiler_wrote_and_what_runs():
+    report = load(text_of("matmul_odd.p150.O2")).report()
+    matmul = next(op for op in report.operations if op.name == "matmul")
+    assert matmul.line == 19
+    assert matmul.operands == ("%2", "%1")
+    assert "per_core_m = 1" in matmul.hints["matmul_program_config"]
+    assert "matmul(%2, %1)  hints: matmul_program_config" in str(report)
+    products = [row for row in report.rows if row.primitive == "dot_general"]
+    assert [row.outputs[0].core_shape for row in products] == [(2, 1)]
+    assert not report.fallbacks
+
+
+def test_report_of_arrays_and_of_none_agree():
+    program = load(text_of("mlp.p150.O2"))
+    assert program.report(*arrays_of("mlp")).rows == program.report().rows
+
+
+def test_report_needs_no_devices():
+    mesh = jax.sharding.AbstractMesh((2, 4), ("x", "y"))
+    report = load(text_of("mlp.p150.O2"), gl.DeviceGrid(mesh)).report()
+    assert report.bytes_moved > 0
+
+
+def test_hints_change_nothing_else_does():
+    text = text_of("matmul_odd.p150.O2")
+    with pytest.raises(LayoutError, match=r"line 19: ttnn.matmul: attribute transposed = true is"):
+        load(text.replace("transpose_a = false", "transposed = true, transpose_a = false"))
+    other = load(text.replace("per_core_m = 1", "per_core_m = 2"))
+    x, y = arrays_of("matmul_odd")
+    np.testing.assert_allclose(np.asarray(other(x, y)), x @ y, rtol=1e-5, atol=1e-5)
+
+
+# -- one op at a time ------------------------------------------------------------------------------
+
+
+def kind_of(shape, element="f32", tile=True):
+    """A tensor type in DRAM, as the compiler prints it."""
+    padded = (1,) * (2 - len(shape)) + tuple(shape)
+    if tile:
+        padded = (*padded[:-2], *(-(-n // 32) * 32 for n in padded[-2:]))
+    rows, columns = int(np.prod(padded[:-1])), padded[-1]
+    dims = [f"d{k}" for k in range(len(shape))]
+    strides = [int(np.prod(padded[k + 1 : -1])) for k in range(len(shape) - 1)]
+    terms = [d if s == 1 else f"{d} * {s}" for d, s in zip(dims[:-1], strides, strict=True)]
+    last = dims[-1] if dims else "0"
+    linear = f"({', '.join(dims)}) -> ({' + '.join(terms) or '0'}, {last})"
+    inner = f"!ttcore.tile<32x32, {element.replace('ui', 'u')}>" if tile else element
+    memref = f"{rows // 32}x{columns // 32}x{inner}" if tile else f"{rows}x{columns}x{inner}"
+    if element.startswith("bfp"):
+        element = f"!ttcore.tile<32x32, {element}>"
+    return (
+        f"tensor<{''.join(f'{n}x' for n in shape)}{element}, #ttnn.ttnn_layout<{linear}, <1x1>, "
+        f"memref<{memref}, #ttnn.buffer_type<dram>>, <interleaved>>>"
+    )
+
+
+def program_of(op, inputs, output, attributes="", **rest):
+    """A program of one op; inputs and output are types."""
+    names = [f"%arg{k}" for k in range(len(inputs))]
+    arguments = ", ".join(f"{name}: {kind}" for name, kind in zip(names, inputs, strict=True))
+    attributes = f" <{{{attributes}}}>" if attributes else ""
+    return load(
+        f"func.func @main({arguments}) -> {output} {{\n"
+        f'  %0 = "ttnn.{op}"({", ".join(names)}){attributes} : ({", ".join(inputs)}) -> {output}\n'
+        f"  return %0 : {output}\n}}\n",
+        **rest,
+    )
+
+
+SHAPE = (5, 37)
+
+
+def numbers(*shape, seed=0, low=0.1):
+    return np.random.default_rng(seed).uniform(low, 0.9, shape).astype(np.float32)
+
+
+UNARY = {
+    **{name: getattr(np, name) for name in ("abs", "ceil", "cos", "exp", "expm1", "floor", "log")},
+    **{name: getattr(np, name) for name in ("log1p", "sign", "sin", "sqrt", "tan", "tanh", "cbrt")},
+    **{"atan": np.arctan, "asin": np.arcsin, "neg": np.negative, "rsqrt": lambda x: x**-0.5},
+    **{"reciprocal": lambda x: 1 / x, "relu": lambda x: np.maximum(x, 0), "round": np.round},
+    **{"sigmoid": lambda x: 1 / (1 + np.exp(-x)), "silu": lambda x: x / (1 + np.exp(-x))},
+    **{"isfinite": np.ones_like, "logical_not": np.zeros_like, "relu6": lambda x: x},
+}
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_elementwise(name):
+    x = numbers(*SHAPE)
+    found = program_of(name, [kind_of(SHAPE)], kind_of(SHAPE), oob=np.nan)(x)
+    np.testing.assert_allclose(np.asarray(found), UNARY[name](x), rtol=1e-5, atol=1e-6)
+
+
+BINARY = {
+    **{"add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide},
+    **{"maximum": np.maximum, "minimum": np.minimum, "pow_tensor": np.power, "atan2": np.arctan2},
+    **{"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater},
+    **{"ge": np.greater_equal, "remainder": np.fmod, "logical_and": np.logical_and},
+}
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_elementwise_of_two_that_broadcast(name):
+    x, y = numbers(*SHAPE), numbers(1, 37, seed=1)
+    kinds = [kind_of(SHAPE), kind_of((1, 37))]
+    found = program_of(name, kinds, kind_of(SHAPE), oob=np.nan)(x, y)
+    wanted = BINARY[name](x, y).astype(np.float32)
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_fused_activations_are_no_hints():
+    x, y = numbers(*SHAPE), numbers(*SHAPE, seed=1)
+    one = "#ttnn.unary_with_param<op_type = {}>"
+    words = (
+        f"activations = [{one.format('neg')}, {one.format('exp')}], "
+        f"input_tensor_a_activations = [{one.format('tanh')}], input_tensor_b_activations = []"
+    )
+    found = program_of("add", [kind_of(SHAPE)] * 2, kind_of(SHAPE), words)(x, y)
+    np.testing.assert_allclose(np.asarray(found), np.exp(-(np.tanh(x) + y)), rtol=1e-5)
+    words = f"activations = [{one.format('round, params = [1.0 : f32]')}]"
+    found = program_of("add", [kind_of(SHAPE)] * 2, kind_of(SHAPE), words)(x, y)
+    np.testing.assert_allclose(np.asarray(found), np.round(x + y, 1), rtol=1e-5)
+    with pytest.raises(LayoutError, match="the activation 'exp' with parameters"):
+        program_of("add", [kind_of(SHAPE)] * 2, kind_of(SHAPE), words.replace("round", "exp"))
+    config = f"matmul_program_config = #ttnn.some_config<fused_activation = {one.format('neg')}>"
+    kinds = [kind_of((5, 37)), kind_of((37, 3))]
+    z = numbers(37, 3)
+    found = program_of("matmul", kinds, kind_of((5, 3)), config)(x, z)
+    np.testing.assert_allclose(np.asarray(found), -(x @ z), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "shape", "wanted"),
+    [
+        ("layer_norm", "epsilon = 1.0e-5 : f32", (5, 37), lambda x: (x - m(x)) / s(x - m(x))),
+        ("cumprod", "dim = 1 : si32", (5, 37), lambda x: np.cumprod(x, 1)),
+        ("prod", "dim_arg = 1 : si64, keep_dim = true", (5, 1), lambda x: x.prod(1, keepdims=True)),
+        ("sum", "keep_dim = false", (), np.sum),
+        ("clamp_scalar", "max = 0.5 : f32, min = 2.5e-1 : f32", (5, 37),
+         lambda x: x.clip(0.25, 0.5)),
+        ("leaky_relu", "parameter = 1.0e-2 : f32", (5, 37), lambda x: x),
+        ("pow_scalar", "rhs = 2.0 : f32", (5, 37), lambda x: x**2),
+        ("repeat_interleave", "dim = 0 : si32, repeats = 2 : ui32", (10, 37),
+         lambda x: x.repeat(2, 0)),
+        ("transpose", "dim0 = -2 : si32, dim1 = -1 : si32", (37, 5), np.transpose),
+        ("slice_static", "begins = [1 : i32, -7 : i32], ends = [5 : i32, 36 : i32], "
+         "step = [2 : i32, 1 : i32]", (2, 6), lambda x: x[1:5:2, -7:36]),
+    ],
+)  # fmt: skip
+def test_ops_with_attributes(name, words, shape, wanted):
+    x = numbers(*SHAPE)
+    found = program_of(name, [kind_of(SHAPE)], kind_of(shape), words, oob=np.nan)(x)
+    np.testing.assert_allclose(np.asarray(found), wanted(x), rtol=1e-4, atol=1e-6)
+
+
+def m(x):
+    return x.mean(-1, keepdims=True)
+
+
+def s(x):
+    return np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5)
+
+
+@pytest.mark.parametrize("causal", ["true", "false"])
+def test_attention_of_shared_heads(causal):
+    q, k, v = (numbers(2, n, 9, 8, seed=n) for n in (4, 2, 2))
+    kinds = [kind_of(x.shape) for x in (q, k, v)]
+    words = f"is_causal = {causal}, operandSegmentSizes = array<i32: 1, 1, 1, 0>"
+    found = program_of("scaled_dot_product_attention", kinds, kinds[0], words)(q, k, v)
+    q, k, v = (x.transpose(0, 2, 1, 3) for x in (q, k, v))
+    wanted = jax.nn.dot_product_attention(q, k, v, is_causal=causal == "true")
+    np.testing.assert_allclose(
+        np.asarray(found), wanted.transpose(0, 2, 1, 3), rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("ceil", ["true", "false"])
+def test_pools_with_a_last_window_that_is_not_full(ceil):
+    x = numbers(2, 7, 9, 3)
+    rows, columns = (4, 5) if ceil == "true" else (3, 4)
+    words = (
+        "batch_size = 2 : si32, channels = 3 : si32, input_height = 7 : si32, "
+        "input_width = 9 : si32, "
+        "kernel_size = array<i32: 2, 2>, stride = array<i32: 2, 2>, padding = array<i32: 0, 0>, "
+        f"dilation = array<i32: 1, 1>, ceil_mode = {ceil}"
+    )
+    kinds = [kind_of((1, 1, 126, 3)), kind_of((1, 1, 2 * rows * columns, 3))]
+    found = program_of("max_pool2d", kinds[:1], kinds[1], words)(x.reshape(1, 1, 126, 3))
+    wanted = [[x[:, a : a + 2, b : b + 2].max((1, 2)) for b in range(0, 2 * columns, 2)]
+              for a in range(0, 2 * rows, 2)]  # fmt: skip
+    wanted = np.transpose(wanted, (2, 0, 1, 3)).reshape(1, 1, -1, 3)
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("dense<[[1.0, -2.0], [0x7F800000, 3.0e2]]> : tensor<2x2xf32>", [[1, -2], [np.inf, 300]]),
+        ("dense<5.0e-1> : tensor<2x2xf32>", [[0.5, 0.5], [0.5, 0.5]]),
+        ('dense<"0x0000803F000000400000404000008040"> : tensor<2x2xf32>', [[1, 2], [3, 4]]),
+    ],
+)
+def test_constants(value, wanted):
+    found = program_of("constant", [], kind_of((2, 2)), f"value = {value}")()
+    assert np.asarray(found).tolist() == wanted
+
+
+def test_integers_and_truth_values():
+    kinds = [kind_of((3, 4), "si32"), kind_of((3, 4), "bf16")]
+    x = np.arange(12, dtype=np.int32).reshape(3, 4) - 5
+    found = program_of("typecast", kinds[:1], kinds[1])(x)
+    assert found.dtype == jnp.bfloat16
+    assert np.asarray(found).tolist() == x.tolist()
+    truth = program_of("logical_not", kinds[1:], kinds[0])(x > 0)
+    assert np.asarray(truth).tolist() == (x <= 0).astype(int).tolist()
+
+
+@pytest.mark.parametrize(("element", "bits"), [("bfp_bf8", 7), ("bfp_bf4", 3)])
+def test_block_formats_round_as_tiles_do(element, bits):
+    shape = (2, 35, 41)
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    x *= 2.0 ** np.random.default_rng(1).integers(-9, 9, shape)
+    there = kind_of(shape, element)
+    program = program_of("typecast", [kind_of(shape)], there, oob=np.nan)
+    assert program.layouts["%0"].tile_format == element
+    bfp = gl.tenstorrent.bfp
+    padded = np.zeros((2, 64, 64), np.float32)
+    padded[:, :35, :41] = x
+    tiles = padded.reshape(2, 2, 32, 2, 32).swapaxes(2, 3)
+    wanted = bfp.decode(bfp.encode(tiles, element), element)
+    wanted = wanted.swapaxes(2, 3).reshape(2, 64, 64)[:, :35, :41]
+    found = np.asarray(program(x), np.float32)
+    np.testing.assert_array_equal(found, wanted)
+    given = program_of("assign", [there], there)(x)
+    np.testing.assert_array_equal(np.asarray(given, np.float32), wanted)
+    assert np.abs(found - x).max() <= np.abs(x).max() * 2.0**-bits
+
+
+def test_all_ops_have_a_function():
+    assert {"matmul", "softmax", "conv2d", "embedding", "all_gather"} - set(FUNCTIONS) == {
+        "all_gather"
+    }
+
+
+# -- several chips ---------------------------------------------------------------------------------
+
+
+def test_arrays_are_divided_and_joined():
+    x = np.arange(2 * 6 * 4).reshape(2, 6, 4)
+    spread = spread_of(x.shape, (1, 6, 1), (2, 4), "x")
+    assert spread == ((Cut(0, 1, 1),), (), (Cut(1, 1, 1),))
+    parts = divided(jnp.asarray(x), spread, (1, 6, 1), (2, 4), "x")
+    assert parts.shape == (2, 4, 1, 6, 1)
+    assert parts[1, 3, 0, :, 0].tolist() == x[1, :, 3].tolist()
+    assert joined(parts, spread, (2, 4)).tolist() == x.tolist()
+    # A dim of 2 times 3, of which the second was divided by 4 chips.
+    inner = ((Cut(1, 2, 3),),)
+    found = joined(jnp.arange(8 * 6).reshape(2, 4, 6), inner, (2, 4))
+    assert found.reshape(2, 4, 3)[1, 2].tolist() == [2 * 6 + 3, 2 * 6 + 4, 2 * 6 + 5]
+
+
+def test_an_ambiguous_mesh_is_asked_about():
+    text = text_of("matmul_odd.n300.O0").replace("1x2>]>", "2x2>]>")
+    x, y = arrays_of("matmul_odd")
+    with pytest.raises(LayoutError, match="more than one way"):
+        load(text)(x, y)
+    program = load(text, in_specs=[((), ()), ((), (1,))])
+    np.testing.assert_allclose(np.asarray(program(x, y)), x @ y, rtol=1e-5, atol=1e-5)
+    with pytest.raises(LayoutError, match="each axis once"):
+        load(text, in_specs=[((), ()), ((1,), (1,))])
+    with pytest.raises(LayoutError, match="no way"):
+        load(text_of("matmul_odd.n300.O0"))(x, np.zeros((63, 20), np.float32))
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+MATMUL = text_of("matmul_odd.p150.O2")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"ttnn.matmul"', '"ttnn.matmool"', "line 19: ttnn.matmool: there is no such op"),
+        ('"ttnn.matmul"', '"ttir.matmul"', "line 19: ttir.matmul: only ops of TTNN"),
+        (
+            'matmul"(%2, %1)',
+            'matmul"(%0, %1)',
+            r"line 19: ttnn.matmul: %0 was deallocated on line 18",
+        ),
+        ('matmul"(%2, %1)', 'matmul"(%7, %1)', "line 19: ttnn.matmul: there is no value %7"),
+        ('matmul"(%2, %1)', 'matmul"(%1, %1)', "line 19: ttnn.matmul: %1 is a tensor<63x10xf32"),
+        ("%3 = ", "%2 = ", "line 19: value %2 is defined twice"),
+        ("transpose_b = false", "transpose_b = true", "line 19: ttnn.matmul: its operands and"),
+        ("transpose_b = false", "transpose_b = 7", "transpose_b = 7 must be true or false"),
+        ("return %4 : tensor<53x10xf32, #ttnn_layout2>", "", "returns nothing"),
+        ("<2x1>, memref<1x2x", "<2x1>, memref<2x2x", "memref 2x2 does not follow"),
+        ("(d0, d1) -> (d0, d1), <2x1>", "(d0, d1) -> (d1, d0), <2x1>", "the map"),
+        ("#ttnn.ttnn_layout<", "#other.layout<", "a #ttnn.ttnn_layout is read"),
+        ("func.func", "func.fun", "no func.func"),
+        ("      }\n    }\n  }\n}", "", "never closed"),
+        ("force = false", "force = <", "line "),
+    ],
+)
+def test_refused_with_the_line(old, new, message):
+    assert old in MATMUL
+    with pytest.raises(LayoutError, match=message):
+        load(MATMUL.replace(old, new))
+
+
+def test_refused_arguments():
+    program, (x, y) = load(MATMUL), arrays_of("matmul_odd")
+    for arrays, message in [
+        ((x,), "takes 2 arrays, not 1"),
+        ((y, y), r"argument %arg0 has shape \(63, 10\), not \(53, 63\)"),
+        ((x.astype(np.int32), y), "has dtype int32, but the program was compiled for float32"),
+        ((object(), y), "argument %arg0 is no array"),
+    ]:
+        with pytest.raises(LayoutError, match=message):
+            program(*arrays)
+    for bad in (None, 7, b"module"):
+        with pytest.raises(LayoutError, match="must be MLIR text"):
+            load(bad)
+    with pytest.raises(LayoutError, match=r"must be a gl\.DeviceGrid"):
+        load(MATMUL, device=3)
+    for other in ("other", ["main"]):
+        with pytest.raises(LayoutError, match="is not one of main"):
+            load(MATMUL, function=other)
+    with pytest.raises(LayoutError, match="oob 'nan' is not one of"):
+        load(MATMUL, oob="nan")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_text_raises_anything_else(seed):
+    random, text = np.random.default_rng(seed), MATMUL
+    for _ in range(random.integers(1, 4)):
+        at = int(random.integers(len(text)))
+        cut = int(random.integers(0, 9))
+        word = random.choice(["<", ">", "(", '"', "}", "x", "-1", "9" * 30, "%0", "\0", "é", ""])
+        text = text[:at] + str(word) + text[at + cut :]
+    try:
+        load(text)
+    except LayoutError:
+        return
+    assert "func.func" in text
