@@ -38,8 +38,8 @@ if TYPE_CHECKING:
         shift,
     )
     from gridlayout.ops.array.placing import from_physical
-    from gridlayout.ops.array.relayout_plan import RelayoutPlan, relayout_plan
     from gridlayout.ops.array.policy import fill_devices
+    from gridlayout.ops.array.relayout_plan import RelayoutPlan, relayout_plan
     from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
     from gridlayout.ops.interpret.with_layout import with_layout
     from gridlayout.ops.moves.packing import pack, unpack

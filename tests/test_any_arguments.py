@@ -168,7 +168,10 @@ CALLS = {
     "relayout": (gl.relayout, {"x": GX, "layout": LAYOUT}),
     "relayout a tree": (gl.relayout, {"x": {"w": GX, "n": 3}, "layout": {"w": LAYOUT}}),
     "zeros_like": (gl.zeros_like, {"x": GX}),
-    "summary": (lambda tree, chip=None: str(gl.summary(tree, chip)), {"tree": {"w": GX}}),
+    "summary of a tree": (
+        lambda tree, chip=None: str(gl.summary(tree, chip)),
+        {"tree": {"w": GX}},
+    ),
     "fill_devices": (
         gl.fill_devices,
         {"shape": (4, 6), "dtype": "float32", "like": None, "device": DEVICE},

@@ -1,4 +1,4 @@
-"""`TreeSummary`: what the arrays of a pytree take on their cores, a row each. Sizes are in bytes."""
+"""`TreeSummary`: what the arrays of a pytree take on their cores, a row each, in bytes."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ class TreeSummary:
             room = "; ".join(map(table.fits, self.fits))
             parts.append(f"all at once on {table.plain(self.chip.name)}: {room}")
         if whole := len(self.rows) - len(self.laid_out):
-            size = sum(row.data_bytes for row in self.rows if row.layout is None)
-            parts.append(f"{number(whole, 'array')} without a layout: {size(size)}")
+            held = sum(row.data_bytes for row in self.rows if row.layout is None)
+            parts.append(f"{number(whole, 'array')} without a layout: {size(held)}")
         return "\n".join(parts)
 
     @property
