@@ -66,6 +66,7 @@ class GridCall(Primitive):  # type: ignore[misc]
     # -- running -------------------------------------------------------------------------------
 
     def expand(self, *operands: Any) -> list[Any]:
+        """JAX's lowering: the program on the storages of `GridArray`s."""
         device = self.env.device
         for aval, x in zip(self.in_avals, operands, strict=True):
             if isinstance(x, GridArray) and x.type != aval:
@@ -75,7 +76,7 @@ class GridCall(Primitive):  # type: ignore[misc]
             for spec, storage in zip(self.specs, map(_lowered, operands), strict=True)
         ]
         is_traced = any(isinstance(x, jax.core.Tracer) for x in storages)
-        with self.env.device.active():
+        with device.active():
             arrays = (self.on_storages if is_traced else self._compiled)(*storages)
         return [self._value(spec, a) for spec, a in zip(self.results, arrays, strict=True)]
 
@@ -105,23 +106,29 @@ class GridCall(Primitive):  # type: ignore[misc]
     # -- derivatives ---------------------------------------------------------------------------
 
     def jvp(self, primals: Any, tangents: Any) -> Any:
+        """Forward mode: the linear function of the tangents, at once."""
         outs, second, _ = self.lin(list(map(_is_nonzero, tangents)), *primals)
         return outs, second(*tangents)
 
     def lin(self, nonzero: Any, *primals: Any) -> Any:
+        """Forward mode, first pass: results, the second pass, and what has tangents."""
         return self._derived(_Linearized, _active(self.specs, nonzero)).forward(primals)
 
     def linearized(self, residuals: Any, *tangents: Any) -> Any:
+        """Forward mode, second pass."""
         return residuals(*tangents)
 
     def vjp_fwd(self, nonzero: Any, *primals: Any) -> Any:
+        """Reverse mode, first pass."""
         found = self._derived(_PulledBack, _active(self.specs, nonzero)).forward(primals)
         return found if hasattr(hijax, "HiPrim") else found[:2]
 
     def vjp_bwd_retval(self, residuals: Any, cotangents: Any) -> Any:
+        """Reverse mode, second pass."""
         return residuals(*cotangents)
 
     def transpose(self, cotangents: Any, *operands: Any) -> None:
+        """The cotangents of operands that it is linear in, added to what they have."""
         linear = tuple(hasattr(type(x), "accum") for x in operands)
         real = tuple(map(_is_nonzero, cotangents))
         given = [x for x, yes in zip(operands, linear, strict=True) if not yes]
@@ -140,6 +147,7 @@ class GridCall(Primitive):  # type: ignore[misc]
     # -- vmap ----------------------------------------------------------------------------------
 
     def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
+        """The call for all of a mapped axis at once, and which dims of its results that is."""
         if all(dim is None for dim in dims):
             return self(*operands), [None] * len(self.results)
         avals = tuple(map(jax.typeof, operands))

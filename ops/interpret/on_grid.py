@@ -310,8 +310,10 @@ class _Compiled:
         self.program, self.static, self.device = program, static, static.device
         self.run = jax.jit(self._traced)
         layouts = [kind if isinstance(kind, Layout) else None for kind in static.kinds]
-        self.fetched = [x and self.device.memory_kind(x) and x for x in layouts]
-        self.is_moved = any(self.fetched)
+        self.fetched: list[Layout | None] = [
+            x if x is not None and self.device.memory_kind(x) else None for x in layouts
+        ]
+        self.is_moved = any(x is not None for x in self.fetched)
 
     def __call__(self, storages: Sequence[Any]) -> Any:
         device = self.device

@@ -12,7 +12,6 @@ from gridlayout.arguments import Shape, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.mlir.program import Module, read_module
 from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.ops.array.placing import check_device
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 from gridlayout.ops.tenstorrent.chips import mesh_of
 from gridlayout.ops.tenstorrent.entering import checked, entered, stand_in
@@ -27,7 +26,7 @@ from gridlayout.ops.tenstorrent.spread import (
     read_specs,
     spread_of,
 )
-from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.device_grid import DeviceGrid, check_device
 from gridlayout.tenstorrent.tensor_type import TensorType
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 

@@ -13,7 +13,7 @@ from gridlayout.arguments import Shape
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.policy import same_grid_and_tile
+from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.interpret.with_layout import with_layout
 from gridlayout.ops.tenstorrent.linking import Call, Case, Linked, Loop, Step
 from gridlayout.ops.tenstorrent.shapes import SAME
