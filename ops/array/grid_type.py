@@ -215,7 +215,8 @@ class GridType(hijax.HiType):
 
 _NO_STACK = (
     "lax.scan over GridArrays, or jax.vmap over a stack that it made, does not take a dim of the "
-    "logical array: give gl.on_grid the whole loop, gl.on_grid(lambda xs: lax.scan(step, c, xs))"
+    "logical array: give gl.on_grid the whole loop, gl.on_grid(lambda xs: lax.scan(step, c, xs)), "
+    "or use gl.numpy"
 )
 
 
