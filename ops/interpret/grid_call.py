@@ -28,6 +28,9 @@ from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.ops.programs.report import Report
 
+# Whether JAX asks which results have no tangents: JAX 0.10 takes zeros of all of them.
+_TELLS_ZEROS = hasattr(hijax, "HiPrim")
+
 
 class GridCall(Primitive):  # type: ignore[misc]
     """A closed jaxpr without constants on operands of these specs: `call(*operands)`, a list.
@@ -107,21 +110,23 @@ class GridCall(Primitive):  # type: ignore[misc]
 
     def jvp(self, primals: Any, tangents: Any) -> Any:
         """Forward mode: the linear function of the tangents, at once."""
-        outs, second, _ = self.lin(list(map(_is_nonzero, tangents)), *primals)
+        outs, second = self.lin(list(map(_is_nonzero, tangents)), *primals)[:2]
         return outs, second(*tangents)
 
     def lin(self, nonzero: Any, *primals: Any) -> Any:
         """Forward mode, first pass: results, the second pass, and what has tangents."""
-        return self._derived(_Linearized, _active(self.specs, nonzero)).forward(primals)
+        found = self._derived(_Linearized, _active(self.specs, nonzero)).forward(primals)
+        return found if _TELLS_ZEROS else found[:2]
 
     def linearized(self, residuals: Any, *tangents: Any) -> Any:
         """Forward mode, second pass."""
-        return residuals(*tangents)
+        found = residuals(*tangents)
+        return found if _TELLS_ZEROS else list(map(hijax.instantiate_zeros, found))
 
     def vjp_fwd(self, nonzero: Any, *primals: Any) -> Any:
         """Reverse mode, first pass."""
         found = self._derived(_PulledBack, _active(self.specs, nonzero)).forward(primals)
-        return found if hasattr(hijax, "HiPrim") else found[:2]
+        return found if _TELLS_ZEROS else found[:2]
 
     def vjp_bwd_retval(self, residuals: Any, cotangents: Any) -> Any:
         """Reverse mode, second pass."""
