@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 
 import jax
+import numpy as np
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from gridlayout.affine.map import AffineExpr, AffineMap, dim
@@ -181,6 +182,14 @@ class DeviceGrid:
         mesh = self.fine if self.is_abstract else self.fine.abstract_mesh
         return jax.sharding.use_abstract_mesh(mesh)
 
+    def whole(self, x: Any) -> Any:
+        """A plain array on every device, where results are: so a step is compiled once."""
+        if not isinstance(x, (jax.Array, np.ndarray, np.generic)):
+            return x
+        if isinstance(x, jax.Array) and x.sharding == self.replicated:
+            return x
+        return jax.device_put(x, self.replicated)
+
     def on_mesh_in_use(self, array: Any) -> Any:
         """An array that every device has, on the mesh that the user has set, if there is one.
 
@@ -270,7 +279,7 @@ class DeviceGrid:
         """The physical shape with the grid dims rounded up to the mesh: where idle slots are."""
         return (*self.placement(layout.core_shape).slots, *layout.local_shape)
 
-    @property
+    @cached_property
     def replicated(self) -> NamedSharding:
         """The sharding of a value that every device holds whole."""
         return NamedSharding(self.fine, PartitionSpec())

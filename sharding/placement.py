@@ -107,7 +107,8 @@ class Placement:
     @property
     def spec(self) -> PartitionSpec:
         """The partition spec of the grid dims; the dims inside a core are not split."""
-        return PartitionSpec(*(axes or None for axes in self.axes))
+        rank = max((k + 1 for k, axes in enumerate(self.axes) if axes), default=0)
+        return PartitionSpec(*(axes or None for axes in self.axes[:rank]))
 
 
 @lru_cache(maxsize=4096)

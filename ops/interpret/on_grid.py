@@ -145,14 +145,14 @@ class OnGrid:
         if (call := self._split(leaves, structure)) is None:
             return self.fn(*args, **kwargs)
         operands, static = call
-        static.device.check_has_devices(repr(self))
+        (device := static.device).check_has_devices(repr(self))
         if any(map(_has_no_data, operands)):
             raise LayoutError(f"{self!r}: an argument has a shape and no data; .report takes it")
         if any(isinstance(x, jax.core.Tracer) for x in operands):
             return self._program.traced(operands, static)
         agree_on_call(self, operands, static)
         compiled = self._program.compiled(static)
-        found = compiled([x.storage if _is_grid(x) else x for x in operands])
+        found = compiled([x.storage if _is_grid(x) else device.whole(x) for x in operands])
         if len(storages) == len(leaves) and len(static.device.processes) == 1:
             _remember(self._program.known, key, compiled)
         return found
