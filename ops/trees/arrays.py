@@ -238,7 +238,7 @@ def _check_move(leaf: Leaf, new: Layout | None) -> None:
     elif new is not None:
         moving.check_relayout(leaf.value.layout, new)
         leaf.value.device.check_has_devices("gl.relayout")
-        leaf.check_no_stack(value)
+        check_no_stack(leaf.value)
         new.check_invertible()
         leaf.value.device.sharding(new)
 
