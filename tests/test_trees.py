@@ -286,9 +286,9 @@ def test_a_state_follows_its_parameters(optimizer):
 
 def test_a_state_of_laid_out_parameters_is_laid_out():
     params = gl.put(WEIGHTS, DEVICE, {"*/kernel": TWO})
-    state = optax.adam(1e-2).init(params)
+    state = gl.on_grid(optax.adam(1e-2).init)(params)
     assert layouts(state[0].mu) == layouts(params)
-    again = gl.put(state, DEVICE, params)  # the count is brought to all devices, the rest stays
+    again = gl.put(state, DEVICE, params)  # what is laid out already stays
     assert again[0].mu["out"]["bias"] is state[0].mu["out"]["bias"]
     assert len(again[0].count.sharding.device_set) == COUNT
 
