@@ -237,15 +237,17 @@ class GridLayout(Layout):
     def fits(self, chip: Chip | str) -> Fit:
         """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.
 
-        chip: a `gl.Chip`, or the name of one: wormhole, blackhole. It also says where no op of the
-        chip computes with the tile.
+        chip: a `gl.Chip`, or the name of one: wormhole, blackhole. The chip must have a place for
+        the grid. It also says where no op of the chip computes with the tile.
 
         >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits("wormhole"))
-        does not fit: 16777216 B of 1498112 B l1 on each core, -15279104 B free
+        does not fit: 16777216 B of 1395296 B l1 on each core, -15381920 B free
         """
         space = self.memory_space
         needed = self.bytes_per_core if space == "l1" else self.nbytes
-        return as_chip(chip).fit(space, self.bytes_per_core, needed, self.tile)
+        chip = as_chip(chip)
+        grid = self.grid if space == "l1" and not chip.places(self.grid) else None
+        return chip.fit(space, self.bytes_per_core, needed, self.tile, grid)
 
     def padding_along(self, axis: int) -> NDArray[np.int64]:
         """Padding positions along collapsed dim `axis` in each core's shard, one number a core.

@@ -13,30 +13,59 @@ from typing import TYPE_CHECKING
 from gridlayout import dtypes
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES, Chip, Fit
+from gridlayout.tenstorrent.alignment import align
+from gridlayout.tenstorrent.allocation import Allocation
+from gridlayout.tenstorrent.metal_layout import MetalLayout
+from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 if TYPE_CHECKING:
     from gridlayout.dump.plan import Proposal
 
+Described = Layout | Allocation
+
+# Elements of the pages in which tt-mlir allocates L1 for its metal_layout.
+_PAGE = 32 * 32
 # Positions up to which a scatter's padding is counted one by one.
 _MAX_COUNTED = 1 << 22
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A layout, where it stands, how often, and whether it fits.
+    """A value with a layout: where it stands, how often it is named, and whether it fits.
 
-    line: the first one that mentions it. count: mentions by the same op. name: the first value that
-    has it, or nothing. fit: None where the chip has no such memory. proposal: a layout that wastes
-    less, if one was asked for and found.
+    line: the one that makes it. count: how often it is named, there and where it is used. last: the
+    last line that names it. op: what makes it. name: the value; nothing for a type alone.
+    function: the one that it is in. address: where it lies, in bytes, if the dump says. fit: None
+    where the chip has no such memory. proposal: a layout that wastes less, if one was asked for and
+    found. values: how many values the row stands for: one, if it has a name.
     """
 
     line: int
     count: int
     op: str
     name: str
-    layout: Layout
+    layout: Described
     fit: Fit | None
     proposal: Proposal | None = None
+    last: int = 0
+    function: str = ""
+    address: int | None = None
+    values: int = 1
+
+    @property
+    def bytes_per_core(self) -> int:
+        """Bytes of one core's buffer, in whole pages where they are allocated so.
+
+        Of pages dealt to all cores' L1, those of the fullest.
+        """
+        if self.fit is not None and self.fit.space == "l1" and self.layout.is_interleaved:
+            return self.fit.needed
+        return held_per_core(self.layout)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all cores' buffers."""
+        return held_bytes(self.layout)
 
     @property
     def data_bytes(self) -> int:
@@ -60,10 +89,28 @@ class Finding:
     @property
     def expansion_factor(self) -> float:
         """Bytes held by bytes of data; 1.0 for a tensor without elements."""
-        return self.layout.nbytes / self.data_bytes if self.data_bytes else 1.0
+        return self.nbytes / self.data_bytes if self.data_bytes else 1.0
 
 
-def data_bytes(layout: Layout) -> int:
+def held_per_core(layout: Described) -> int:
+    """Bytes that one core's buffer takes: of today's metal_layout in L1, whole pages of 32x32.
+
+    >>> from gridlayout import tenstorrent
+    >>> held_per_core(tenstorrent.metal((1, 1), "uint32", dim_alignments=(1, 1)))
+    4096
+    """
+    found = layout.bytes_per_core
+    if isinstance(layout, MetalLayout) and layout.memory == "l1" and layout.tile is None:
+        return align(found, _PAGE * layout.stored_bits // 8)
+    return found
+
+
+def held_bytes(layout: Described) -> int:
+    """Bytes that all cores' buffers take."""
+    return layout.num_cores * held_per_core(layout)
+
+
+def data_bytes(layout: Described) -> int:
     """Bytes that the logical elements alone take, in the layout's own element size.
 
     >>> from gridlayout import GridLayout
@@ -75,47 +122,96 @@ def data_bytes(layout: Layout) -> int:
     return -(-layout.size * layout.stored_bits // 8)
 
 
-def wasted_bytes(layout: Layout) -> int:
+def wasted_bytes(layout: Described) -> int:
     """Bytes of all buffers beyond the data; none for a view that holds elements once for many.
 
     >>> from gridlayout import GridLayout
     >>> wasted_bytes(GridLayout((53, 63), "float32", (3, 2), tile=(32, 32)))
     11220
     """
-    return max(layout.nbytes - data_bytes(layout), 0)
+    return max(held_bytes(layout) - data_bytes(layout), 0)
 
 
-def padding_share(layout: Layout) -> float:
+def padding_share(layout: Described) -> float:
     """The share of physical elements that are padding; see `Finding.padding_share`.
 
     >>> from gridlayout import GridLayout
     >>> padding_share(GridLayout((4, 48), grid=(1, 1), tile=(4, 64)))
     0.25
     """
+    if isinstance(layout, Allocation):
+        return layout.padding_share
     total = prod(layout.physical_shape)
     if layout.is_scatter and total > _MAX_COUNTED:
         return max(total - layout.size, 0) / total
     return layout.padding_share
 
 
-def fit_of(layout: Layout, chip: Chip) -> Fit | None:
+def fit_of(layout: Described, chip: Chip) -> Fit | None:
     """Whether the layout fits its memory space on `chip`; None where it names none of the four.
 
-    An interleaved layout in l1 is a grid of one core by its type; its pages (tiles, or elements)
-    are dealt to all cores of the chip, so `needed` is one core's share.
+    The chip must have a place for its cores too. Pages of an interleaved layout (tiles, or
+    elements) are dealt to all cores of the chip, or banks of DRAM, so `needed` counts the fullest
+    one's share; a shard in DRAM lies in one bank.
 
     >>> from gridlayout import tenstorrent
     >>> toy = Chip("toy", (2, 2), {"l1": 8192})
     >>> print(fit_of(tenstorrent.ttnn((96, 64), "float32", tile=(32, 32)), toy))
     fits: 8192 B of 8192 B l1 on each core, 0 B free
+    >>> print(fit_of(tenstorrent.ttnn((320, 16), grid=(320, 1)), toy))
+    does not fit: grid 320x1 has no place on 2x2 cores; 64 B of 8192 B l1 on each core, 8128 B free
     """
     space = layout.memory
     if space is None or space not in MEMORY_SPACES:
         return None
-    needed = per_core = layout.bytes_per_core
-    if space != "l1":
-        needed = layout.nbytes
-    elif layout.is_interleaved and per_core:
-        pages = prod(layout.physical_shape) // prod(layout.tile or (1,))
-        needed = -(-per_core * -(-pages // prod(chip.grid)) // pages)
-    return chip.fit(space, per_core, needed, layout.tile)
+    needed = share_of(layout, chip) * (chip.banks if space == "dram" else 1)
+    grid = None if is_placed(layout, chip) else layout.core_shape
+    return chip.fit(space, held_per_core(layout), needed, layout.tile, grid)
+
+
+def share_of(layout: Described, chip: Chip) -> int:
+    """Bytes in the fullest core of L1, in the fullest bank of DRAM, or in all of a host's memory.
+
+    >>> from gridlayout import tenstorrent
+    >>> toy = Chip("toy", (2, 2), {"dram": 1 << 20}, banks=4)
+    >>> share_of(tenstorrent.ttnn((96, 64), tile=(32, 32), buffer_type="dram"), toy)
+    8192
+    """
+    per_core, space = held_per_core(layout), layout.memory
+    parts = prod(chip.grid) if space == "l1" else chip.banks if space == "dram" else 1
+    if space not in ("l1", "dram") or not per_core:
+        return held_bytes(layout)
+    if space == "dram" and not isinstance(layout, TtnnLayout | MetalLayout | Allocation):
+        return -(-held_bytes(layout) // parts)  # the document knows no banks
+    if not layout.is_interleaved:
+        return per_core if space == "l1" else per_core * -(-layout.num_cores // parts)
+    workers = getattr(layout, "workers", None)
+    parts = prod(workers) if workers else parts
+    pages = max(prod(layout.physical_shape) // prod(layout.tile or (1,)), 1)
+    return -(-per_core * -(-pages // parts) // pages)
+
+
+def is_placed(layout: Described, chip: Chip) -> bool:
+    """Whether the chip has cores for the layout's grid, where the system lays them.
+
+    >>> from gridlayout import tenstorrent
+    >>> wormhole = tenstorrent.WORMHOLE
+    >>> [is_placed(tenstorrent.ttnn((512, 64), grid=grid), wormhole) for grid in ((13, 1), (16, 2))]
+    [True, False]
+    """
+    space, grid = layout.memory, layout.core_shape
+    if layout.is_interleaved or space not in ("l1", "dram"):
+        return True
+    if isinstance(layout, TtnnLayout):
+        rows, columns = chip.grid[-2:] if space == "l1" else (1, chip.banks)
+        if space == "dram" and chip.banks == 1:
+            return True
+        return _has_cores(layout, rows, columns)
+    return space == "dram" or chip.places(grid)
+
+
+def _has_cores(layout: TtnnLayout, rows: int, columns: int) -> bool:
+    """Stated ranges lie on the cores; others are dealt to as many as there are."""
+    if layout.memory_layout == "block_sharded" or layout.has_stated_ranges:
+        return all(c < columns and d < rows for _, (c, d) in layout.core_ranges)
+    return layout.num_cores <= rows * columns

@@ -127,7 +127,7 @@ class TtnnLayout(Layout):
         extras = [f"buffer_type={self.buffer_type!r}"] if self.buffer_type != "l1" else []
         extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
         extras += [f"row_alignment={self.row_alignment}"] if self.row_alignment else []
-        if self.core_ranges != _default_ranges(self.grid, self.memory_layout):
+        if self.has_stated_ranges:
             extras.append(f"core_ranges={self.core_ranges}")
         extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
         arguments = [
@@ -145,7 +145,8 @@ class TtnnLayout(Layout):
         ranges = f", {self.ranges_text}" if self.core_ranges else ""
         return (
             f"tensor<{tensor}, #ttnn.ttnn_layout<{self.linear}, "
-            f"<{dims_text(self.workers or self.grid)}>, {self.memref}, <{self.memory_layout}>{ranges}{words}>>"
+            f"<{dims_text(self.workers or self.grid)}>, {self.memref}, <{self.memory_layout}>"
+            f"{ranges}{words}>>"
         )
 
     @property
@@ -181,6 +182,11 @@ class TtnnLayout(Layout):
         'core_ranges = <[#ttnn.core_range<(0,0), (1,0)>]>'
         """
         return _ranges_text(self.core_ranges)
+
+    @property
+    def has_stated_ranges(self) -> bool:
+        """Whether `core_ranges` are other ones than the grid's own."""
+        return self.core_ranges != _default_ranges(self.grid, self.memory_layout)
 
     @property
     def linear(self) -> AffineMap:
@@ -299,7 +305,9 @@ def _default_ranges(grid: Shape, memory_layout: str) -> Ranges:
 def _as_ranges(ranges: Any, grid: Shape, memory_layout: str) -> Ranges:
     """Rectangles of cores that do not overlap and are as many as the grid has."""
     try:
-        found = tuple(tuple(as_shape(corner, "core_ranges") for corner in one) for one in ranges)
+        found: Any = tuple(
+            tuple(as_shape(corner, "core_ranges") for corner in one) for one in ranges
+        )
     except TypeError:
         raise LayoutError(
             f"core_ranges {ranges!r} must be pairs of (x, y) corners, such as [((0, 0), (7, 1))]"
@@ -323,7 +331,7 @@ def _as_ranges(ranges: Any, grid: Shape, memory_layout: str) -> Ranges:
             f"not follow from {memory_layout} on {dims_text(grid)}, whose cores are such as "
             f"{_ranges_text(_default_ranges(grid, memory_layout))}"
         )
-    return found
+    return tuple(found)
 
 
 def _check_memory(grid: Shape, memory_layout: Any, buffer_type: Any) -> None:

@@ -19,7 +19,6 @@ from gridlayout.layouts.reader import Reader, dims_text
 from gridlayout.tenstorrent.metal_layout_text import read_oob
 from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
 
-
 # Signed integers by their own names; MLIR's i32 says nothing of a sign.
 _SIGNED = {f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)}
 
