@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gridlayout import dtypes
 from gridlayout.layouts.layout import Layout
@@ -164,31 +164,59 @@ def fit_of(layout: Described, chip: Chip) -> Fit | None:
     space = layout.memory
     if space is None or space not in MEMORY_SPACES:
         return None
-    needed = share_of(layout, chip) * (chip.banks if space == "dram" else 1)
+    needed = held_of(layout).share(chip) * (chip.banks if space == "dram" else 1)
     grid = None if is_placed(layout, chip) else layout.core_shape
     return chip.fit(space, held_per_core(layout), needed, layout.tile, grid)
 
 
-def share_of(layout: Described, chip: Chip) -> int:
-    """Bytes in the fullest core of L1, in the fullest bank of DRAM, or in all of a host's memory.
+class Held(NamedTuple):
+    """What a layout holds: so many equal buffers in a memory, or pages dealt to its parts. Bytes.
+
+    pages: how many there are, 0 where they are not dealt; workers: to how many cores, 0 for all.
+    even: whether a whole in DRAM is spread over all banks, whatever its buffers.
+    """
+
+    memory: str
+    cores: int
+    per_core: int
+    pages: int = 0
+    workers: int = 0
+    even: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all buffers."""
+        return self.cores * self.per_core
+
+    def share(self, chip: Chip) -> int:
+        """Bytes in the fullest core of L1 or bank of DRAM; all of them in another memory."""
+        if self.memory not in ("l1", "dram"):
+            return self.nbytes
+        parts = prod(chip.grid) if self.memory == "l1" else chip.banks
+        if self.pages:
+            dealt = -(-self.pages // (self.workers or parts))
+            return -(-self.per_core * dealt // self.pages)
+        if self.memory == "l1":
+            return self.per_core
+        return -(-self.nbytes // parts) if self.even else self.per_core * -(-self.cores // parts)
+
+
+def held_of(layout: Described) -> Held:
+    """What a layout holds.
 
     >>> from gridlayout import tenstorrent
-    >>> toy = Chip("toy", (2, 2), {"dram": 1 << 20}, banks=4)
-    >>> share_of(tenstorrent.ttnn((96, 64), tile=(32, 32), buffer_type="dram"), toy)
-    8192
+    >>> found = held_of(tenstorrent.ttnn((96, 64), tile=(32, 32), buffer_type="dram"))
+    >>> found, found.share(Chip("toy", (2, 2), {"dram": 1 << 20}, banks=4))
+    (Held(memory='dram', cores=1, per_core=24576, pages=6, workers=0, even=False), 8192)
     """
-    per_core, space = held_per_core(layout), layout.memory
-    parts = prod(chip.grid) if space == "l1" else chip.banks if space == "dram" else 1
-    if space not in ("l1", "dram") or not per_core:
-        return held_bytes(layout)
-    if space == "dram" and not isinstance(layout, TtnnLayout | MetalLayout | Allocation):
-        return -(-held_bytes(layout) // parts)  # the document knows no banks
-    if not layout.is_interleaved:
-        return per_core if space == "l1" else per_core * -(-layout.num_cores // parts)
-    workers = getattr(layout, "workers", None)
-    parts = prod(workers) if workers else parts
-    pages = max(prod(layout.physical_shape) // prod(layout.tile or (1,)), 1)
-    return -(-per_core * -(-pages // parts) // pages)
+    pages = workers = 0
+    if layout.is_interleaved:
+        pages = max(prod(layout.physical_shape) // prod(layout.tile or (1,)), 1)
+        workers = prod(getattr(layout, "workers", None) or (0,))
+    # The document knows no banks.
+    even = not isinstance(layout, TtnnLayout | MetalLayout | Allocation)
+    memory, per_core = layout.memory or "", held_per_core(layout)
+    return Held(memory, layout.num_cores, per_core, pages, workers, even)
 
 
 def is_placed(layout: Described, chip: Chip) -> bool:

@@ -10,6 +10,7 @@ never live at once. Fusion bodies hold nothing; loops, branches and calls hold w
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from dataclasses import dataclass, field
 
 from gridlayout.dump.hlo import VIEWS, Instruction
@@ -299,9 +300,10 @@ def _temporaries(now: Computation, reuse: bool) -> list[tuple[int, int, int]]:
     for k in rest:
         first, last = spans[k]
         for result, lives in used.items():
-            fits = now.buffers[k].nbytes <= _aligned(now.buffers[result].nbytes)
-            if fits and all(last < a or b < first for a, b in lives):
-                lives.append((first, last))
+            at = bisect(lives, (first, last))
+            free = (not at or lives[at - 1][1] < first) and (at == len(lives) or last < lives[at][0])
+            if free and now.buffers[k].nbytes <= _aligned(now.buffers[result].nbytes):
+                lives.insert(at, (first, last))  # they never overlap, so they stay in order
                 break
         else:
             found.append((first, last, _aligned(now.buffers[k].nbytes)))

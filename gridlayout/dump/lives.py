@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gridlayout.dump.findings import Described, held_bytes, share_of
+from gridlayout.dump.findings import Held
 from gridlayout.dump.peaks import MAX_SPANS, Peak, Span, peak_of
 from gridlayout.dump.statements import Made, Statement
 from gridlayout.layouts.memory import Chip
@@ -67,16 +67,15 @@ class Lives:
         self.same[made.name] = self.same.get(found, found)
         return found
 
-    def add(self, said: Statement, made: Made, layout: Described) -> None:
+    def add(self, said: Statement, made: Made, held: Held) -> None:
         """A value with memory of its own."""
         self.over = self.over or len(self.values) + len(self.ended) >= MAX_SPANS
         if self.over:
             return
-        memory = layout.memory or ""
-        nbytes = share_of(layout, self.chip) if memory == "l1" else held_bytes(layout)
+        nbytes = held.share(self.chip) if held.memory == "l1" else held.nbytes
         if old := self.values.pop(made.name, None):  # another region's value of this name
             self.ended.append((made.name, old))
-        self.values[made.name] = _Life(said.op, said.line, said.line, memory, nbytes)
+        self.values[made.name] = _Life(said.op, said.line, said.line, held.memory, nbytes)
         self.same.pop(made.name, None)
 
     def peaks(self) -> list[Peak]:

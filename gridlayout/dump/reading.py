@@ -71,6 +71,8 @@ class Tally:
 
     def flow(self, said: Statement, flow: Flow) -> None:
         """Data that goes from one layout to another."""
+        if flow.before == flow.after.text and not flow.permutation and not flow.swap:
+            return
         before, after = read(flow.before).layout, read(flow.after.text).layout
         if not isinstance(before, Layout) or not isinstance(after, Layout):
             return
@@ -258,11 +260,11 @@ class Dump:
         self.lives.read(said)
         self._mentioned(said.mentions)
         for made in said.made:
-            layout = read(made.text).layout
-            if layout is None or self.lives.owner_of(said, made):
+            held = read(made.text).held
+            if held is None or self.lives.owner_of(said, made):
                 continue
             self.now.tally.add(said, made, self.function)
-            self.lives.add(said, made, layout)
+            self.lives.add(said, made, held)
         if not said.made and said.mentions and "%" not in line.text:
             for mention in said.mentions:
                 self._loose(said, mention)
@@ -287,7 +289,7 @@ class Dump:
         self._mentioned(said.mentions)
         tally = self._tally()
         for made in () if said.is_view else said.made:
-            if read(made.text).layout is not None:
+            if read(made.text).held is not None:
                 tally.add(said, made, self.function)
         if said.flow:
             tally.flow(said, said.flow)
@@ -318,7 +320,7 @@ class Dump:
     def _mentioned(self, mentions: Iterable[Mention]) -> None:
         for mention in mentions:
             found = read(mention.text)
-            if found.layout is None:
+            if found.held is None:
                 self.now.unknown.add(self._why(mention, found.reason), 0, mention)
             else:
                 self.now.mentions += 1
@@ -329,7 +331,7 @@ class Dump:
         return reason
 
     def _loose(self, said: Statement, mention: Mention) -> None:
-        if read(mention.text).layout is not None:
+        if read(mention.text).held is not None:
             made = Made(mention.name, mention.text, mention.line)
             self.now.tally.add(said, made, self.function)
 
