@@ -51,6 +51,8 @@ _TT_MESH = re.compile(
     r"#?ttcore\.meshes\s*=?\s*#?(?:ttcore\.meshes)?<\[<\"[^\"]{1,100}\" = ([0-9x]{1,40})>"
 )
 _PARTITIONS = re.compile(r"\bnum_(?:partitions|replicas)\s*=\s*([0-9]{1,9})")
+_LISTS = re.compile(r"(?:dense<)?[\[{].{0,100000}?(?:\]\s*\]|\}\s*\})")
+_LIST = re.compile(r"[\[{]\s*([0-9][0-9, ]*)[\]}]")
 _WORD = re.compile(r"\"([\w.]{1,60})\"")
 
 
@@ -166,11 +168,11 @@ class Meshes:
             if len(dims) > 1:
                 self.guessed = tuple((f"axis_{k}", n) for k, n in enumerate(dims))
             return groups, size, _iota(dims, _numbers(found[3] or ""), size)
-        inside = re.match(r"(?:dense<)?([\[{].{0,100000}?(?:\]\]|\}\}|\{\}|\[\]))", text[at:])
-        if not inside:
+        inside = _LISTS.match(text, at)
+        lists = _LIST.findall(inside[0]) if inside else []
+        if not lists and text[at : at + 2] != "{}":
             return (0, 0, ())
-        lists = re.findall(r"[\[{]([0-9][0-9, ]*)[\]}]", inside[1])
-        if not lists:  # {}: all devices are one group
+        if not lists:  # all devices are one group
             first = tuple(range(min(self.devices, _MAX_GROUP)))
             return (1, self.devices, first) if self.devices else (0, 0, ())
         first = _numbers(lists[0])

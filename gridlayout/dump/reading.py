@@ -265,7 +265,8 @@ class Dump:
                 continue
             self.now.tally.add(said, made, self.function)
             self.lives.add(said, made, held)
-        if not said.made and said.mentions and "%" not in line.text:
+        is_alone = "%" not in line.text and not said.op.endswith("func")
+        if not said.made and said.mentions and is_alone:
             for mention in said.mentions:
                 self._loose(said, mention)
         if said.flow:

@@ -67,10 +67,13 @@ def _layout_of(text: str) -> Described:
     try:
         return parse(text)
     except LayoutError as error:
-        try:
-            return read_allocation(text)
-        except LayoutError:
-            raise error from None
+        refusal = error
+    except Exception as error:  # a slip in a reader must not end the reading of a dump
+        refusal = LayoutError(f"{type(error).__name__} while it was read: {error}")
+    try:
+        return read_allocation(text)
+    except LayoutError:
+        raise refusal from None
 
 
 def _read(text: str) -> Reading:
