@@ -301,7 +301,9 @@ def _temporaries(now: Computation, reuse: bool) -> list[tuple[int, int, int]]:
         first, last = spans[k]
         for result, lives in used.items():
             at = bisect(lives, (first, last))
-            free = (not at or lives[at - 1][1] < first) and (at == len(lives) or last < lives[at][0])
+            free = (not at or lives[at - 1][1] < first) and (
+                at == len(lives) or last < lives[at][0]
+            )
             if free and now.buffers[k].nbytes <= _aligned(now.buffers[result].nbytes):
                 lives.insert(at, (first, last))  # they never overlap, so they stay in order
                 break

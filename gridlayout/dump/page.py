@@ -66,7 +66,7 @@ def body_of(found: Explanation) -> str:
     if found.findings:
         parts += ["<h2>Layouts, the worst first</h2>", _findings(found)]
     if found.left_out > 0 and found.findings:
-        parts.append(f"<p>And {number(found.left_out, 'value')} that waste less.</p>")
+        parts.append(f"<p>And {number(found.left_out, 'value')} of less waste.</p>")
     for title, head, rows in table.sections_of(found):
         parts += [f"<h2>{title.capitalize()}</h2>", _table(head, rows, _numbers(title, found))]
     if plans := table.plan_rows(found):

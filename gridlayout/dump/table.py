@@ -56,7 +56,7 @@ def text_of(found: Explanation, colour: bool = False) -> str:
         marks = [_mark(finding.padding_share) if colour else "" for finding in found.findings]
         parts.append(_aligned(FINDING_HEAD, finding_rows(found), marks, colour))
     if found.left_out > 0 and found.findings:
-        parts.append(f"and {number(found.left_out, 'value')} that waste less")
+        parts.append(f"and {number(found.left_out, 'value')} of less waste")
     for title, head, rows in sections_of(found):
         parts += [title, _aligned(head, rows, [], colour)]
         if title == "moves" and (hidden := hidden_moves(found)):

@@ -97,7 +97,11 @@ class Allocation(Buffers):
         found = super().bytes_per_core
         if self.strides and self.counts:
             found = self.strides[0] * self.counts[0]
-        if self.kind in ("shard", "cb_layout", "metal") and self.space == "l1" and self.tile is None:
+        if (
+            self.kind in ("shard", "cb_layout", "metal")
+            and self.space == "l1"
+            and self.tile is None
+        ):
             found = align(found, _PAGE * self.stored_bits // 8)
         return found * self.buffers
 
