@@ -215,7 +215,7 @@ def test_passes_are_told_apart():
     assert gl.explain(text, function="other").layouts == 1
     with pytest.raises(gl.LayoutError, match=r"no pass 'p9' .* 1 'After p1 \(p1\)'"):
         gl.explain(text, pass_name="p9")
-    with pytest.raises(gl.LayoutError, match="no function 'f' .* main, other"):
+    with pytest.raises(gl.LayoutError, match=r"no function 'f' .* main, other"):
         gl.explain(text, function="f")
 
 

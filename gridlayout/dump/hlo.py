@@ -23,6 +23,7 @@ BARE_TYPE = re.compile(r"\s*[A-Za-z][A-Za-z0-9]*\[[0-9, ]*\]\s*")
 _NAME = re.compile(r"\s*(ROOT\s+)?%?([\w.-]{1,200})\s*=\s")
 _OP = re.compile(r"[\])}] ([a-z][a-z0-9-]{0,99})\(")
 _OPERAND = re.compile(r"%([\w.-]{1,200})|\(\s*([\w.-]{1,200})\s*\)")
+_BRACKET = re.compile(r"[()]")
 _MOVERS = ("copy", "copy-start", "transpose")
 _COMPUTATION = re.compile(r"(ENTRY\s+)?%?([\w.-]{1,200})\s*(?:\([^\n]*->[^\n]*)?\{\s*$")
 # What has no memory of its own: other names of what is there.
@@ -105,13 +106,10 @@ def instruction_of(text: str) -> Instruction | None:
 
 def _closing(text: str, start: int) -> int:
     depth = 0
-    for at in range(start, len(text)):
-        if text[at] == "(":
-            depth += 1
-        elif text[at] == ")":
-            depth -= 1
-            if not depth:
-                return at
+    for found in _BRACKET.finditer(text, start):
+        depth += 1 if found[0] == "(" else -1
+        if not depth:
+            return found.start()
     return len(text)
 
 
@@ -130,7 +128,8 @@ def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Stat
         return Statement(number, op, (), mentions)
     own = TYPE.findall(found.kind)
     mentions = tuple(Mention(number, found.name, kind) for kind in own)
-    mentions += tuple(Mention(number, "", kind) for kind in TYPE.findall(text, found.at))
+    if "]{" in text[found.at : -1]:
+        mentions += tuple(Mention(number, "", kind) for kind in TYPE.findall(text, found.at))
     flow = _flow(line, context, found, own)
     if len(own) == 1 and not found.kind.startswith("(") and len(own[0]) <= MAX_NAMED:
         if len(context.types) >= MAX_NAMES:

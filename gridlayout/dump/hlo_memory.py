@@ -79,7 +79,7 @@ _ELEMENTWISE = frozenset(
 )
 
 
-@dataclass
+@dataclass(slots=True)
 class _Buffer:
     """Bytes of one buffer, and its life by the instructions' numbers.
 
@@ -205,12 +205,12 @@ class HloMemory:
     # -- one instruction ---------------------------------------------------------------------------
 
     def _inside(self, found: Instruction, now: Computation) -> int:
-        names: list[str] = []
-        if found.op in _CALLERS:
-            names = _BODIES.findall(found.attributes) + _CALLS.findall(found.attributes)
-            for group in _BRANCHES.findall(found.attributes):
-                names += re.findall(r"[\w.-]+", group)
-            now.bodies.update(names)
+        if found.op not in _CALLERS:
+            return 0
+        names = _BODIES.findall(found.attributes) + _CALLS.findall(found.attributes)
+        for group in _BRANCHES.findall(found.attributes):
+            names += re.findall(r"[\w.-]+", group)
+        now.bodies.update(names)
         return max((self.done[name].temporary for name in names if name in self.done), default=0)
 
     def _take_turns(self, found: Instruction, own: list[tuple[int, ...]], now: Computation) -> None:
@@ -264,11 +264,11 @@ def _renamed(
 
 def _trace(found: Instruction, now: Computation) -> None:
     """Follow parameters through elementwise ops; `moved` are those that reach something else."""
+    if now.is_entry:
+        return
     if found.op == "parameter":
         number = "".join(found.operands[:1])
         now.sources[found.name] = {int(number)} if number.isdecimal() else set()
-        return
-    if now.is_entry:
         return
     own: set[int] = set()
     for name in found.operands:

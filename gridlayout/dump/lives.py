@@ -15,7 +15,7 @@ from gridlayout.dump.statements import Made, Statement
 from gridlayout.layouts.memory import Chip
 
 
-@dataclass
+@dataclass(slots=True)
 class _Life:
     op: str
     line: int

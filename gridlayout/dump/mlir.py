@@ -115,6 +115,11 @@ def resolve(text: str, context: MlirContext) -> str:
 
 def _replaced(text: str, aliases: dict[str, str]) -> str:
     """As it is where the text would be longer than a layout."""
+    if text.count("#") + text.count("!") == 1 and text.startswith("tensor<"):
+        start = text.find("#")  # one alias at the end, as nearly always
+        value = aliases.get(text[start:-1], "") if start >= 0 else ""
+        if value and len(value) + start < MAX_TEXT:
+            return f"{text[:start]}{value}>"
     names = _ALIAS.findall(text)
     if len(text) + sum(len(aliases.get(name, name)) - len(name) for name in names) > MAX_TEXT:
         return text

@@ -296,7 +296,9 @@ class Dump:
             tally.flow(said, said.flow)
         self._used(tally, said)
         if self.computation is not None and self.memory is not None:
-            sizes = [_array_bytes(kind) for kind in _ARRAY.findall(found.kind)]
+            sizes = [read(made.text).nbytes for made in said.made]
+            if len(sizes) != 1 or found.kind.startswith("("):
+                sizes = [_array_bytes(kind) for kind in _ARRAY.findall(found.kind)]
             self.memory.add(found, line.number, sizes, self.computation)
         self._spread(said, text, found)
 

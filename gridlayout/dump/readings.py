@@ -15,7 +15,7 @@ from gridlayout import dtypes
 from gridlayout.arguments import MAX_ELEMENTS, Shape
 from gridlayout.dump.findings import Described, Held, data_bytes, held_of
 from gridlayout.errors import LayoutError
-from gridlayout.tenstorrent.allocation import Allocation, read_allocation
+from gridlayout.tenstorrent.allocation import read_allocation
 from gridlayout.text import parse
 
 # Longer texts are read again each time rather than remembered.
@@ -23,6 +23,13 @@ _MAX_REMEMBERED = 1 << 10
 _HLO = re.compile(
     r"([a-z]+[0-9]*)\[([0-9,]{0,99})\]\{([0-9,]{0,99})(?::(?:T\(([0-9,]{1,40})\))?(?:S\(([0-9])\))?)?\}"
 )
+_ELEMENT = r"(!ttcore\.tile<[0-9]{1,4}x[0-9]{1,4}, \w{1,12}>|[a-z]\w{0,15})"
+_TTNN = re.compile(
+    rf"tensor<((?:[0-9]{{1,18}}x)*)([a-z]\w{{0,15}}), #ttnn\.ttnn_layout<\([^<>]*-> \([^<>]*\), "
+    rf"<([0-9]{{1,9}}x[0-9]{{1,9}})>, memref<((?:[0-9]{{1,18}}x)+){_ELEMENT}, "
+    r"#ttnn\.buffer_type<(\w{1,20})>>(?:, <(\w{1,20})>)?"
+)
+_SPACES = {"l1_small": "l1", "system_memory": "system"}
 _BITS = {name: dtypes.bits(dtypes.as_dtype(dtype)) for name, dtype in dtypes.FROM_XLA.items()}
 
 
@@ -77,7 +84,7 @@ def _layout_of(text: str) -> Described:
 
 
 def _read(text: str) -> Reading:
-    if quick := (_of_hlo(text) if text[-1:] == "}" else _of_buffers(text)):
+    if quick := (_of_hlo(text) if text[-1:] == "}" else _of_ttnn(text)):
         return quick
     try:
         layout = layout_of(text)
@@ -86,22 +93,42 @@ def _read(text: str) -> Reading:
     return Reading(text, held_of(layout), data_bytes(layout))
 
 
-def _of_buffers(text: str) -> Reading | None:
-    """What a memref, a ttnn_layout or a metal_layout holds, by the sizes that it states."""
-    if "#ttnn.ttnn_layout" not in text and "#ttcore.metal_layout<logical_shape" not in text:
+def _of_ttnn(text: str) -> Reading | None:
+    """What a ttnn_layout holds, by the memref that it states."""
+    found = _TTNN.match(text)
+    if found is None or "oob" in text or "row_alignment" in text:
         return None
+    dims, element, grid, counts, stored, space, word = found.groups()
+    unit = _unit_of(stored)
+    is_dealt = word in (None, "interleaved")
+    if unit is None or _unit_of(element) is None or (is_dealt and grid != "1x1"):
+        return None
+    bits, elements, pages = unit[0], unit[1], _product(counts)
+    size, cores = _product(dims), _product(grid)
+    if max(size, pages * cores * elements) > MAX_ELEMENTS:
+        return None
+    per_core = -(-pages * bits // 8)
+    memory = _SPACES.get(space, space)
+    held = Held(memory, cores, per_core, max(pages, 1) if is_dealt else 0)
+    return Reading(text, held, -(-size * bits // (8 * elements)))
+
+
+@lru_cache(maxsize=256)
+def _unit_of(element: str) -> tuple[int, int] | None:
+    """Bits of a tile, or of an element alone, and its elements."""
     try:
-        found = read_allocation(text)
+        found = read_allocation(f"memref<1x1x{element}, #ttcore.memory_space<l1>>")
     except LayoutError:
         return None
-    if "oob" in text or "row_alignment" in text or _is_dealt(found, text):
-        return None
-    return Reading(text, held_of(found), data_bytes(found))
+    return 8 * found.bytes_per_core if found.tile else found.stored_bits, prod(found.local_shape)
 
 
-def _is_dealt(found: Allocation, text: str) -> bool:
-    """Whether the memref is a worker's share of pages, so that their number is not stated."""
-    return found.is_interleaved and ", <1x1>, memref" not in text and found.kind == "ttnn"
+def _product(dims: str) -> int:
+    found = 1
+    for word in dims.split("x"):
+        if word:
+            found *= int(word)
+    return found
 
 
 def _of_hlo(text: str) -> Reading | None:
