@@ -10,6 +10,7 @@ never live at once. Fusion bodies hold nothing; loops, branches and calls hold w
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect
 from dataclasses import dataclass, field
 
@@ -95,22 +96,26 @@ class _Buffer:
     is_result: bool = False
 
 
+def _numbers() -> array[int]:
+    return array("q")
+
+
 @dataclass
 class Computation:
     """One computation, while it is read and when it is done.
 
-    places: for each name, the buffers of each part of its value. turns: results that may take the
-    place of an operand. moved: the parameters from which something is made that is not made
-    element by element. temporary: bytes beyond what is given and returned.
+    places: for each name, its buffer, or those of each part of its value. turns: in pairs, results
+    that may take the place of an operand. moved: the parameters from which something is made that
+    is not made element by element. temporary: bytes beyond what is given and returned.
     """
 
     name: str
     is_entry: bool
     buffers: list[_Buffer] = field(default_factory=list)
-    places: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
-    lines: list[int] = field(default_factory=list)
-    inner: list[int] = field(default_factory=list)
-    turns: list[tuple[int, int]] = field(default_factory=list)
+    places: dict[str, int | list[tuple[int, ...]]] = field(default_factory=dict)
+    lines: array[int] = field(default_factory=_numbers)
+    inner: array[int] = field(default_factory=_numbers)
+    turns: array[int] = field(default_factory=_numbers)
     roots: list[tuple[int, ...]] = field(default_factory=list)
     is_tuple: bool = False
     bodies: set[str] = field(default_factory=set)
@@ -136,7 +141,7 @@ class HloMemory:
         if len(now.buffers) > MAX_SPANS or now.over:
             now.over = True
             return
-        reads = [now.places.get(name, []) for name in found.operands]
+        reads = [_parts(now, name) for name in found.operands]
         for parts in reads:
             for part in parts:
                 for k in part:
@@ -149,7 +154,7 @@ class HloMemory:
                 now.buffers.append(_Buffer(found.name, found.op, nbytes, at, at, kind))
                 own.append((len(now.buffers) - 1,))
             self._take_turns(found, own, now)
-        now.places[found.name] = own
+        now.places[found.name] = own[0][0] if len(own) == 1 == len(own[0]) else own
         _trace(found, now)
         if found.is_root:
             now.roots, now.is_tuple = own, found.kind.startswith("(")
@@ -191,16 +196,15 @@ class HloMemory:
         temporary, at = most_of(spans)
         held = sum(each.nbytes for each in results) + pointers - self._aliased_bytes(now)
         last = len(now.lines) - 1
-        owners = [
-            Span(each.name, each.op, now.lines[max(each.first, 0)], _line(now, each), each.nbytes)
-            for each in now.buffers
-            if each.kind != "constant"
-        ]
         line = now.lines[min(at, last)] if now.lines else 0
-        named = [s for s in owners if s.line <= line <= s.last or s.op == "parameter"]
-        alive = peak_of(now.name, "memory", [s._replace(line=line, last=line) for s in named]).alive
+        alive = [
+            Span(each.name, each.op, line, line, each.nbytes)
+            for each in now.buffers
+            if each.kind == "argument" or (each.kind == "made" and each.first <= at <= each.last)
+        ]
+        alive = list(peak_of(now.name, "memory", alive).alive)
         total = arguments + held + temporary
-        return Peak(now.name, "memory", total, line, alive, arguments, held, temporary)
+        return Peak(now.name, "memory", total, line, tuple(alive), arguments, held, temporary)
 
     # -- one instruction ---------------------------------------------------------------------------
 
@@ -228,10 +232,10 @@ class HloMemory:
         elif found.op not in _ELEMENTWISE:
             return
         for k, name in enumerate(found.operands):
-            parts = now.places.get(name, [])
+            parts = _parts(now, name)
             ok = k not in body.moved if body else k == 0 or found.op in _ELEMENTWISE
             if ok and len(parts) == 1 and len(parts[0]) == 1:
-                now.turns.append((own[0][0], parts[0][0]))
+                now.turns.extend((own[0][0], parts[0][0]))
 
     def _aliased_bytes(self, now: Computation) -> int:
         """Bytes of results that lie where a donated argument does."""
@@ -243,8 +247,10 @@ class HloMemory:
         return found
 
 
-def _line(now: Computation, each: _Buffer) -> int:
-    return now.lines[min(each.last, len(now.lines) - 1)]
+def _parts(now: Computation, name: str) -> list[tuple[int, ...]]:
+    """The buffers of each part of a value."""
+    found = now.places.get(name)
+    return [(found,)] if isinstance(found, int) else found or []
 
 
 def _renamed(
@@ -283,7 +289,8 @@ def _temporaries(now: Computation, reuse: bool) -> list[tuple[int, int, int]]:
     place = list(range(len(now.buffers)))
     spans = [(each.first, each.last) for each in now.buffers]
     taken = [each.is_result for each in now.buffers]
-    for new, old in now.turns:
+    turns = iter(now.turns)
+    for new, old in zip(turns, turns, strict=True):
         k = place[old]
         one, other = now.buffers[new], now.buffers[k]
         same = one.nbytes == other.nbytes and other.kind == "made" and place[new] == new

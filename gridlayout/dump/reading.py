@@ -32,7 +32,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip
 
 MAX_REASONS = 20
-_MAX_PLACES = 1 << 17  # names of values, most of them let go
+_MAX_PLACES = 1 << 13  # names of values, most of them let go
 _MAX_WAITING = 1 << 13  # computations of which it is open whether they hold anything
 _ARRAY = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\](?:\{[^{}]*\})?")
 
@@ -66,7 +66,7 @@ class Tally:
         key = (function, made.name, made.line) if made.name else (said.op, made.text)
         if self.values.add(key, (waste, found.nbytes), row) and made.name:
             self.places[function, made.name] = key
-            if len(self.places) > _MAX_PLACES:
+            if len(self.places) > max(_MAX_PLACES, 2 * self.limit):
                 self.places = {key[:2]: key for key in self.values.seen if len(key) == 3}
 
     def flow(self, said: Statement, flow: Flow) -> None:

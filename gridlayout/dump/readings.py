@@ -84,7 +84,7 @@ def _layout_of(text: str) -> Described:
 
 
 def _read(text: str) -> Reading:
-    if quick := (_of_hlo(text) if text[-1:] == "}" else _of_ttnn(text)):
+    if quick := (_of_hlo(text) if text[-1:] == "}" else _of_ttnn(text) or _of_metal(text)):
         return quick
     try:
         layout = layout_of(text)
@@ -111,6 +111,17 @@ def _of_ttnn(text: str) -> Reading | None:
     memory = _SPACES.get(space, space)
     held = Held(memory, cores, per_core, max(pages, 1) if is_dealt else 0)
     return Reading(text, held, -(-size * bits // (8 * elements)))
+
+
+def _of_metal(text: str) -> Reading | None:
+    """What a metal_layout holds, by the device's shape; any text that states one."""
+    if "#ttcore.metal_layout<logical_shape" not in text or "oob" in text:
+        return None
+    try:
+        found = read_allocation(text)
+    except LayoutError:
+        return None
+    return Reading(text, held_of(found), data_bytes(found)) if found.kind == "metal" else None
 
 
 @lru_cache(maxsize=256)
