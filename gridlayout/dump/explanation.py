@@ -127,6 +127,8 @@ def explain(
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise LayoutError(f"limit {limit!r} must be a whole number from 1 to {MAX_LIMIT}")
     chip, plan = None if chip is None else as_chip(chip), as_flag(plan, "plan")
+    if progress is not None and not callable(progress):
+        raise LayoutError(f"progress {progress!r} must be a function of a number of bytes")
     _check_choice(pass_name, function)
     dump = Dump(chip, limit, pass_name, function)
     with opened(source, progress) as (name, lines):

@@ -86,7 +86,8 @@ class TtnnLayout(Layout):
         self.memory_layout: str = memory_layout
         self.buffer_type: str = buffer_type
         self.workers: Shape | None = None
-        if memory_layout == "interleaved" and buffer_type == "l1" and prod(self.grid) != 1:
+        words = [word for word in (memory_layout, buffer_type) if isinstance(word, str)]
+        if words == ["interleaved", "l1"] and prod(self.grid) != 1:
             self.workers, self.grid = self.grid, (1, 1)
         _check_memory(self.grid, memory_layout, buffer_type)
         self.core_ranges: Ranges = _default_ranges(self.grid, memory_layout)
