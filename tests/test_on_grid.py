@@ -31,8 +31,8 @@ from laid_out import (
 )
 
 import gridlayout as gl
-from gridlayout.ops.decisions.facts import EXACT
 from gridlayout.ops.array.policy import same_grid_and_tile
+from gridlayout.ops.decisions.facts import EXACT
 
 DEVICE = gl.DeviceGrid((2, 4))
 TURNS = 4

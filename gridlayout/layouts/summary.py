@@ -131,6 +131,8 @@ class Summary:
                 words = f"{size(fit.free)} of {fit.space} left{where}"
                 if not fit:
                     words = f"NO, lacks {size(-fit.free)} of {fit.space}{where}"
+            if fit.grid is not None:
+                words = f"NO, no place for {dims_text(fit.grid)} on {dims_text(chip.grid)} cores"
             tile = f", no op with {dims_text(fit.unusable_tile)} tiles" if fit.unusable_tile else ""
             yield f"{chip.name}: {words}{tile}"
 

@@ -17,6 +17,7 @@ from jax import lax
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
+from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import (
     FALLBACK,
     Builder,
@@ -27,7 +28,6 @@ from gridlayout.ops.decisions.builder import (
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.facts import number, on_host
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.specs import (
     Deferred,
     Replicated,
