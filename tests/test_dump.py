@@ -21,7 +21,7 @@ from jax.sharding import AbstractMesh
 
 import gridlayout as gl
 from gridlayout.__main__ import main
-from gridlayout.dump.findings import fit_of, is_placed
+from gridlayout.dump.findings import fit_of
 from gridlayout.dump.lines import PIECE
 from gridlayout.dump.mlir import MAX_ALIAS_CHARACTERS, MAX_ALIASES, MlirContext, define
 from gridlayout.dump.moves import moved
@@ -606,7 +606,7 @@ def test_plans_for_a_chip_never_hold_more_on_a_core(shape, grid, system, tiled):
     found = propose(layout, TOY_CHIP)
     if found is None or fit_of(layout, TOY_CHIP):
         free = propose(layout)
-        assert found == free or not is_placed(free.layout, TOY_CHIP)
+        assert found == free or not free.layout.is_placed(TOY_CHIP)
         return
     new = found.layout
     assert (type(new), new.shape, new.dtype) == (type(layout), layout.shape, layout.dtype)

@@ -119,7 +119,7 @@ class Buffers:
 
     @property
     def allocated_per_core(self) -> int:
-        """Bytes that one core's buffer takes: `bytes_per_core`, or whole pages where L1 has them."""
+        """Bytes that one core's buffer takes, in whole pages where L1 has such."""
         return self.bytes_per_core
 
     @property

@@ -47,6 +47,9 @@ class _Meta(type):
 class _OfStorage(NamedSharding):
     """A sharding for arrays of the storage's shape: JAX gives it to arrays of the logical one."""
 
+    _shape: tuple[int, ...]
+    _owner: str
+
     @classmethod
     def of(cls, sharding: NamedSharding, x: GridArray) -> _OfStorage:
         made = cls(sharding.mesh, sharding.spec, memory_kind=sharding.memory_kind)
@@ -234,7 +237,10 @@ GridType.of_storage = GridArray
 hijax.register_hitype(GridArray, lambda x: x.type)
 for _name in ("to_logical", "with_oob"):
     setattr(GridType, _name, hijax.aval_method(getattr(GridArray, _name)))
-GridType.storage = hijax.aval_property(storage_of)
-GridType.physical = hijax.aval_property(GridArray.physical.fget)
-GridType.type = property(lambda self: self)
-GridType.nbytes = property(lambda self: self.layout.nbytes)
+for _name, _property in {
+    "storage": hijax.aval_property(storage_of),
+    "physical": hijax.aval_property(vars(GridArray)["physical"].fget),
+    "type": property(lambda self: self),
+    "nbytes": property(lambda self: self.layout.nbytes),
+}.items():
+    setattr(GridType, _name, _property)

@@ -40,6 +40,7 @@ class Along(int):
     layout: Layout
 
     def __new__(cls, dim: int, layout: Layout) -> Along:
+        """`dim` as a number that knows the layout."""
         made = super().__new__(cls, dim)
         made.layout = layout.with_oob(None)
         return made
@@ -88,7 +89,7 @@ class GridType(hijax.HiType):
         """Logical elements."""
         return int(np.prod(self.shape, dtype=object))
 
-    def str_short(self, short_dtypes: bool = False, **_: Any) -> str:
+    def str_short(self, short_dtypes: Any = False, mesh_axis_types: Any = False, **_: Any) -> str:
         """The type as JAX's errors and jaxprs print it."""
         stack = f"{list(self.stack)} of " if self.stack else ""
         return f"GridArray({stack}{self.layout!r}, {self.device!r})"
@@ -104,7 +105,7 @@ class GridType(hijax.HiType):
             "gl.on_grid(jnp.zeros_like)(x), gl.on_grid(jax.hessian(fn))(x)"
         )
 
-    @hijax.aval_method  # type: ignore[untyped-decorator]
+    @hijax.aval_method
     def __jax_array__(self: Any) -> Any:  # of a traced GridArray
         raise LayoutError(
             f"a {self.aval.str_short()} was given to a function of JAX that is not lifted: "
@@ -129,7 +130,7 @@ class GridType(hijax.HiType):
         """The storage; JAX's lowering of `jax.checkpoint` leaves it as it is."""
         return [x.storage if hasattr(x, "storage") else x]
 
-    def raise_val(self, storage: Any, /) -> Any:  # type: ignore[override]
+    def raise_val(self, storage: Any, /) -> Any:
         """The GridArray of a storage."""
         # Where a cond lacks a value JAX makes one up, outside of its lowering too: only the private
         # trace of the storage tells.

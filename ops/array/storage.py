@@ -57,6 +57,8 @@ def place(physical: jax.Array, layout: Layout, device: DeviceGrid, fill: Any = 0
 
 @partial(jax.jit, static_argnums=(1, 2))
 def without_idle(storage: jax.Array, shape: tuple[int, ...], device: DeviceGrid) -> jax.Array:
+    """The storage cut to `shape`, without the cores that only fill up the mesh."""
+
     def moved(storage: jax.Array, _: jax.Array) -> jax.Array:
         # Its cores do not divide by the mesh any more, so every device has it whole.
         storage = lax.with_sharding_constraint(storage, device.replicated)

@@ -66,6 +66,7 @@ class GridCall(Primitive):  # type: ignore[misc]
     # -- running -------------------------------------------------------------------------------
 
     def expand(self, *operands: Any) -> list[Any]:
+        """The results of operands that no transformation traces."""
         device = self.env.device
         for aval, x in zip(self.in_avals, operands, strict=True):
             if isinstance(x, GridArray) and x.type != aval:
@@ -105,23 +106,29 @@ class GridCall(Primitive):  # type: ignore[misc]
     # -- derivatives ---------------------------------------------------------------------------
 
     def jvp(self, primals: Any, tangents: Any) -> Any:
+        """The results, and their tangents."""
         outs, second, _ = self.lin(list(map(_is_nonzero, tangents)), *primals)
         return outs, second(*tangents)
 
     def lin(self, nonzero: Any, *primals: Any) -> Any:
+        """The results, the linear function of tangents, and which results have any."""
         return self._derived(_Linearized, _active(self.specs, nonzero)).forward(primals)
 
     def linearized(self, residuals: Any, *tangents: Any) -> Any:
+        """The results' tangents, by what `lin` left behind."""
         return residuals(*tangents)
 
     def vjp_fwd(self, nonzero: Any, *primals: Any) -> Any:
+        """The results, and the linear function of cotangents."""
         found = self._derived(_PulledBack, _active(self.specs, nonzero)).forward(primals)
         return found if hasattr(hijax, "HiPrim") else found[:2]
 
     def vjp_bwd_retval(self, residuals: Any, cotangents: Any) -> Any:
+        """The operands' cotangents, by what `vjp_fwd` left behind."""
         return residuals(*cotangents)
 
     def transpose(self, cotangents: Any, *operands: Any) -> None:
+        """Add the cotangents of the operands that it is linear in to their accumulators."""
         linear = tuple(hasattr(type(x), "accum") for x in operands)
         real = tuple(map(_is_nonzero, cotangents))
         given = [x for x, yes in zip(operands, linear, strict=True) if not yes]
@@ -140,6 +147,7 @@ class GridCall(Primitive):  # type: ignore[misc]
     # -- vmap ----------------------------------------------------------------------------------
 
     def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
+        """The results of operands mapped along `dims`, and along which dims they are mapped."""
         if all(dim is None for dim in dims):
             return self(*operands), [None] * len(self.results)
         avals = tuple(map(jax.typeof, operands))

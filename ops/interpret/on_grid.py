@@ -305,7 +305,7 @@ class _Compiled:
         self.program, self.static, self.device = program, static, static.device
         self.run = jax.jit(self._traced)
         layouts = [kind if isinstance(kind, Layout) else None for kind in static.kinds]
-        self.fetched = [x and self.device.memory_kind(x) and x for x in layouts]
+        self.fetched = [x if x and self.device.memory_kind(x) else None for x in layouts]
         self.is_moved = any(self.fetched)
 
     def __call__(self, storages: Sequence[Any]) -> Any:
