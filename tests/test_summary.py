@@ -44,8 +44,8 @@ def check(layout, chip=None):
     assert layout.wasted_bytes == max(layout.nbytes - layout.data_bytes, 0)
     if layout.wasted_bytes:
         assert f"{size(layout.wasted_bytes)} of it wasted" in words
-        assert f"{layout.expansion_factor:,.2f} times" in words
-        assert layout.expansion_factor == layout.nbytes / layout.data_bytes or not layout.size
+        assert (f"{layout.expansion_factor:,.2f} times" in words) == bool(layout.size)
+        assert not layout.size or layout.expansion_factor == layout.nbytes / layout.data_bytes
     else:
         assert "none of it wasted" in words
     return summary

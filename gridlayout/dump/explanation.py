@@ -159,26 +159,25 @@ def explain(
       bytes    500.0 KiB in all, 488.3 KiB of it wasted: 42.67 times the data
       better   saves 484.0 KiB in all: xla.layout((1000, 3), 'float32', (0, 1), ((4, 128),))
     """
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
-        raise LayoutError(f"limit {limit!r} must be a whole number from 1 to {MAX_LIMIT}")
+    _check(limit, progress, pass_name, function)
     chip, plan = None if chip is None else as_chip(chip), as_flag(plan, "plan")
-    if progress is not None and not callable(progress):
-        raise LayoutError(f"progress {progress!r} must be a function of a number of bytes")
-    _check_choice(pass_name, function)
     if isinstance(source, Layout):
         return _summary(source, chip, plan)
     dump = Dump(chip, limit, pass_name, function)
     with opened(source, progress) as (name, lines):
         dump.read(lines)
     found = _chosen(dump, function)
-    if isinstance(source, str) and not is_path(source) and found.is_empty:
-        why = next((f": {reason}" for reason, _, _ in found.unknown.worst_first()), "")
-        raise LayoutError(
-            f"{source[:60]!r} is neither a file nor a text with a layout in it{why}; it was taken "
-            f"for {dump.kind.why}; give the path of a dump, or a type such as "
-            "'f32[3,5]{1,0:T(8,128)}'"
-        )
+    if isinstance(source, str) and found.is_empty and not is_path(source):
+        raise _no_layout(source, dump, found)
     return _explanation(name, dump, found, plan)
+
+
+def _no_layout(text: str, dump: Dump, found: Found) -> LayoutError:
+    why = next((f": {reason}" for reason, _, _ in found.unknown.worst_first()), "")
+    return LayoutError(
+        f"{text[:60]!r} is neither a file nor a text with a layout in it{why}; it was taken for "
+        f"{dump.kind.why}; give the path of a dump, or a type such as 'f32[3,5]{{1,0:T(8,128)}}'"
+    )
 
 
 def _summary(layout: Layout, chip: Chip | None, plan: bool) -> Summary:
@@ -186,7 +185,11 @@ def _summary(layout: Layout, chip: Chip | None, plan: bool) -> Summary:
     return Summary(layout, chip, found.layout if found else None)
 
 
-def _check_choice(pass_name: Any, function: Any) -> None:
+def _check(limit: Any, progress: Any, pass_name: Any, function: Any) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+        raise LayoutError(f"limit {limit!r} must be a whole number from 1 to {MAX_LIMIT}")
+    if progress is not None and not callable(progress):
+        raise LayoutError(f"progress {progress!r} must be a function of a number of bytes")
     if isinstance(pass_name, bool) or not isinstance(pass_name, str | int | None):
         raise LayoutError(f"pass_name {pass_name!r} must be a part of a title, or a number from 1")
     if not isinstance(function, str | None):

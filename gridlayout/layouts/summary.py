@@ -115,8 +115,9 @@ class Summary:
         layout = self.layout
         each = f"{size(layout.bytes_per_core)} a core, " if layout.core_rank else ""
         wasted, factor = layout.wasted_bytes, layout.expansion_factor
-        waste = f"{size(wasted)} of it wasted: {factor:,.2f} times the data" if wasted else ""
-        return f"{each}{size(layout.nbytes)} in all, {waste or 'none of it wasted'}"
+        waste = f"{size(wasted) if wasted else 'none'} of it wasted"
+        times = f": {factor:,.2f} times the data" if wasted and layout.data_bytes else ""
+        return f"{each}{size(layout.nbytes)} in all, {waste}{times}"
 
     def _fits(self) -> Iterator[str]:
         named = self.layout.memory in MEMORY_SPACES
