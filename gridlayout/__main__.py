@@ -67,6 +67,14 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="look for layouts that waste less, on more cores where they do not fit",
     )
+    parser.add_argument(
+        "--pass",
+        dest="pass_name",
+        metavar="PASS",
+        help="of a dump of several passes the one meant: its number, or a part of its title "
+        "(default: the last)",
+    )
+    parser.add_argument("--function", help="the function meant (default: all)")
     parser.add_argument("--limit", type=int, default=50, help="rows of a table (default: 50)")
     parser.add_argument(
         "--chip",
@@ -87,6 +95,8 @@ def _explain(options: argparse.Namespace) -> int:
             limit=options.limit,
             plan=options.plan,
             progress=_progress(options.source),
+            pass_name=_pass(options.pass_name),
+            function=options.function,
         )
     except LayoutError as error:
         print(f"python -m gridlayout explain: {error}", file=sys.stderr)
@@ -95,6 +105,10 @@ def _explain(options: argparse.Namespace) -> int:
     if options.json:
         return _print(found.to_json())
     return _print(found.to_html() if options.html else text_of(found, colour))
+
+
+def _pass(text: str | None) -> str | int | None:
+    return int(text) if text and text.isdecimal() and len(text) < 10 else text
 
 
 def _print(text: str) -> int:

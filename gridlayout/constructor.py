@@ -58,8 +58,14 @@ def _fail(node: ast.expr, message: str) -> NoReturn:
     raise LayoutError(f"column {node.col_offset + 1}: {message}")
 
 
+# Integers of more bits are no size, index or padding; Python does not even print the longest.
+_MAX_BITS = 128
+
+
 def _value(node: ast.expr) -> Any:
     match node:
+        case ast.Constant(int() as value) if value.bit_length() > _MAX_BITS:
+            _fail(node, f"a number of {value.bit_length()} bits is over 2**{_MAX_BITS}")
         case ast.Constant(value) if isinstance(value, (int, float, complex, str, type(None))):
             return value
         case ast.Tuple(elts) | ast.List(elts):

@@ -55,9 +55,9 @@ found = gl.explain(hlo)
 print(found)
 
 # %% [markdown]
-# The table has every layout, those that waste most bytes first. Below it are the moves. The copy
-# rewrites the array from one tiling to the other. The transpose moves nothing: the new type is
-# another name for the same bytes.
+# The table has a row for every value, those that waste most bytes first. Below it is what the
+# program holds at its peak, and the moves. The copy rewrites the array from one tiling to the
+# other. The transpose moves nothing: the new type is another name for the same bytes.
 #
 # The same facts are there as Python objects.
 

@@ -403,30 +403,34 @@ def test_a_known_value_is_one_of_the_dtype_and_stays(dtype, oob):
 
 # --- whether it fits ---
 
-# docs of tt-mlir's default chips: L1 less what the firmware reserves; DRAM channels x bytes.
+# What the boards that compilers see have: L1 and DRAM less what is reserved.
 WORMHOLE, BLACKHOLE = gl.tenstorrent.WORMHOLE, gl.tenstorrent.BLACKHOLE
+
+
+WORMHOLE_DRAM = 12 * (1073118784 - 2968640)
+BLACKHOLE_DRAM = 8 * (4276523520 - 5848704)
 
 
 def test_the_chips():
     assert WORMHOLE.grid == (8, 8)
-    assert WORMHOLE.capacity == {"l1": 1499136 - 1024, "dram": 12 * 1024**3}
+    assert WORMHOLE.capacity == {"l1": 1499136 - 103840, "dram": WORMHOLE_DRAM}
     assert BLACKHOLE.grid == (10, 13)
-    assert BLACKHOLE.capacity == {"l1": 1572864 - 98304, "dram": 8 * 4278190080}
+    assert BLACKHOLE.capacity == {"l1": 1572864 - 111104, "dram": BLACKHOLE_DRAM}
 
 
 # memory space, layout, chip, bytes needed, capacity. l1 counts one core, dram all of them.
 FITS = [
-    ("l1", ((53, 63), "bfloat16", (3, 2), (32, 32)), WORMHOLE, 2048, 1498112),
-    ("dram", ((53, 63), "bfloat16", (3, 2), (32, 32)), WORMHOLE, 6 * 2048, 12 * 1024**3),
-    ("l1", ((53, 63), "bfloat16", (3, 2), (32, 32)), BLACKHOLE, 2048, 1474560),
-    # To the byte: 1498112 = 374528 * 4.
-    ("l1", ((374528,), "float32", (1,)), WORMHOLE, 1498112, 1498112),
-    ("l1", ((374528 + 1,), "float32", (1,)), WORMHOLE, 1498116, 1498112),
+    ("l1", ((53, 63), "bfloat16", (3, 2), (32, 32)), WORMHOLE, 2048, 1395296),
+    ("dram", ((53, 63), "bfloat16", (3, 2), (32, 32)), WORMHOLE, 6 * 2048, WORMHOLE_DRAM),
+    ("l1", ((53, 63), "bfloat16", (3, 2), (32, 32)), BLACKHOLE, 2048, 1461760),
+    # To the byte: 1395296 = 348824 * 4.
+    ("l1", ((348824,), "float32", (1,)), WORMHOLE, 1395296, 1395296),
+    ("l1", ((348824 + 1,), "float32", (1,)), WORMHOLE, 1395300, 1395296),
     # Two cores halve what each needs of its l1, and nothing of what all need of the dram.
-    ("l1", ((374528 + 1,), "float32", (2,)), WORMHOLE, 4 * 187265, 1498112),
-    ("dram", ((2**31 + 3 * 2**30,), "float32", (2,)), WORMHOLE, 20 * 2**30, 12 * 2**30),
+    ("l1", ((348824 + 1,), "float32", (2,)), WORMHOLE, 4 * 174413, 1395296),
+    ("dram", ((2**31 + 3 * 2**30,), "float32", (2,)), WORMHOLE, 20 * 2**30, WORMHOLE_DRAM),
     # Half bytes are rounded up on each core.
-    ("dram", ((3,), "int4", (3,)), WORMHOLE, 3, 12 * 2**30),
+    ("dram", ((3,), "int4", (3,)), WORMHOLE, 3, WORMHOLE_DRAM),
     # Host memory: no stated capacity.
     ("system", ((2**40,), "float32", (2,)), WORMHOLE, 2**42, None),
     ("mmio", ((2**40,), "float32", (2,)), BLACKHOLE, 2**42, None),

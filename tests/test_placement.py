@@ -275,7 +275,10 @@ REFUSED = {
     "shape": (lambda d: gl.put(A.T, LAYOUT, d), r"\(7, 5\).*\(5, 7\)"),
     "dtype": (lambda d: gl.put(A.astype("int32"), LAYOUT, d), "int32.*float32.*astype"),
     "device dtype": (lambda d: gl.put(jnp.asarray(A, "bfloat16"), LAYOUT, d), "bfloat16.*float32"),
-    "layout": (lambda d: gl.put(A, (5, 7), d), r"\(5, 7\) in the second place is neither a gl.Layout"),
+    "layout": (
+        lambda d: gl.put(A, (5, 7), d),
+        r"\(5, 7\) in the second place is neither a gl.Layout",
+    ),
     "device": (lambda d: gl.put(A, LAYOUT, d.mesh), "device Mesh.* must be a gl.DeviceGrid"),
     "put twice": (lambda d: gl.put(gl.put(A, LAYOUT, d), LAYOUT, d), "gl.relayout"),
     "physical shape": (lambda d: gl.from_physical(A, LAYOUT, d), r"\(5, 7\).*\(3, 2, 1, 2, 2, 2\)"),
@@ -283,7 +286,10 @@ REFUSED = {
         lambda d: gl.relayout(gl.put(A, LAYOUT, d), gl.GridLayout((7, 5), grid=(1, 1))),
         "relayout keeps shape and dtype.*reshape",
     ),
-    "relayout plain": (lambda d: gl.relayout(A, LAYOUT), "GridArray or a tree of them, not ndarray; gl.put"),
+    "relayout plain": (
+        lambda d: gl.relayout(A, LAYOUT),
+        "GridArray or a tree of them, not ndarray; gl.put",
+    ),
     "too large": (
         lambda d: gl.DeviceGrid((3, 4)),
         r"\(3, 4\) needs 12 devices.*8.*emulate_devices",

@@ -126,7 +126,7 @@ def test_a_change_of_space_counts_its_bytes(before, after, device):
     assert sum(row.bytes_moved for row in report.rows) == wanted
     if wanted:
         assert f"copy {before}->{after} 32 B" in str(plan)
-        assert f"copy {before}->{after} 32 B" in str(report)
+        assert f"32 B by copy from {before} to {after}" in str(report)
     # Beside what goes from device to device.
     moving = gl.relayout_plan(x, layout(after, grid=(4, 2)))
     within = gl.relayout_plan(x, layout(before, grid=(4, 2)))

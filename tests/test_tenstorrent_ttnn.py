@@ -243,6 +243,65 @@ def test_text():
         gl.parse(str(dram).replace(", <interleaved>", ""))
 
 
+L1 = "#ttnn.buffer_type<l1>"
+TILE = "!ttcore.tile<32x32, {}>"
+RANGES = "[#ttnn.core_range<(0,0), (10,0)>, #ttnn.core_range<(0,1), (4,1)>]"
+COMPILED = [
+    # 2x50x96 is 4x3 tiles, dealt to the 110 banks of a Blackhole: one each.
+    (
+        f"tensor<2x50x96xf32, #ttnn.ttnn_layout<(d0, d1, d2) -> (d0 * 64 + d1, d2), <10x11>, "
+        f"memref<1x1x{TILE.format('f32')}, {L1}>, <interleaved>>>",
+        {"grid": (10, 11), "memory_layout": "interleaved"},
+    ),
+    # 16 cores on a Blackhole: 11 in the first row.
+    (
+        "tensor<2x4x50x50xf32, #ttnn.ttnn_layout<(d0, d1, d2, d3) -> (d0 * 256 + d1 * 64 + d2, "
+        f"d3), <16x1>, memref<1x2x{TILE.format('f32')}, {L1}>, <height_sharded>, "
+        f"core_ranges = <{RANGES}>>>",
+        {"grid": (16, 1), "core_ranges": [((0, 0), (10, 0)), ((0, 1), (4, 1))]},
+    ),
+    (
+        f"tensor<16x64xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <16x1>, "
+        f"memref<1x2x{TILE.format('f32')}, {L1}>, <height_sharded>, "
+        f"core_ranges = #ttnn.core_range_set<{RANGES}>>>",
+        {"grid": (16, 1), "core_ranges": [((0, 0), (10, 0)), ((0, 1), (4, 1))]},
+    ),
+    (
+        f"tensor<100x1xsi32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, "
+        f"memref<4x1x{TILE.format('si32')}, {L1}>, <interleaved>>>",
+        {"dtype": "int32"},
+    ),
+    # An optimiser's scalar, whose map is that of the plane.
+    (
+        f"tensor<f32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, "
+        f"memref<1x1x{TILE.format('f32')}, {L1}>, <interleaved>>>",
+        {},
+    ),
+    # A stride of a dim of extent 1 says nothing.
+    (
+        "tensor<1x1x4x128xf32, #ttnn.ttnn_layout<(d0, d1, d2, d3) -> (d0 * 4 + d1 * 4 + d2, d3), "
+        f"<1x1>, memref<1x4x{TILE.format('f32')}, {L1}>, <interleaved>>>",
+        {},
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "arguments"), COMPILED)
+def test_what_compilers_write(text, arguments):
+    layout = gl.parse(text)
+    assert layout == ttnn(layout.shape, tile=(32, 32), **{"dtype": "float32", **arguments})
+    assert gl.parse(str(layout)) == layout == eval(repr(layout))
+    assert gl.parse(repr(layout)) == layout
+
+
+def test_pages_on_a_worker_grid_are_those_of_one_plane():
+    layout = ttnn((96, 96), grid=(2, 2), tile=(32, 32), memory_layout="interleaved")
+    plane = ttnn((96, 96), tile=(32, 32))
+    assert (layout.grid, layout.workers, layout.memref_shape) == ((1, 1), (2, 2), (1, 3))
+    assert (layout.index_map, layout.nbytes) == (plane.index_map, plane.nbytes)
+    assert layout != plane
+
+
 WRONG = [
     ("-> (d0, d1)", "-> (d0, d1 * 2)", "column 39: the map .* does not follow"),
     ("memref<1x1x", "memref<1x2x", "memref 1x2 does not follow .* 1x1 does"),
@@ -284,7 +343,14 @@ def test_damaged_text_is_a_layout_or_an_error(at, new):
 BAD = [
     ({"grid": (2,)}, "rank 2"),
     ({"grid": (2, True)}, "whole numbers"),
-    ({"grid": (2, 2), "memory_layout": "interleaved"}, "must be 1x1"),
+    ({"grid": (2, 2), "memory_layout": "interleaved", "buffer_type": "dram"}, "must be 1x1"),
+    ({"grid": (2, 2), "core_ranges": 3}, "core_ranges 3 must be pairs"),
+    ({"grid": (2, 2), "core_ranges": [((0, 0), (1, 1, 1))]}, "pairs"),
+    ({"grid": (2, 2), "core_ranges": [((1, 1), (0, 0))]}, "lies before"),
+    ({"grid": (2, 2), "core_ranges": [((0, 0), (0, 2)), ((0, 2), (0, 2))]}, "overlaps"),
+    ({"grid": (2, 2), "core_ranges": [((0, 0), (4, 4))]}, r"25 cores.*\(0,0\), \(1,1\)"),
+    ({"grid": (2, 2), "core_ranges": [((9, k), (9, k)) for k in range(999)]}, "rectangles"),
+    ({"core_ranges": [((0, 0), (0, 0))]}, "on no core"),
     ({"grid": (2, 2), "memory_layout": "block_sharded", "buffer_type": "dram"}, "illegal in dram"),
     ({"grid": (2, 1), "buffer_type": "system_memory"}, "interleaved on grid 1x1"),
     ({"grid": (2, 2), "memory_layout": "height_sharded"}, r"must be Mx1, \(4, 1\)"),

@@ -256,7 +256,7 @@ BAD = [
     ({"grid": (0, 1)}, "all >= 1"),
     ({"tile": (32,)}, "rank 2"),
     ({"shard_shape": (71, 16), "grid": (2, 1)}, "2 cores of 71 do not hold the 144"),
-    ({"shard_shape": (0, 16)}, "all >= 1"),
+    ({"shard_shape": (0, 16)}, "do not hold the 144 positions"),
     ({"shard_shape": (None, 16)}, "whole numbers"),
     ({"shard_shape": (72,), "grid": (2, 1)}, "has 1 dims"),
     ({"memory_space": "l9"}, "not one of"),

@@ -1,16 +1,31 @@
 """Dumps: the text that compilers print, read for the layouts in it.
 
-    bytes --lines--> lines --statements--> texts of types --gl.parse--> layouts --findings--> costs
+    source --lines--> statements --types' texts--> layouts --values, moves, collectives--> costs
 
-A dump is read once, line by line, and never held: what is kept are aliases, the layouts of recent
-names, and the worst findings.
+A dump is read once, line by line, and never held: what is kept are aliases, the values of the
+function that is being read, and the worst findings.
 """
 
 from __future__ import annotations
 
+from gridlayout.dump.collectives import CollectiveOp
 from gridlayout.dump.explanation import Explanation, explain
 from gridlayout.dump.findings import Finding
 from gridlayout.dump.moves import Move
+from gridlayout.dump.peaks import Peak, Span
 from gridlayout.dump.plan import Proposal
+from gridlayout.dump.sharded import Reshard
+from gridlayout.dump.shardings import ShardedTensor
 
-__all__ = ["Explanation", "Finding", "Move", "Proposal", "explain"]
+__all__ = [
+    "CollectiveOp",
+    "Explanation",
+    "Finding",
+    "Move",
+    "Peak",
+    "Proposal",
+    "Reshard",
+    "ShardedTensor",
+    "Span",
+    "explain",
+]

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import heapq
-import io
 import json
-import os
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, overload
 
-from gridlayout.arguments import Shape, as_flag
-from gridlayout.dump import page, table
-from gridlayout.dump.chips import chip_in
+from gridlayout.arguments import as_flag
+from gridlayout.dump import page, record, table
+from gridlayout.dump.collectives import CollectiveOp
 from gridlayout.dump.findings import Finding, fit_of
-from gridlayout.dump.lines import Line, joined, lines_of, lines_of_each
-from gridlayout.dump.moves import Move, moved, permutation_of
+from gridlayout.dump.kept import Kept
+from gridlayout.dump.moves import Move, moved
+from gridlayout.dump.peaks import Peak
 from gridlayout.dump.plan import propose
-from gridlayout.dump.statements import MAX_NAMED, Context, Flow, read_line
+from gridlayout.dump.reading import Dump, Found, collectives_of
+from gridlayout.dump.readings import read
+from gridlayout.dump.sharded import Reshard
+from gridlayout.dump.shardings import ShardedTensor
+from gridlayout.dump.sources import Source, is_path, opened
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip, as_chip
 from gridlayout.layouts.summary import Summary
-from gridlayout.text import parse
 
-MAX_LIMIT, MAX_REASONS = 1 << 16, 20
-
-Source = str | os.PathLike[str] | io.BufferedIOBase | Iterable[str | bytes]
+MAX_LIMIT = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -45,10 +42,16 @@ class Unknown:
 class Explanation:
     """What a dump's layouts cost. `str` is a table; `to_json` is for tools, `to_html` a report.
 
-    findings: the layouts that waste most bytes, the worst first. moves: those of most data, the
-    one that moves most bytes first. unknown: texts that look like layouts and can't be read, by
-    reason. lines: of the dump. layouts, nbytes, data_bytes: of all mentions, so that a value is
-    counted wherever it is named; all_moves and all_unknown count mentions too.
+    findings: the values that waste most bytes, the worst first (with a plan, those that save most).
+    moves: the copies of most data, the one that moves most bytes first. peaks: the most that each
+    memory holds at a time, and the values alive then. collectives: what devices send each other,
+    the most bytes first. shardings, reshards: tensors divided over devices, and those that change.
+    unknown: texts that look like layouts and can't be read, by reason.
+
+    lines: of the dump. layouts, nbytes, data_bytes: of all values that own memory, each counted
+    once; mentions: how often a layout is named, all_moves and all_unknown too. kind: what kind of
+    text it is (ttnn, hlo, stablehlo, ...). passes: the lines in which the dump's passes begin, and
+    their titles; pass_name: the one that is explained. note: why nothing was found, if so.
     """
 
     source: str
@@ -62,18 +65,28 @@ class Explanation:
     all_moves: int
     unknown: tuple[Unknown, ...]
     all_unknown: int
+    mentions: int = 0
+    peaks: tuple[Peak, ...] = ()
+    collectives: tuple[CollectiveOp, ...] = ()
+    all_collectives: int = 0
+    shardings: tuple[ShardedTensor, ...] = ()
+    reshards: tuple[Reshard, ...] = ()
+    kind: str = "text"
+    passes: tuple[tuple[int, str], ...] = ()
+    pass_name: str = ""
+    note: str = ""
 
     @property
     def left_out(self) -> int:
-        """Mentions of layouts that waste less than those in `findings`."""
-        return self.layouts - sum(finding.count for finding in self.findings)
+        """Values that waste less than those in `findings`."""
+        return self.layouts - sum(finding.values for finding in self.findings)
 
     def __str__(self) -> str:
         return table.text_of(self)
 
     def to_json(self) -> str:
         """The same as JSON: an object with `findings`, `moves`, `unknown` and the totals."""
-        return json.dumps(table.record_of(self), indent=1)
+        return json.dumps(record.record_of(self), indent=1)
 
     def to_html(self) -> str:
         """The same as one page of HTML that needs nothing else."""
@@ -91,6 +104,8 @@ def explain(
     limit: int = 50,
     plan: bool = False,
     progress: Callable[[int], None] | None = None,
+    pass_name: str | int | None = None,
+    function: str | None = None,
 ) -> Summary: ...
 
 
@@ -102,6 +117,8 @@ def explain(
     limit: int = 50,
     plan: bool = False,
     progress: Callable[[int], None] | None = None,
+    pass_name: str | int | None = None,
+    function: str | None = None,
 ) -> Explanation: ...
 
 
@@ -112,22 +129,29 @@ def explain(
     limit: int = 50,
     plan: bool = False,
     progress: Callable[[int], None] | None = None,
+    pass_name: str | int | None = None,
+    function: str | None = None,
 ) -> Explanation | Summary:
     """What a layout, or the layouts in a compiler's dump, cost: padding, bytes, whether they fit.
 
     source: a layout, of which the answer is its `summary`, with a `better` layout where `plan`
-    finds one. Or a dump: a path; or a text, if no file has that name; or a binary stream, or lines.
-    tt-mlir IR with `#ttcore.metal_layout` or `#ttnn.ttnn_layout`, HLO, or any layout's own text. It
-    is read once and never held: memory is bounded whatever its size. chip: whose memory is meant, a
-    `gl.Chip` or a name ("wormhole"); by default that of the dump's `system_desc`, else a Wormhole.
-    limit: findings and moves to keep. plan: look for layouts that waste less, on more cores where
-    they do not fit. progress: called with the bytes of every piece read.
+    finds one. Or a dump: a path; or a text, if no file has that name; or bytes, a binary stream,
+    lines, or what `jax.jit(f).lower(...)` and `.compile()` give. tt-mlir IR with
+    `#ttcore.metal_layout`, `#ttnn.ttnn_layout` or memrefs in a memory space, HLO, StableHLO with
+    shardings, or any layout's own text. It is read once and never held: memory is bounded whatever
+    its size. chip: whose memory is meant, a `gl.Chip` or a name ("wormhole"); by default that of
+    the dump's `system_desc`, else a Wormhole. limit: rows to keep. plan: look for layouts that
+    waste less, on more cores where they do not fit. progress: called with the bytes of every piece.
+    pass_name: of a dump of several passes the one that is meant, by its number from 1 or a part of
+    its title; by default the last. function: the one that is meant, by its name; by default all.
 
-    Raises `LayoutError` for a path that can't be read, and for a text without any layout.
+    Raises `LayoutError` for what can't be read, a pass or function that is not there, and a text
+    without any layout, which it takes for the name of a file that is none.
 
     >>> found = explain("ROOT %a = f32[3,5]{1,0:T(8,128)} add(%b, %c)")
     >>> [(f.name, f.op, f.layout.nbytes, f.data_bytes) for f in found.findings]
     [('a', 'add', 4096, 60)]
+    >>> from gridlayout import parse
     >>> print(explain(parse("f32[1000,3]{1,0:T(8,128)}"), plan=True))
     float32[1000, 3] in one buffer, in memory 0
       shard    125x1x8x128 elements in one buffer, laid out as {1,0:T(8,128)}
@@ -135,162 +159,120 @@ def explain(
       bytes    500.0 KiB in all, 488.3 KiB of it wasted: 42.67 times the data
       better   saves 484.0 KiB in all: xla.layout((1000, 3), 'float32', (0, 1), ((4, 128),))
     """
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
-        raise LayoutError(f"limit {limit!r} must be a whole number from 1 to {MAX_LIMIT}")
+    _check(limit, progress, pass_name, function)
     chip, plan = None if chip is None else as_chip(chip), as_flag(plan, "plan")
     if isinstance(source, Layout):
-        found = propose(source, chip or CHIPS["wormhole"]) if plan else None
-        return Summary(source, chip, found.layout if found else None)
-    if isinstance(source, io.BufferedIOBase):
-        name = str(getattr(source, "name", "stream"))
-        return _explained(name, lines_of(source, progress), chip, limit, plan)
-    if not isinstance(source, str | os.PathLike):
-        return _explained("lines", lines_of_each(source), chip, limit, plan)
-    if _is_path(source):
-        try:
-            with open(source, "rb") as stream:
-                lines = lines_of(stream, progress)
-                return _explained(os.fspath(source), lines, chip, limit, plan)
-        except OSError as error:
-            raise LayoutError(f"{os.fspath(source)!r} can't be read: {error.strerror}") from None
-    return _explained_text(str(source), chip, limit, plan)
+        return _summary(source, chip, plan)
+    dump = Dump(chip, limit, pass_name, function)
+    with opened(source, progress) as (name, lines):
+        dump.read(lines)
+    found = _chosen(dump, function)
+    if isinstance(source, str) and found.is_empty and not is_path(source):
+        raise _no_layout(source, dump, found)
+    return _explanation(name, dump, found, plan)
 
 
-def _explained_text(text: str, chip: Chip | None, limit: int, plan: bool) -> Explanation:
-    whole = io.BytesIO(text.encode("utf-8", "replace"))
-    found = _explained("text", lines_of(whole), chip, limit, plan)
-    if not found.layouts:
-        why = f": {found.unknown[0].reason}" if found.unknown else ""
-        raise LayoutError(
-            f"{text[:60]!r} is neither a file nor a text with a layout in it{why}; give the path "
-            "of a dump, or a type such as 'f32[3,5]{1,0:T(8,128)}'"
-        )
-    return found
-
-
-def _is_path(source: str | os.PathLike[str]) -> bool:
-    if isinstance(source, str):
-        return "\n" not in source and "\0" not in source and os.path.exists(source)
-    return True
-
-
-# -- reading ---------------------------------------------------------------------------------------
-
-
-class _Kept:
-    """Keys counted; of all that were seen, the `limit` of the highest rank are kept.
-
-    One that was let go never comes back, as the lowest rank kept only rises: so counts are exact.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self.limit, self.total = limit, 0
-        self.seen: dict[Any, list[Any]] = {}  # count, and what was given with the first
-        self.heap: list[tuple[int, int, Any]] = []
-
-    def add(self, key: Any, rank: int, first: Any) -> None:
-        """Count `key`; `first` is kept when it is new."""
-        self.total += 1
-        if entry := self.seen.get(key):
-            entry[0] += 1
-            return
-        item = (rank, -self.total, key)
-        if len(self.heap) < self.limit:
-            heapq.heappush(self.heap, item)
-        elif item < self.heap[0]:
-            return
-        else:
-            del self.seen[heapq.heapreplace(self.heap, item)[2]]
-        self.seen[key] = [1, first]
-
-    def worst_first(self) -> Iterator[tuple[Any, int, Any]]:
-        """Each key kept, its count, and what was given with the first."""
-        for _, _, key in sorted(self.heap, reverse=True):
-            yield key, *self.seen[key]
-
-
-@dataclass(frozen=True)
-class _Text:
-    """What is known of a text: its layout and bytes, or why it has none."""
-
-    layout: Layout | None
-    nbytes: int = 0
-    data_bytes: int = 0
-    reason: str = ""
-
-
-def _explained(
-    source: str, lines: Iterable[Line], chip: Chip | None, limit: int, plan: bool
-) -> Explanation:
-    context, described = Context(), None
-    findings, moves, unknown = _Kept(limit), _Kept(limit), _Kept(MAX_REASONS)
-    count = nbytes = data = 0
-    for line in joined(lines):
-        count = line.number + line.text.count("\n")
-        described = chip_in(line.text, described)
-        mentions, flow = read_line(line, context)
-        for mention in mentions:
-            found = _read(mention.text)
-            if found.layout is None:
-                unknown.add(found.reason, 0, (mention.line, mention.text[:200]))
-                continue
-            nbytes, data = nbytes + found.nbytes, data + found.data_bytes
-            waste = found.nbytes - found.data_bytes
-            findings.add((mention.op, found.layout), waste, (mention.line, mention.name))
-        if flow:
-            _add(flow, moves)
-    chip = chip or described or CHIPS["wormhole"]
-    return Explanation(
-        *(source, chip, count, findings.total, nbytes, data),
-        tuple(_finding(*found, chip, plan) for found in findings.worst_first()),
-        tuple(sorted((_move(*found, chip) for found in moves.worst_first()), key=_most_first)),
-        moves.total,
-        tuple(Unknown(reason, times, *first) for reason, times, first in unknown.worst_first()),
-        unknown.total,
+def _no_layout(text: str, dump: Dump, found: Found) -> LayoutError:
+    why = next((f": {reason}" for reason, _, _ in found.unknown.worst_first()), "")
+    return LayoutError(
+        f"{text[:60]!r} is neither a file nor a text with a layout in it{why}; it was taken for "
+        f"{dump.kind.why}; give the path of a dump, or a type such as 'f32[3,5]{{1,0:T(8,128)}}'"
     )
 
 
-def _read(text: str) -> _Text:
-    # Long texts are read again each time rather than remembered.
-    return _remembered(text) if len(text) <= MAX_NAMED else _parsed(text)
+def _summary(layout: Layout, chip: Chip | None, plan: bool) -> Summary:
+    found = propose(layout, chip or CHIPS["wormhole"]) if plan else None
+    return Summary(layout, chip, found.layout if found else None)
 
 
-def _parsed(text: str) -> _Text:
-    try:
-        layout = parse(text)
-    except LayoutError as error:
-        return _Text(None, reason=re.sub(r"^column \d+: ", "", str(error))[:160])
-    return _Text(layout, layout.nbytes, layout.data_bytes)
+def _check(limit: Any, progress: Any, pass_name: Any, function: Any) -> None:
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
+        raise LayoutError(f"limit {limit!r} must be a whole number from 1 to {MAX_LIMIT}")
+    if progress is not None and not callable(progress):
+        raise LayoutError(f"progress {progress!r} must be a function of a number of bytes")
+    if isinstance(pass_name, bool) or not isinstance(pass_name, str | int | None):
+        raise LayoutError(f"pass_name {pass_name!r} must be a part of a title, or a number from 1")
+    if not isinstance(function, str | None):
+        raise LayoutError(f"function {function!r} must be a name")
 
 
-_remembered = lru_cache(maxsize=8192)(_parsed)
+def _chosen(dump: Dump, function: str | None) -> Found:
+    found = dump.found
+    if found is None:
+        titles = [f"{k} {title!r}" for k, (_, title) in enumerate(dump.passes.titles[:20], 1)]
+        raise LayoutError(
+            f"no pass {dump.pass_name!r} in the dump; it has {', '.join(titles) or 'one pass only'}"
+        )
+    if function is not None and function not in found.functions:
+        names = ", ".join(list(found.functions)[:20]) or "none"
+        raise LayoutError(f"no function {function!r} in the dump; it has {names}")
+    return found
 
 
-def _add(flow: Flow, moves: _Kept) -> None:
-    before, after = _read(flow.before).layout, _read(flow.after.text).layout
-    if before is None or after is None:
-        return
-    permutation = permutation_of(before, after, flow.permutation, flow.swap)
-    if permutation is not None and (permutation or before != after):
-        key = (flow.after.op, before, after, permutation)
-        moves.add(key, before.data_bytes, (flow.after.line, flow.after.name))
+def _explanation(source: str, dump: Dump, found: Found, plan: bool) -> Explanation:
+    chip, tally = dump.chip, found.tally
+    findings = [_finding(*each, chip, plan) for each in tally.values.worst_first()]
+    if plan:
+        findings.sort(key=lambda each: -(each.proposal.saved_bytes if each.proposal else 0))
+    unknown = [
+        Unknown(reason, times, first.line, first.text[:200])
+        for reason, times, first in found.unknown.worst_first()
+    ]
+    unknown += [Unknown(reason, n, *_at(at)) for reason, n, at in _unread(found.sharded.unknown)]
+    moves = [_move(*each, chip) for each in tally.moves.worst_first()]
+    note = "" if not found.is_empty else f"no layout found: it was taken for {dump.kind.why}"
+    return Explanation(
+        *(source, chip, dump.lines, tally.count, tally.nbytes, tally.data_bytes),
+        *(tuple(findings), tuple(sorted(moves, key=_most_first)), tally.moves.total),
+        *(tuple(unknown), found.unknown.total + found.sharded.unknown.total, found.mentions),
+        *(tuple(found.peaks.values()), collectives_of(found, dump.meshes), found.collectives.total),
+        tuple(_with_count(each, n) for _, n, each in found.sharded.tensors.worst_first()),
+        tuple(_reshard(first, n) for _, n, first in found.sharded.reshards.worst_first()),
+        kind=dump.kind.name,
+        passes=tuple(dump.passes.titles),
+        pass_name=found.title,
+        note=note,
+    )
 
 
-def _finding(
-    key: tuple[str, Layout], count: int, first: tuple[int, str], chip: Chip, plan: bool
-) -> Finding:
-    (op, layout), (line, name) = key, first
+def _unread(kept: Kept) -> list[tuple[str, int, Any]]:
+    return list(kept.worst_first())
+
+
+def _at(first: tuple[int, str, str]) -> tuple[int, str]:
+    return first[0], first[2][:200]
+
+
+def _with_count(found: ShardedTensor, count: int) -> ShardedTensor:
+    return ShardedTensor(**{**vars(found), "count": count})
+
+
+def _reshard(first: Any, count: int) -> Reshard:
+    line, name, before, after = first
+    return Reshard(line, name, before, after, count)
+
+
+def _finding(key: tuple[Any, ...], count: int, row: list[Any], chip: Chip, plan: bool) -> Finding:
+    line, last, op, text, address, uses = row
+    layout = read(text).layout
+    assert layout is not None
+    function, name = (key[0], key[1]) if len(key) == 3 else ("", "")
     proposal = propose(layout, chip) if plan else None
-    return Finding(line, count, op, name, layout, fit_of(layout, chip), proposal)
+    fit = fit_of(layout, chip)
+    return Finding(
+        *(line, count + uses, op, name, layout, fit, proposal),
+        *(last, function, address, count),
+    )
 
 
 def _most_first(move: Move) -> tuple[int, int]:
     return -(move.data_bytes if move.moved_bytes is None else move.moved_bytes), move.line
 
 
-def _move(
-    key: tuple[str, Layout, Layout, Shape], count: int, first: tuple[int, str], chip: Chip
-) -> Move:
-    (op, before, after, permutation), (line, name) = key, first
+def _move(key: tuple[Any, ...], count: int, first: tuple[int, str], chip: Chip) -> Move:
+    (op, was, is_now, permutation), (line, name) = key, first
+    before, after = read(was).layout, read(is_now).layout
+    assert isinstance(before, Layout)
+    assert isinstance(after, Layout)
     elements, where = moved(before, after, permutation, chip)
     return Move(line, count, op, name, before, after, permutation, elements, where)

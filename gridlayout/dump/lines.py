@@ -19,6 +19,9 @@ PIECE = 1 << 20  # bytes read at once
 MAX_JOINED = 16  # lines of one type
 
 
+_WIDE = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
 class Line(NamedTuple):
     """A line, several lines of one type, or a piece of a long line; `first`: it begins a line."""
 
@@ -38,7 +41,7 @@ def lines_of(
     [Line(number=1, first=True, text='a'), Line(number=2, first=True, text='b')]
     """
     number, first, rest = 1, True, b""
-    while raw := stream.readline(PIECE):
+    for raw in _pieces(stream):
         if progress:
             progress(len(raw))
         data = rest + raw
@@ -49,6 +52,27 @@ def lines_of(
         number, first = number + whole, whole
     if rest:
         yield Line(number, False, _decoded(rest, False))
+
+
+def _pieces(stream: io.BufferedIOBase) -> Iterator[bytes]:
+    """The stream's lines or parts of long ones, as UTF-8 where it is UTF-16 by its first bytes."""
+    raw = stream.readline(PIECE)
+    kind = next((name for start, name in _WIDE.items() if raw.startswith(start)), None)
+    if kind is None and len(raw) > 3 and raw[0] and not raw[1] and raw[2] and not raw[3]:
+        kind = "utf-16-le"
+    if kind is None:
+        while raw:
+            yield raw
+            raw = stream.readline(PIECE)
+        return
+    decode = codecs.getincrementaldecoder(kind)("replace").decode
+    rest = ""
+    while raw:
+        *whole, rest = (rest + decode(raw)).split("\n")
+        yield from (f"{text}\n".encode("utf-8", "replace") for text in whole)
+        raw = stream.read(PIECE)
+    if rest:
+        yield rest.encode("utf-8", "replace")
 
 
 def lines_of_each(texts: Iterable[str | bytes]) -> Iterator[Line]:
@@ -91,6 +115,23 @@ def _cut(data: bytes) -> int:
     return found if found > 0 else len(data)
 
 
+def uncommented(lines: Iterable[Line]) -> Iterator[Line]:
+    """The same lines without MLIR's comments, but for those that say which pass follows.
+
+    >>> [line.text for line in uncommented(lines_of_each(["a // b", '  // c', 's="//d"']))]
+    ['a', '', 's="//d"']
+    """
+    for line in lines:
+        text = line.text
+        at = text.find("//")
+        if at < 0 or "-----// IR Dump " in text:
+            yield line
+            continue
+        while at >= 0 and (text.count('"', 0, at) % 2 or (at and text[at - 1] not in " \t")):
+            at = text.find("//", at + 2)
+        yield line if at < 0 else Line(line.number, line.first, text[:at].rstrip())
+
+
 def joined(lines: Iterable[Line]) -> Iterator[Line]:
     """The same lines, those of an unfinished MLIR type or alias joined with the ones that end it.
 
@@ -126,7 +167,7 @@ def joined(lines: Iterable[Line]) -> Iterator[Line]:
 
 
 def _may_go_on(text: str) -> bool:
-    return "tensor<" in text or text.startswith("#")
+    return "tensor<" in text or "memref<" in text or text.lstrip()[:1] in ("#", "!")
 
 
 def _balance(text: str) -> int:

@@ -26,8 +26,9 @@ class Move:
 
     line, op, name, count: as in `Finding`. permutation: dim k of the result is dim
     `permutation[k]` of the operand; empty where dims stay. elements: those that change core or
-    memory, or their place where there is one memory; None where that can't be told. where: from
-    where to where, in a few words.
+    memory, or their place where there is one memory; None where that can't be told. Between pages
+    dealt to banks and anything else all of them, as no dump says which bank is next to which core.
+    where: from where to where, in a few words.
     """
 
     line: int
@@ -94,8 +95,10 @@ def moved(before: Layout, after: Layout, permutation: Shape, chip: Chip) -> tupl
     shapes = [(layout.physical_shape, layout.core_rank) for layout in (before, after)]
     if shapes[0] == shapes[1] and before.index_map == target:
         return 0, "nothing"
+    if before.is_interleaved and after.is_interleaved:
+        return _between_pages(before, after, permutation)
     if before.is_interleaved or after.is_interleaved:
-        return None, "interleaved pages"
+        return before.size, "between banks and shards"
     if before.core_rank == after.core_rank == 0:
         return before.size, "inside its memory"
     try:
@@ -103,6 +106,14 @@ def moved(before: Layout, after: Layout, permutation: Shape, chip: Chip) -> tupl
     except LayoutError:  # too many to list, or no place for so many cores on the chip
         return None, "too many cores or indices"
     return elements, "to another core" if elements else "inside each core"
+
+
+def _between_pages(before: Layout, after: Layout, permutation: Shape) -> tuple[int, str]:
+    """Pages lie in turn on the banks: other pages, or another order, are all written anew."""
+    same = before.tile == after.tile and before.local_shape == after.local_shape
+    if same and not permutation and before.dtype == after.dtype:
+        return 0, "nothing"
+    return before.size, "between banks"
 
 
 def _between_cores(before: Layout, after: Layout, target: AffineMap, chip: Chip) -> int:

@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from gridlayout.dump import table
+from gridlayout.dump.words import plain
 from gridlayout.layouts.memory import number
 
 if TYPE_CHECKING:
@@ -44,18 +45,15 @@ for (const head of document.querySelectorAll(".gl-dump th")) {
   head.onkeydown = (event) => { if (event.key === "Enter") sort(); };
 }
 """
-_WORDS = (
-    *("op", "value", "tensor", "grid", "shard", "fits", "from", "to", "where", "text"),
-    *("path", "shape", "tile"),
-)
+_WORDS = table.LEFT
 
 
 def page_of(found: Explanation) -> str:
     """A whole page."""
-    title = escape(table.plain(found.source))
+    title = escape(plain(found.source))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>Layouts of {title}</title>\n</head>\n<body>\n{body_of(found)}"
         f"<script>{_SCRIPT}</script>\n</body>\n</html>\n"
@@ -67,23 +65,45 @@ def body_of(found: Explanation) -> str:
     parts = [f"<style>{STYLE}</style>", f"<p>{escape(table.summary_of(found))}</p>"]
     if found.findings:
         parts += ["<h2>Layouts, the worst first</h2>", _findings(found)]
-    if found.left_out:
-        parts.append(f"<p>And {number(found.left_out, 'mention')} of layouts that waste less.</p>")
-    if found.moves:
-        data = [{"moves": move.moved_bytes or 0, "of": move.data_bytes} for move in found.moves]
-        parts += ["<h2>Moves</h2>", html_table(table.MOVE_HEAD, table.move_rows(found), data)]
+    if found.left_out > 0 and found.findings:
+        parts.append(f"<p>And {number(found.left_out, 'value')} of less waste.</p>")
+    for title, head, rows in table.sections_of(found):
+        parts += [f"<h2>{title.capitalize()}</h2>", html_table(head, rows, _numbers(title, found))]
     if plans := table.plan_rows(found):
         parts += [f"<h2>{table.plan_title(found).capitalize()}</h2>", _plans(found, plans)]
     parts += [f"<pre>{escape(text)}</pre>" for text in table.unknown_lines(found)]
     return f'<div class="gl-dump">{"".join(parts)}</div>\n'
 
 
+def _numbers(title: str, found: Explanation) -> list[dict[str, float]]:
+    """What the cells of a section sort by."""
+    if title == "moves":
+        return [{"moves": each.moved_bytes or 0, "of": each.data_bytes} for each in found.moves]
+    if title == "collectives":
+        return [
+            {"receives": each.received_bytes, "result": each.result_bytes}
+            for each in found.collectives
+        ]
+    if title == "shardings":
+        return [
+            {"a device": each.device_bytes, "padding": each.padding_share}
+            for each in found.shardings
+        ]
+    if title == "reshards":
+        return [{"receives": each.received_bytes} for each in found.reshards]
+    names = ("arguments", "results", "temporary")
+    return [
+        {"peak": each.nbytes, **{name: getattr(each, name) for name in names}}
+        for each in found.peaks
+    ]
+
+
 def _findings(found: Explanation) -> str:
     data = [
         {
             "padding": finding.padding_share,
-            "a core": finding.layout.bytes_per_core,
-            "in all": finding.layout.nbytes,
+            "a core": finding.bytes_per_core,
+            "in all": finding.nbytes,
             "wasted": finding.wasted_bytes,
             "factor": finding.expansion_factor,
         }
@@ -95,9 +115,9 @@ def _findings(found: Explanation) -> str:
 def _plans(found: Explanation, rows: Sequence[Sequence[str]]) -> str:
     data = [
         {
-            "a core": new.layout.bytes_per_core,
+            "a core": new.layout.held.per_core,
             "saves": new.saved_per_core,
-            "in all": new.layout.nbytes,
+            "in all": new.layout.held.nbytes,
             "saves ": new.saved_bytes,
         }
         for new in table.proposals(found)

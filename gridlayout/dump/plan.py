@@ -21,7 +21,7 @@ from typing import Any
 from gridlayout.arguments import Shape
 from gridlayout.document.collapse import collapse_map
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.dump.findings import fit_of
+from gridlayout.dump.findings import Described, fit_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import COMPUTE_TILES, Chip
@@ -51,22 +51,23 @@ class Proposal:
     @property
     def saved_bytes(self) -> int:
         """Bytes that all cores hold less."""
-        return self.instead_of.nbytes - self.layout.nbytes
+        return self.instead_of.held.nbytes - self.layout.held.nbytes
 
     @property
     def saved_per_core(self) -> int:
         """Bytes that one core holds less."""
-        return self.instead_of.bytes_per_core - self.layout.bytes_per_core
+        return self.instead_of.held.per_core - self.layout.held.per_core
 
     def __str__(self) -> str:
         return str(self.layout)
 
 
 @lru_cache(maxsize=1024)
-def propose(layout: Layout, chip: Chip | None = None) -> Proposal | None:
+def propose(layout: Described, chip: Chip | None = None) -> Proposal | None:
     """The best candidate, if the layout is `THRESHOLD` padding or more and one is better.
 
-    chip: on whose cores a layout that does not fit theirs may be spread.
+    chip: which must have a place for a candidate's cores, and on more of whose cores a layout that
+    does not fit may be spread.
 
     >>> found = propose(GridLayout((53, 63), "float32", (3, 2), tile=(32, 32)))
     >>> found.layout, found.saved_per_core
@@ -75,34 +76,46 @@ def propose(layout: Layout, chip: Chip | None = None) -> Proposal | None:
     >>> propose(GridLayout((4096, 4096), "float32", tile=(32, 32)), chip).layout
     GridLayout((4096, 4096), 'float32', grid=(8, 8), tile=(32, 32))
     """
+    if not isinstance(layout, Layout) or not layout.size:
+        return None
     candidates = _CANDIDATES.get(type(layout))
-    if candidates is None or not layout.size:
+    if candidates is None:
         return None
     best = layout
     if padding_share(layout) >= THRESHOLD:
         few = islice(candidates(layout, None), _MAX_CANDIDATES)
-        best = _best(layout, few, lambda found: found.nbytes <= layout.nbytes)
+        best = _best(layout, few, chip, lambda found: found.held.nbytes <= layout.held.nbytes)
     if chip is not None and _is_over(best, chip):
         more = islice(candidates(layout, prod(chip.grid)), _MAX_CANDIDATES)
-        best = _best(best, more, lambda found: found.bytes_per_core < best.bytes_per_core)
+        held = best.held.per_core
+        best = _best(best, more, chip, lambda found: found.held.per_core < held)
     return None if best is layout else Proposal(best, layout)
 
 
 def _is_over(layout: Layout, chip: Chip) -> bool:
     """Whether a core has too little memory; pages of interleaved layouts are on all of them."""
     fit = fit_of(layout, chip)
-    return fit is not None and fit.space == "l1" and not fit and not layout.is_interleaved
+    if fit is None or fit.space != "l1" or layout.is_interleaved:
+        return False
+    return fit.free is not None and fit.free < 0
 
 
-def _best(layout: Layout, candidates: Candidates, is_better: Callable[[Layout], bool]) -> Layout:
-    """The candidate of the least cost that is better than the layout, or the layout itself."""
+def _best(
+    layout: Layout,
+    candidates: Candidates,
+    chip: Chip | None,
+    is_better: Callable[[Layout], bool],
+) -> Layout:
+    """The placed candidate of the least cost that is better than the layout, or the layout."""
     best = layout
     for make in candidates:
         try:
             found = make()
         except LayoutError:  # the system has no such layout
             continue
-        if found.is_scatter or found.bytes_per_core > layout.bytes_per_core:
+        if found.is_scatter or found.held.per_core > layout.held.per_core:
+            continue
+        if chip is not None and not found.is_placed(chip):
             continue
         if is_better(found) and _cost(found) < _cost(best):
             best = found
@@ -110,7 +123,7 @@ def _best(layout: Layout, candidates: Candidates, is_better: Callable[[Layout], 
 
 
 def _cost(layout: Layout) -> tuple[int, int]:
-    return layout.bytes_per_core, layout.nbytes
+    return layout.held.per_core, layout.held.nbytes
 
 
 def _of_document(layout: GridLayout, cores: int | None) -> Candidates:

@@ -1,15 +1,16 @@
-"""Tables: an explanation as rows of text, with colours for a terminal, and as plain data."""
+"""Tables: an explanation as rows of text, with colours for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gridlayout import dtypes
-from gridlayout.dump.findings import Finding
+from gridlayout.dump import spread
+from gridlayout.dump.findings import Described, Finding
 from gridlayout.dump.moves import Move
 from gridlayout.dump.plan import Proposal
-from gridlayout.layouts.layout import Layout
+from gridlayout.dump.words import WIDTH, dims, plain
 from gridlayout.layouts.memory import Fit, number, size
 from gridlayout.layouts.reader import dims_text
 
@@ -22,11 +23,33 @@ FINDING_HEAD = (
 )
 MOVE_HEAD = ("line", "times", "op", "value", "tensor", "from", "to", "moves", "of", "where")
 PLAN_HEAD = ("line", "tensor", "grid", "shard", "a core", "saves", "in all", "saves ", "text")
-_LEFT = ("op", "value", "tensor", "grid", "shard", "fits", "from", "to", "where", "text")
+LEFT = frozenset(
+    [
+        "op",
+        "value",
+        "tensor",
+        "grid",
+        "shard",
+        "fits",
+        "from",
+        "to",
+        "where",
+        "text",
+        "memory",
+        "function",
+        "alive",
+        "kind",
+        "axes",
+        "parts",
+        "sharding",
+        "path",
+        "shape",
+        "tile",
+    ]
+)
 # Padding shares that are coloured: yellow from the first, red from the second.
 NOTABLE, BAD = 0.1, 0.5
 _RED, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
-_WIDTH = 32  # of a cell of the dump's own words
 
 
 def text_of(found: Explanation, colour: bool = False) -> str:
@@ -35,11 +58,11 @@ def text_of(found: Explanation, colour: bool = False) -> str:
     if found.findings:
         marks = [_mark(finding.padding_share) if colour else "" for finding in found.findings]
         parts.append(_aligned(FINDING_HEAD, finding_rows(found), marks, colour))
-    if found.left_out:
-        parts.append(f"and {number(found.left_out, 'mention')} of layouts that waste less")
-    if found.moves:
-        parts += ["moves", _aligned(MOVE_HEAD, move_rows(found), [], colour)]
-        if hidden := found.all_moves - sum(move.count for move in found.moves):
+    if found.left_out > 0 and found.findings:
+        parts.append(f"and {number(found.left_out, 'value')} of less waste")
+    for title, head, rows in sections_of(found):
+        parts += [title, _aligned(head, rows, [], colour)]
+        if title == "moves" and (hidden := hidden_moves(found)):
             parts.append(f"and {number(hidden, 'move')} of less data")
     if plans := plan_rows(found):
         parts += [plan_title(found), _aligned(PLAN_HEAD, plans, [], colour)]
@@ -47,15 +70,48 @@ def text_of(found: Explanation, colour: bool = False) -> str:
     return "\n\n".join(parts)
 
 
+def sections_of(
+    found: Explanation,
+) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
+    """Title, head and rows of what there is besides the findings and the plan."""
+    sections = [
+        ("most at a time", spread.PEAK_HEAD, spread.peak_rows(found)),
+        ("moves", MOVE_HEAD, move_rows(found)),
+        ("collectives", spread.COLLECTIVE_HEAD, spread.collective_rows(found)),
+        ("shardings", spread.SHARDING_HEAD, spread.sharding_rows(found)),
+        ("reshards", spread.RESHARD_HEAD, spread.reshard_rows(found)),
+    ]
+    return [section for section in sections if section[2]]
+
+
+def hidden_moves(found: Explanation) -> int:
+    """Moves of less data than those shown."""
+    return found.all_moves - sum(move.count for move in found.moves)
+
+
 def summary_of(found: Explanation) -> str:
-    """One sentence of totals."""
+    """A sentence of totals, and which pass they are of."""
+    if found.note:
+        return f"{plain(found.source)}: {number(found.lines, 'line')}; {found.note}"
     wasted = found.nbytes - found.data_bytes
     chip = ""
     if any(finding.fit is not None for finding in found.findings):
         chip = f"; chip {plain(found.chip.name)}, {dims(found.chip.grid)} cores"
+    if len(found.passes) > 1:
+        shown = f"pass {plain(found.pass_name, 80)!r} of {len(found.passes)}"
+        chip += f"; {shown}, chosen by --pass"
+    lines = number(found.lines, "line")
+    if not found.layouts:
+        kinds = (("collective", found.all_collectives), ("sharding", len(found.shardings)))
+        words = [number(n, word) for word, n in kinds if n]
+        return f"{plain(found.source)}: {' and '.join(words) or 'no layout'} in {lines}{chip}"
+    chip = (
+        "".join(f"; at most {size(peak.nbytes)} of {peak.memory} at a time" for peak in found.peaks)
+        + chip
+    )
     return (
         f"{plain(found.source)}: {number(found.layouts, 'layout')} in "
-        f"{number(found.lines, 'line')} hold{'s' if found.layouts == 1 else ''} "
+        f"{lines} hold{'s' if found.layouts == 1 else ''} "
         f"{size(found.nbytes)} for {size(found.data_bytes)} of data, {size(max(wasted, 0))} "
         f"wasted{chip}"
     )
@@ -86,7 +142,7 @@ def finding_rows(found: Explanation) -> list[tuple[str, ...]]:
             *_where(finding),
             *(tensor(finding.layout), grid(finding.layout), shard(finding.layout)),
             f"{finding.padding_share:.1%}",
-            *(size(finding.layout.bytes_per_core), size(finding.layout.nbytes)),
+            *(size(finding.bytes_per_core), size(finding.nbytes)),
             *(size(finding.wasted_bytes), f"{finding.expansion_factor:.2f}x", fits(finding.fit)),
         )
         for finding in found.findings
@@ -119,8 +175,8 @@ def plan_rows(found: Explanation) -> list[tuple[str, ...]]:
         (
             str(line),
             *(tensor(new.layout), grid(new.layout), shard(new.layout)),
-            *(size(new.layout.bytes_per_core), size(new.saved_per_core)),
-            *(size(new.layout.nbytes), size(new.saved_bytes), str(new)),
+            *(size(new.layout.held.per_core), size(new.saved_per_core)),
+            *(size(new.layout.held.nbytes), size(new.saved_bytes), str(new)),
         )
         for new, line in proposals(found).items()
     ]
@@ -136,20 +192,11 @@ def proposals(found: Explanation) -> dict[Proposal, int]:
 
 
 def _where(found: Finding | Move) -> tuple[str, ...]:
-    name, op = plain(found.name, _WIDTH), plain(found.op, _WIDTH)
+    name, op = plain(found.name, WIDTH), plain(found.op, WIDTH)
     return str(found.line), f"{found.count:,}", op or "-", name or "-"
 
 
-def dims(shape: Sequence[int]) -> str:
-    """Extents with an x between.
-
-    >>> dims((3, 2)), dims(())
-    ('3x2', '-')
-    """
-    return dims_text(tuple(shape)) or "-"
-
-
-def tensor(layout: Layout) -> str:
+def tensor(layout: Described) -> str:
     """Element type and logical shape.
 
     >>> from gridlayout import xla
@@ -160,17 +207,17 @@ def tensor(layout: Layout) -> str:
     return f"{name}[{','.join(map(str, layout.shape))}]"
 
 
-def grid(layout: Layout) -> str:
+def grid(layout: Described) -> str:
     """The grid of cores."""
     return dims(layout.core_shape)
 
 
-def shard(layout: Layout) -> str:
+def shard(layout: Described) -> str:
     """One core's buffer: tiles and their size, or what is in an XLA type's braces."""
     return layout.shard_text or "-"
 
 
-def place(layout: Layout) -> str:
+def place(layout: Described) -> str:
     """Grid, shard and memory of one side of a move."""
     words = [word for word in (grid(layout), shard(layout)) if word != "-"]
     for name in ("memory_space", "buffer_type"):
@@ -190,21 +237,12 @@ def fits(fit: Fit | None) -> str:
     if fit is None:
         return "-"
     words = [] if fit.unusable_tile is None else [f"no op: {dims_text(fit.unusable_tile)}"]
+    if fit.grid is not None:
+        return f"NO: {dims_text(fit.grid)} has no place on {dims_text(fit.chip_grid)}"
     if fit.free is not None:
         room = f"{size(fit.free)} free" if fit else f"{size(-fit.free)} over"
         words.insert(0, f"{'' if fit else 'NO: '}{fit.space}, {room}")
     return "; ".join(words) or "-"
-
-
-def plain(text: str, width: int = 1 << 16) -> str:
-    """The dump's own words, made safe to print: control characters escaped, cut to `width`.
-
-    >>> print(plain("a" + chr(27) + "[31m" + chr(0x202E)), plain("abcdef", 4))
-    a\\x1b[31m\\u202e abc…
-    """
-    if len(text) > width:
-        text = text[: width - 1] + "…"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 # -- text ------------------------------------------------------------------------------------------
@@ -221,7 +259,7 @@ def _aligned(
     lines = []
     for cells in (head, *rows):
         line = "  ".join(
-            cell.ljust(width) if name in _LEFT else cell.rjust(width)
+            cell.ljust(width) if name in LEFT else cell.rjust(width)
             for name, cell, width in zip(head, cells, widths, strict=True)
         )
         lines.append(line.rstrip())
@@ -230,82 +268,3 @@ def _aligned(
         f"{begin}{line}{_PLAIN}" if begin else line
         for begin, line in zip(begins, lines, strict=True)
     )
-
-
-# -- data ------------------------------------------------------------------------------------------
-
-
-def record_of(found: Explanation) -> dict[str, Any]:
-    """The explanation as numbers, strings, lists and dicts. Sizes in bytes."""
-    return {
-        "source": found.source,
-        "chip": {
-            "name": found.chip.name,
-            "grid": found.chip.grid,
-            "capacity": dict(found.chip.capacity),
-        },
-        "lines": found.lines,
-        "layouts": found.layouts,
-        "bytes": found.nbytes,
-        "data_bytes": found.data_bytes,
-        "left_out": found.left_out,
-        "findings": [_finding_record(finding) for finding in found.findings],
-        "moves": [_move_record(move) for move in found.moves],
-        "all_moves": found.all_moves,
-        "unknown": [vars(unknown) for unknown in found.unknown],
-        "all_unknown": found.all_unknown,
-    }
-
-
-def _finding_record(finding: Finding) -> dict[str, Any]:
-    return {
-        **_where_record(finding),
-        **_layout_record(finding.layout),
-        "padding_share": finding.padding_share,
-        "data_bytes": finding.data_bytes,
-        "wasted_bytes": finding.wasted_bytes,
-        "expansion_factor": finding.expansion_factor,
-        "fit": None if finding.fit is None else _fit_record(finding.fit),
-        "proposal": finding.proposal and _proposal_record(finding.proposal),
-    }
-
-
-def _fit_record(fit: Fit) -> dict[str, Any]:
-    return {**vars(fit), "free": fit.free, "fits": bool(fit)}
-
-
-def _proposal_record(proposal: Proposal) -> dict[str, Any]:
-    return {
-        **_layout_record(proposal.layout),
-        "saved_bytes": proposal.saved_bytes,
-        "saved_per_core": proposal.saved_per_core,
-    }
-
-
-def _move_record(move: Move) -> dict[str, Any]:
-    return {
-        **_where_record(move),
-        "before": _layout_record(move.before),
-        "after": _layout_record(move.after),
-        "permutation": move.permutation,
-        "elements": move.elements,
-        "moved_bytes": move.moved_bytes,
-        "data_bytes": move.data_bytes,
-        "where": move.where,
-    }
-
-
-def _where_record(found: Finding | Move) -> dict[str, Any]:
-    return {"line": found.line, "count": found.count, "op": found.op, "name": found.name}
-
-
-def _layout_record(layout: Layout) -> dict[str, Any]:
-    return {
-        "layout": str(layout),
-        "shape": layout.shape,
-        "dtype": layout.dtype.name,
-        "grid": layout.core_shape,
-        "shard": layout.local_shape,
-        "bytes_per_core": layout.bytes_per_core,
-        "bytes": layout.nbytes,
-    }

@@ -12,7 +12,7 @@ import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_int
-from gridlayout.layouts.memory import Chip, Fit, as_chip
+from gridlayout.layouts.memory import Chip, Fit, Held, as_chip
 from gridlayout.layouts.reader import dims_text
 
 
@@ -21,7 +21,9 @@ class Buffers:
 
     tile, face: the innermost blocks, in elements; None where the system has none. tile_format: a
     block format in which a core stores 32x32 tiles; it changes bytes only. memory_layout: how a
-    Tenstorrent system deals shards or pages to cores.
+    Tenstorrent system deals shards or pages to cores. workers: the grid to whose cores pages are
+    dealt, where it is not all of the chip's. lies_in_banks: whether a buffer in DRAM is in one bank
+    of it; else the whole is spread over all.
     """
 
     dtype: np.dtype[Any]
@@ -32,6 +34,8 @@ class Buffers:
     face: Shape | None = None
     tile_format: str | None = None
     memory_layout: str | None = None
+    workers: Shape | None = None
+    lies_in_banks: bool = False
 
     # -- elements ------------------------------------------------------------------------------
 
@@ -114,6 +118,11 @@ class Buffers:
         return -(-prod(self.local_shape) * self.stored_bits // 8)
 
     @property
+    def allocated_per_core(self) -> int:
+        """Bytes that one core's buffer takes, in whole pages where L1 has such."""
+        return self.bytes_per_core
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all cores' buffers, padding included."""
         return self.num_cores * self.bytes_per_core
@@ -170,27 +179,62 @@ class Buffers:
         """
         return None
 
+    @property
+    def held(self) -> Held:
+        """What the layout holds of its memory: buffers as they are allocated, or pages. Bytes.
+
+        >>> from gridlayout import tenstorrent
+        >>> tenstorrent.ttnn((96, 64), tile=(32, 32)).held
+        Held(memory='l1', cores=1, per_core=24576, pages=6, workers=0, even=False)
+        """
+        pages = workers = 0
+        if self.is_interleaved:
+            pages = max(prod(self.physical_shape) // prod(self.tile or (1,)), 1)
+            workers = prod(self.workers or (0,))
+        allocated = self.allocated_per_core
+        return Held(
+            self.memory or "", self.num_cores, allocated, pages, workers, not self.lies_in_banks
+        )
+
+    def is_placed(self, chip: Chip | str) -> bool:
+        """Whether the chip has cores for the grid, where the system lays them.
+
+        chip: a `gl.Chip`, or the name of one: wormhole, blackhole. Only L1 is of one core each, and
+        pages are dealt to whatever cores there are.
+
+        >>> from gridlayout import GridLayout, tenstorrent
+        >>> [GridLayout((512, 64), grid=grid).is_placed("wormhole") for grid in ((8, 8), (16, 8))]
+        [True, False]
+        >>> [tenstorrent.ttnn((512, 64), grid=(n, 1)).is_placed("wormhole") for n in (13, 65)]
+        [True, False]
+        """
+        chip = as_chip(chip)
+        return self.memory != "l1" or self.is_interleaved or chip.places(self.core_shape)
+
     def fits(self, chip: Chip | str) -> Fit:
         """Whether the layout fits its memory space on `chip`: bytes needed, capacity and free.
 
-        chip: a `gl.Chip`, or the name of one: wormhole, blackhole. It also says where no op of the
-        chip computes with the tile. Pages of an interleaved layout in l1 (tiles, or elements) are
-        dealt to all cores of the chip, so what is needed is one core's share. A memory that the
-        chip does not state a capacity of has no limit (`free` is None).
+        chip: a `gl.Chip`, or the name of one: wormhole, blackhole. The chip must have a place for
+        the grid (`is_placed`). It also says where no op of the chip computes with the tile. Pages
+        of an interleaved layout (tiles, or elements) are dealt to all cores of the chip, or banks
+        of DRAM, so what is needed is the fullest one's share; a TTNN shard in DRAM lies in one
+        bank. A memory that the chip does not state a capacity of has no limit (`free` is None).
 
-        >>> from gridlayout import GridLayout, xla
+        >>> from gridlayout import GridLayout, tenstorrent, xla
         >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits("wormhole"))
-        does not fit: 16777216 B of 1498112 B l1 on each core, -15279104 B free
+        does not fit: 16777216 B of 1395296 B l1 on each core, -15381920 B free
         >>> print(xla.layout((3, 5)).fits("wormhole"))
         60 B of memory 0 in all, no stated capacity
+        >>> toy = Chip("toy", (2, 2), {"l1": 8192})
+        >>> print(tenstorrent.ttnn((96, 64), tile=(32, 32)).fits(toy))
+        fits: 8192 B of 8192 B l1 on each core, 0 B free
+        >>> print(GridLayout((9,), grid=(9,)).fits(toy))
+        does not fit: grid 9 has no place on 2x2 cores; 4 B of 8192 B l1 on each core, 8188 B free
         """
-        chip = as_chip(chip)
-        space, per_core = self.memory or "memory", self.bytes_per_core
-        needed = per_core if space == "l1" else self.nbytes
-        if space == "l1" and self.is_interleaved and per_core:
-            pages = prod(self.physical_shape) // prod(self.tile or (1,))
-            needed = -(-per_core * -(-pages // prod(chip.grid)) // pages)
-        return chip.fit(space, per_core, needed, self.tile)
+        chip, held = as_chip(chip), self.held
+        grid = None if self.is_placed(chip) else self.core_shape
+        space = held.memory or "memory"
+        return chip.fit(space, held.per_core, held.needed(chip), self.tile, grid)
 
     @property
     def own_fit(self) -> str:

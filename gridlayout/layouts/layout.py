@@ -341,7 +341,7 @@ class Layout(Buffers):
           padding  45.7% of 6,144 places hold no element
           bytes    4.0 KiB a core, 24.0 KiB in all, 11.0 KiB of it wasted: 1.84 times the data
           cores    first (0, 0): 576 elements from (0, 0); last (2, 1): 527 elements up to (52, 62)
-          fits     Wormhole: 1.4 MiB of l1 left on each core
+          fits     Wormhole: 1.3 MiB of l1 left on each core
         """
         return Summary(self, None if chip is None else as_chip(chip))
 

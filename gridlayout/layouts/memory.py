@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 from gridlayout.arguments import Shape, as_shape, one_of, positive
 from gridlayout.errors import LayoutError
@@ -34,7 +35,8 @@ class Chip:
 
     `capacity["l1"]` is bytes on one core; the others are bytes of the whole chip. A space that is
     left out has no limit that the chip knows of. `tiles` are the shapes, in elements, that its ops
-    compute with; any where there are none.
+    compute with; any where there are none. `banks`: into how many equal parts DRAM is divided; a
+    shard lies in one, pages are dealt to all.
 
     >>> Chip("toy", (2, 2), {"l1": 1024}).capacity["l1"]
     1024
@@ -44,6 +46,7 @@ class Chip:
     grid: tuple[int, ...]
     capacity: Mapping[str, int] = field(default_factory=dict, hash=False)
     tiles: tuple[Shape, ...] = ()
+    banks: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -60,24 +63,62 @@ class Chip:
         if not isinstance(self.tiles, Sequence) or isinstance(self.tiles, str):
             raise LayoutError(f"tiles {self.tiles!r} must be a sequence of shapes, as ((32, 32),)")
         object.__setattr__(self, "tiles", tuple(positive(tile, "tile") for tile in self.tiles))
+        positive((self.banks,), "banks")
 
-    def fit(self, space: str, per_core: int, needed: int, tile: Shape | None = None) -> Fit:
+    def places(self, grid: Sequence[int]) -> bool:
+        """Whether the chip has a rectangle of cores for a virtual grid: itself, or as many.
+
+        >>> toy = Chip("toy", (8, 8))
+        >>> [toy.places(grid) for grid in ((8, 8), (1, 64), (3, 17), (320, 16))]
+        [True, True, False, False]
+        """
+        cores = prod(self.grid)
+        if len(grid) == len(self.grid) and all(
+            n <= m for n, m in zip(grid, self.grid, strict=True)
+        ):
+            return True
+        count, width = prod(grid), self.grid[-1]
+        rows = range(1, cores // width + 1)
+        return count <= cores and any(not count % n and count // n <= width for n in rows)
+
+    def fit(
+        self,
+        space: str,
+        per_core: int,
+        needed: int,
+        tile: Shape | None = None,
+        grid: Shape | None = None,
+    ) -> Fit:
         """Whether `needed` bytes fit a memory space, and whether ops compute with the tile.
+
+        grid: that of the layout, where the chip has no place for it.
 
         >>> str(Chip("toy", (2, 2), {"l1": 1024}, ((32, 32),)).fit("l1", 512, 512, (4, 4)))
         'fits: 512 B of 1024 B l1 on each core, 512 B free; no op of toy computes with 4x4 tiles'
         """
         unusable = None if tile is None or not self.tiles or tile in self.tiles else tile
-        return Fit(space, per_core, needed, self.capacity.get(space), unusable, self.name)
+        capacity = self.capacity.get(space)
+        return Fit(space, per_core, needed, capacity, unusable, self.name, grid, self.grid)
 
 
 # The tiles that Tenstorrent's ops compute with; those of fewer than 16 rows are for the host.
 COMPUTE_TILES: tuple[Shape, ...] = ((32, 32), (16, 32), (32, 16), (16, 16))
-# Usable L1 is the SRAM less what the firmware reserves; DRAM is channels x bytes.
+# What one user has of a board: SRAM above what the firmware and the kernels' own arguments take
+# (l1_unreserved_base), and of every DRAM bank what lies between its two reserved ends.
 CHIPS = {
-    "wormhole": Chip("Wormhole", (8, 8), {"l1": 1499136 - 1024, "dram": 12 * 2**30}, COMPUTE_TILES),
+    "wormhole": Chip(
+        "Wormhole",
+        (8, 8),
+        {"l1": 1499136 - 103840, "dram": 12 * (1073118784 - 2968640)},
+        COMPUTE_TILES,
+        12,
+    ),
     "blackhole": Chip(
-        "Blackhole", (10, 13), {"l1": 1572864 - 98304, "dram": 8 * 4278190080}, COMPUTE_TILES
+        "Blackhole",
+        (10, 13),
+        {"l1": 1572864 - 111104, "dram": 8 * (4276523520 - 5848704)},
+        COMPUTE_TILES,
+        8,
     ),
 }
 
@@ -110,6 +151,8 @@ class Fit:
     capacity: int | None
     unusable_tile: Shape | None = None
     chip: str = ""
+    grid: Shape | None = None
+    chip_grid: Shape = ()
 
     @property
     def free(self) -> int | None:
@@ -117,18 +160,72 @@ class Fit:
         return None if self.capacity is None else self.capacity - self.needed
 
     def __bool__(self) -> bool:
-        return self.free is None or self.free >= 0
+        return self.grid is None and (self.free is None or self.free >= 0)
 
     def __str__(self) -> str:
         where = "on each core" if self.space == "l1" else "in all"
         tile = ""
         if self.unusable_tile is not None:
             tile = f"; no op of {self.chip} computes with {dims_text(self.unusable_tile)} tiles"
+        lost = ""
+        if self.grid is not None:
+            lost = (
+                f"grid {dims_text(self.grid)} has no place on {dims_text(self.chip_grid)} cores; "
+            )
         if self.capacity is None:
-            return f"{self.needed} B of {self.space} {where}, no stated capacity{tile}"
+            return f"{lost}{self.needed} B of {self.space} {where}, no stated capacity{tile}"
         verdict = "fits" if self else "does not fit"
         room = f"{self.capacity} B {self.space} {where}, {self.free} B free"
-        return f"{verdict}: {self.needed} B of {room}{tile}"
+        return f"{verdict}: {lost}{self.needed} B of {room}{tile}"
+
+
+class Held(NamedTuple):
+    """What a layout holds: so many equal buffers in a memory, or pages dealt to its parts. Bytes.
+
+    pages: how many there are, 0 where they are not dealt; workers: to how many cores, 0 for all.
+    even: whether a whole in DRAM is spread over all banks, whatever its buffers.
+    """
+
+    memory: str
+    cores: int
+    per_core: int
+    pages: int = 0
+    workers: int = 0
+    even: bool = False
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all buffers."""
+        return self.cores * self.per_core
+
+    def share(self, chip: Chip) -> int:
+        """Bytes in the fullest core of L1 or bank of DRAM; all of them in another memory.
+
+        >>> toy = Chip("toy", (2, 2), {"dram": 1 << 20}, banks=4)
+        >>> Held("dram", 1, 24576, pages=6).share(toy), Held("dram", 5, 512).share(toy)
+        (8192, 1024)
+        """
+        if self.memory not in ("l1", "dram"):
+            return self.nbytes
+        parts = prod(chip.grid) if self.memory == "l1" else chip.banks
+        if self.pages:
+            dealt = -(-self.pages // (self.workers or parts))
+            return -(-self.per_core * dealt // self.pages)
+        if self.memory == "l1":
+            return self.per_core
+        return -(-self.nbytes // parts) if self.even else self.per_core * -(-self.cores // parts)
+
+    def needed(self, chip: Chip) -> int:
+        """Bytes that a chip's memory must have: of one core in L1, else of all that is shared.
+
+        A bank of DRAM is as full as the fullest, so all of them count as that one.
+
+        >>> Held("dram", 5, 512).needed(Chip("toy", (2, 2), {"dram": 1 << 20}, banks=4))
+        4096
+        """
+        if self.memory == "dram" and not self.even:
+            return self.share(chip) * chip.banks
+        return self.share(chip) if self.memory == "l1" else self.nbytes
 
 
 def size(n: int) -> str:

@@ -9,7 +9,7 @@ from math import prod
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from gridlayout.layouts.memory import CHIPS, MEMORY_SPACES, Chip, number, size
+from gridlayout.layouts.memory import CHIPS, MEMORY_SPACES, Chip, Fit, number, size
 from gridlayout.layouts.padding import padding_per_core, padding_share, parts
 from gridlayout.layouts.reader import dims_text
 
@@ -115,8 +115,9 @@ class Summary:
         layout = self.layout
         each = f"{size(layout.bytes_per_core)} a core, " if layout.core_rank else ""
         wasted, factor = layout.wasted_bytes, layout.expansion_factor
-        waste = f"{size(wasted)} of it wasted: {factor:,.2f} times the data" if wasted else ""
-        return f"{each}{size(layout.nbytes)} in all, {waste or 'none of it wasted'}"
+        waste = f"{size(wasted) if wasted else 'none'} of it wasted"
+        times = f": {factor:,.2f} times the data" if wasted and layout.data_bytes else ""
+        return f"{each}{size(layout.nbytes)} in all, {waste}{times}"
 
     def _fits(self) -> Iterator[str]:
         named = self.layout.memory in MEMORY_SPACES
@@ -125,22 +126,31 @@ class Summary:
         chips = (self.chip,) if self.chip else tuple(CHIPS.values()) if named else ()
         for chip in chips:
             fit = self.layout.fits(chip)
-            words = f"no capacity stated for {fit.space}"
-            if fit.free is not None:
-                where = " on each core" if fit.space == "l1" else ""
-                words = f"{size(fit.free)} of {fit.space} left{where}"
-                if not fit:
-                    words = f"NO, lacks {size(-fit.free)} of {fit.space}{where}"
             tile = f", no op with {dims_text(fit.unusable_tile)} tiles" if fit.unusable_tile else ""
-            yield f"{chip.name}: {words}{tile}"
+            yield f"{chip.name}: {_room(fit)}{tile}"
 
     def _better(self) -> str:
         if self.better is None:
             return ""
-        saved = self.layout.nbytes - self.better.nbytes
-        per_core = self.layout.bytes_per_core - self.better.bytes_per_core
+        held, less = self.layout.held, self.better.held
+        saved, per_core = held.nbytes - less.nbytes, held.per_core - less.per_core
         gain = f"saves {size(saved)} in all" if saved > 0 else f"saves {size(per_core)} a core"
         return f"{gain}: {self.better!r}"
+
+
+def _room(fit: Fit) -> str:
+    """What is left of the memory, or why the layout does not fit."""
+    where = " on each core" if fit.space == "l1" else ""
+    lacks = []
+    if fit.grid is not None:
+        lacks.append(f"no place for {dims_text(fit.grid)} on {dims_text(fit.chip_grid)} cores")
+    if fit.free is not None and fit.free < 0:
+        lacks.append(f"lacks {size(-fit.free)} of {fit.space}{where}")
+    if lacks:
+        return f"NO, {', '.join(lacks)}"
+    if fit.free is None:
+        return f"no capacity stated for {fit.space}"
+    return f"{size(fit.free)} of {fit.space} left{where}"
 
 
 def _cores_text(layout: Layout) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 
+PAGE = 32 * 32  # elements of the pages in which tt-mlir allocates L1 for scalars
+
 
 def align(n: int, to: int) -> int:
     """The smallest multiple of `to` that is at least `n`.

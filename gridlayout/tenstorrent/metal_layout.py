@@ -24,7 +24,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES, as_space
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
-from gridlayout.tenstorrent.alignment import align
+from gridlayout.tenstorrent.alignment import PAGE, align
 from gridlayout.tenstorrent.tiles import as_tile
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class MetalLayout(Layout):
     >>> metal((53, 63), grid=(3, 2), tile=(32, 32), dim_alignments=(96, 32)).physical_shape
     (3, 2, 1, 1, 32, 32)
     """
+
+    lies_in_banks = True
 
     def __init__(
         self,
@@ -154,6 +156,17 @@ class MetalLayout(Layout):
     def memory(self) -> str:
         """The memory space."""
         return self.memory_space
+
+    @property
+    def allocated_per_core(self) -> int:
+        """Bytes that one core's buffer takes: in L1, whole pages of 32x32 elements.
+
+        >>> metal((1, 1), "uint32", dim_alignments=(1, 1)).allocated_per_core
+        4096
+        """
+        if self.memory != "l1" or self.tile is not None:
+            return self.bytes_per_core
+        return align(self.bytes_per_core, PAGE * self.stored_bits // 8)
 
 
 metal = MetalLayout

@@ -76,7 +76,9 @@ class TtnnDocument(Layout):
         self.plane: Shape = _plane(shape, self.stride)
         used = _used(shape, self.stride)
         if grid is None and shard_shape is not None:
-            grid = [max(n, 1) for n in _divided(used, positive(shard_shape, "shard_shape"))]
+            sizes = as_shape(shard_shape, "shard_shape")
+            if len(sizes) == len(used):  # an empty shard is one of an empty plane
+                grid = [max(n, 1) for n in _divided(used, sizes)]
         self.grid: Shape = positive((1, 1) if grid is None else grid, "grid")
         if len(self.grid) != 2:
             raise LayoutError(f"grid {self.grid} must have rank 2: TTNN lays tensors on a plane")

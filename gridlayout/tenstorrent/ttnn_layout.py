@@ -19,6 +19,7 @@ from gridlayout.arguments import Shape, as_shape, positive
 from gridlayout.document.shard import row_bytes, row_multiple
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import Chip, as_chip
 from gridlayout.layouts.reader import dims_text, shaped_text
 from gridlayout.layouts.steps import StepBuilder
 from gridlayout.tenstorrent.alignment import align
@@ -31,17 +32,21 @@ BUFFER_TYPES = ("l1", "l1_small", "dram", "system_memory", "trace")
 MEMORY_LAYOUTS = ("interleaved", "block_sharded", "height_sharded", "width_sharded")
 # Cores of a row of the worker grid, when the cores of a one-dimensional sharding are numbered.
 WORKER_COLUMNS = 8
+_MAX_RANGES = 256
 
 Core = tuple[int, int]
+Ranges = tuple[tuple[Core, Core], ...]
 
 
 class TtnnLayout(Layout):
     """Today's `ttnn_layout`: pad to tiles, collapse all dims but the last, divide by the grid.
 
     grid: rows and columns of cores. tile: rows and columns in elements, None for row-major
-    scalars. memory_layout: interleaved (grid 1x1), height_sharded (Mx1), width_sharded (1xM) or
-    block_sharded; by default what the grid says. buffer_type: l1, l1_small, dram, system_memory or
-    trace. tile_format, row_alignment: as for `gl.GridLayout`.
+    scalars. memory_layout: interleaved (grid 1x1, or in l1 the worker grid whose banks have the
+    pages: then `workers`), height_sharded (Mx1), width_sharded (1xM) or block_sharded; by default
+    what the grid says. buffer_type: l1, l1_small, dram, system_memory or trace. core_ranges: the
+    cores of a sharded layout as pairs of (x, y) corners; by default `WORKER_COLUMNS` a row.
+    tile_format, row_alignment: as for `gl.GridLayout`.
 
     The physical shape is grid + shard in tiles + tile. `LayoutError` for what TTNN refuses: system
     memory or interleaved DRAM on more than one core, block-sharded DRAM.
@@ -56,6 +61,8 @@ class TtnnLayout(Layout):
     `ttnn_document`.
     """
 
+    lies_in_banks = True
+
     def __init__(
         self,
         shape: Sequence[int],
@@ -67,6 +74,7 @@ class TtnnLayout(Layout):
         *,
         tile_format: str | None = None,
         row_alignment: int | None = None,
+        core_ranges: Sequence[Sequence[Sequence[int]]] | None = None,
         oob: Any = None,
     ) -> None:
         shape = as_shape(shape, "shape")
@@ -80,7 +88,14 @@ class TtnnLayout(Layout):
             memory_layout = _default_memory_layout(self.grid)
         self.memory_layout: str = memory_layout
         self.buffer_type: str = buffer_type
+        self.workers: Shape | None = None
+        words = [word for word in (memory_layout, buffer_type) if isinstance(word, str)]
+        if words == ["interleaved", "l1"] and prod(self.grid) != 1:
+            self.workers, self.grid = self.grid, (1, 1)
         _check_memory(self.grid, memory_layout, buffer_type)
+        self.core_ranges: Ranges = _default_ranges(self.grid, memory_layout)
+        if core_ranges is not None:
+            self.core_ranges = _as_ranges(core_ranges, self.grid, memory_layout)
         self.padded_shape: Shape = _padded(shape, self.tile_shape)
         rows, width = prod(self.padded_shape[:-1]), self.padded_shape[-1]
         self.plane: Shape = (rows, width)
@@ -109,15 +124,19 @@ class TtnnLayout(Layout):
         return (
             *(self.shape, self.dtype, self.grid, self.tile, self.tile_format),
             *(self.memory_layout, self.buffer_type, self.row_multiple, repr(self.oob)),
+            *(self.workers, self.core_ranges),
         )
 
     def __repr__(self) -> str:
         extras = [f"buffer_type={self.buffer_type!r}"] if self.buffer_type != "l1" else []
         extras += [f"tile_format={self.tile_format!r}"] if self.tile_format else []
         extras += [f"row_alignment={self.row_alignment}"] if self.row_alignment else []
+        if self.has_stated_ranges:
+            extras.append(f"core_ranges={self.core_ranges}")
         extras += [f"oob={dtypes.oob_code(self.oob)}"] if self.oob is not None else []
         arguments = [
-            *(str(self.shape), repr(self.dtype.name), f"grid={self.grid}", f"tile={self.tile}"),
+            *(str(self.shape), repr(self.dtype.name)),
+            *(f"grid={self.workers or self.grid}", f"tile={self.tile}"),
             *(f"memory_layout={self.memory_layout!r}", *extras),
         ]
         return f"TtnnLayout({', '.join(arguments)})"
@@ -129,23 +148,35 @@ class TtnnLayout(Layout):
         words += f", oob = {dtypes.oob_text(self.oob)}" if self.oob is not None else ""
         ranges = f", {self.ranges_text}" if self.core_ranges else ""
         return (
-            f"tensor<{tensor}, #ttnn.ttnn_layout<{self.linear}, <{dims_text(self.grid)}>, "
-            f"{self.memref}, <{self.memory_layout}>{ranges}{words}>>"
+            f"tensor<{tensor}, #ttnn.ttnn_layout<{self.linear}, "
+            f"<{dims_text(self.workers or self.grid)}>, {self.memref}, <{self.memory_layout}>"
+            f"{ranges}{words}>>"
         )
 
     @property
     def memref(self) -> str:
         """One core's shard as tt-mlir writes it.
 
+        Of an interleaved layout with a worker grid, one worker's share of the pages in a row.
+
         >>> TtnnLayout((64, 64), grid=(2, 1)).memref
         'memref<32x64xf32, #ttnn.buffer_type<l1>>'
+        >>> TtnnLayout((96, 96), grid=(2, 2), tile=(32, 32), memory_layout="interleaved").memref
+        'memref<1x3x!ttcore.tile<32x32, f32>, #ttnn.buffer_type<l1>>'
         """
         element = dtypes.MLIR_NAMES[self.dtype.name]
         if self.tile is not None:
             inner = self.tile_format or dtypes.TILE_NAMES.get(self.dtype.name, element)
             element = f"!ttcore.tile<{dims_text(self.tile)}, {inner}>"
         space = f"#ttnn.buffer_type<{self.buffer_type}>"
-        return f"memref<{dims_text(self.tile_counts)}x{element}, {space}>"
+        return f"memref<{dims_text(self.memref_shape)}x{element}, {space}>"
+
+    @property
+    def memref_shape(self) -> Shape:
+        """Extents of the memref, in tiles: those of one core's shard."""
+        if self.workers is None:
+            return self.tile_counts
+        return (1, -(-prod(self.tile_counts) // prod(self.workers)))
 
     @property
     def ranges_text(self) -> str:
@@ -154,8 +185,12 @@ class TtnnLayout(Layout):
         >>> TtnnLayout((64, 64), grid=(2, 1)).ranges_text
         'core_ranges = <[#ttnn.core_range<(0,0), (1,0)>]>'
         """
-        ranges = [f"#ttnn.core_range<({a},{b}), ({c},{d})>" for (a, b), (c, d) in self.core_ranges]
-        return f"core_ranges = <[{', '.join(ranges)}]>"
+        return _ranges_text(self.core_ranges)
+
+    @property
+    def has_stated_ranges(self) -> bool:
+        """Whether `core_ranges` are other ones than the grid's own."""
+        return self.core_ranges != _default_ranges(self.grid, self.memory_layout)
 
     @property
     def linear(self) -> AffineMap:
@@ -202,29 +237,35 @@ class TtnnLayout(Layout):
         """The memory space of the buffer type: L1 for small buffers too, and host memory."""
         return {"l1_small": "l1", "system_memory": "system"}.get(self.buffer_type, self.buffer_type)
 
+    def is_placed(self, chip: Chip | str) -> bool:
+        """Whether the chip has the cores, or banks of DRAM, that shards are dealt to.
+
+        Those of `core_ranges` where they are stated, else as many as there are; a block-sharded
+        grid lies on the chip as it is.
+
+        >>> grids = (("height_sharded", (13, 1)), ("block_sharded", (13, 1)), (None, (16, 2)))
+        >>> [
+        ...     ttnn((512, 64), grid=grid, memory_layout=word).is_placed("wormhole")
+        ...     for word, grid in grids
+        ... ]
+        [True, False, False]
+        """
+        chip = as_chip(chip)
+        if self.is_interleaved or self.memory not in ("l1", "dram"):
+            return True
+        if self.memory == "dram" and chip.banks == 1:
+            return True
+        rows, columns = chip.grid[-2:] if self.memory == "l1" else (1, chip.banks)
+        if self.memory_layout == "block_sharded" or self.has_stated_ranges:
+            return all(x < columns and y < rows for _, (x, y) in self.core_ranges)
+        return self.num_cores <= rows * columns
+
     @property
     def grid_shape(self) -> Shape:
         """The cores that hold a part of the plane: divup(plane, shard_shape), at most the grid."""
         return tuple(
             -(-n // s) if s else 0 for n, s in zip(self.plane, self.shard_shape, strict=True)
         )
-
-    @property
-    def core_ranges(self) -> tuple[tuple[Core, Core], ...]:
-        """The cores as rectangles of (x, y) corners, both included; none unless sharded.
-
-        Cores of height and width sharding are numbered row by row, `WORKER_COLUMNS` a row; those
-        that fill no row are a second rectangle.
-        """
-        if self.memory_layout == "interleaved":
-            return ()
-        rows, columns = self.grid
-        if self.memory_layout != "block_sharded":
-            count = rows * columns
-            rows, rest = divmod(count, WORKER_COLUMNS)
-            full = [((0, 0), (WORKER_COLUMNS - 1, rows - 1))] if rows else []
-            return (*full, *([((0, rows), (rest - 1, rows))] if rest else []))
-        return (((0, 0), (columns - 1, rows - 1)),)
 
 
 ttnn = TtnnLayout
@@ -267,6 +308,59 @@ def _default_memory_layout(grid: Shape) -> str:
     )
 
 
+def _ranges_text(ranges: Ranges) -> str:
+    words = [f"#ttnn.core_range<({a},{b}), ({c},{d})>" for (a, b), (c, d) in ranges]
+    return f"core_ranges = <[{', '.join(words)}]>"
+
+
+def _default_ranges(grid: Shape, memory_layout: str) -> Ranges:
+    """The cores as rectangles of (x, y) corners, both included; none unless sharded.
+
+    Cores of height and width sharding are numbered row by row, `WORKER_COLUMNS` a row; those
+    that fill no row are a second rectangle.
+    """
+    if memory_layout == "interleaved":
+        return ()
+    rows, columns = grid
+    if memory_layout == "block_sharded":
+        return (((0, 0), (columns - 1, rows - 1)),)
+    full, rest = divmod(rows * columns, WORKER_COLUMNS)
+    found = [((0, 0), (WORKER_COLUMNS - 1, full - 1))] if full else []
+    return (*found, *([((0, full), (rest - 1, full))] if rest else []))
+
+
+def _as_ranges(ranges: Any, grid: Shape, memory_layout: str) -> Ranges:
+    """Rectangles of cores that do not overlap and are as many as the grid has."""
+    try:
+        found: Any = tuple(
+            tuple(as_shape(corner, "core_ranges") for corner in one) for one in ranges
+        )
+    except TypeError:
+        raise LayoutError(
+            f"core_ranges {ranges!r} must be pairs of (x, y) corners, such as [((0, 0), (7, 1))]"
+        ) from None
+    if len(found) > _MAX_RANGES:
+        raise LayoutError(f"core_ranges are {len(found)} rectangles, over {_MAX_RANGES}")
+    if any(len(one) != 2 or len(one[0]) != 2 or len(one[1]) != 2 for one in found):
+        raise LayoutError(f"core_ranges {ranges!r} must be pairs of (x, y) corners")
+    if memory_layout == "interleaved" and found:
+        raise LayoutError(f"core_ranges {ranges!r}: pages of an interleaved layout are on no core")
+    sizes = [(c - a + 1, d - b + 1) for (a, b), (c, d) in found]
+    if any(x < 1 or y < 1 for x, y in sizes):
+        raise LayoutError(f"core_ranges {ranges!r}: the second corner lies before the first")
+    for k, ((a, b), (c, d)) in enumerate(found):
+        for (e, f), (g, h) in found[:k]:
+            if a <= g and e <= c and b <= h and f <= d:
+                raise LayoutError(f"core_ranges {ranges!r}: rectangle {k} overlaps another")
+    if found and sum(x * y for x, y in sizes) != prod(grid):
+        raise LayoutError(
+            f"core_ranges {ranges!r} are {sum(x * y for x, y in sizes)} cores: the core ranges do "
+            f"not follow from {memory_layout} on {dims_text(grid)}, whose cores are such as "
+            f"{_ranges_text(_default_ranges(grid, memory_layout))}"
+        )
+    return tuple(found)
+
+
 def _check_memory(grid: Shape, memory_layout: Any, buffer_type: Any) -> None:
     for word, known, what in (
         (memory_layout, MEMORY_LAYOUTS, "memory_layout"),
@@ -278,8 +372,9 @@ def _check_memory(grid: Shape, memory_layout: Any, buffer_type: Any) -> None:
         raise LayoutError(f"grid {grid}, {memory_layout}: system memory is interleaved on grid 1x1")
     if memory_layout == "interleaved" and prod(grid) != 1:
         raise LayoutError(
-            f"grid {grid} of an interleaved layout must be 1x1; interleaved_shard_shape gives what "
-            "one core holds of it, and height_sharded, width_sharded or block_sharded divide it"
+            f"grid {grid} of an interleaved layout must be 1x1 outside of l1; "
+            "interleaved_shard_shape gives what one core holds of it, and height_sharded, "
+            "width_sharded or block_sharded divide it"
         )
     if memory_layout == "block_sharded" and buffer_type == "dram":
         raise LayoutError("block_sharded is illegal in dram: use height_sharded or width_sharded")

@@ -17,9 +17,10 @@ from gridlayout.document.text import read_map
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import Reader, dims_text
 from gridlayout.tenstorrent.metal_layout_text import read_oob
-from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
+from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
 
-Ranges = tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+# Signed integers by their own names; MLIR's i32 says nothing of a sign.
+_SIGNED = {f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)}
 
 
 def read_ttnn(reader: Reader) -> TtnnLayout:
@@ -27,7 +28,7 @@ def read_ttnn(reader: Reader) -> TtnnLayout:
     reader.expect("tensor")
     reader.expect("<")
     shape = reader.dims_before_element()
-    element = reader.element()
+    element = reader.element(also=tuple(_SIGNED))
     for word in (",", "#ttnn.ttnn_layout", "<"):
         reader.expect(word)
     reader.skip()
@@ -48,13 +49,15 @@ def read_ttnn(reader: Reader) -> TtnnLayout:
         found["memory_layout"] = reader.match(r"[a-z_]+", "a memory layout")
         reader.expect(">")
     at_ranges, ranges = _read_ranges(reader)
+    if ranges:
+        found["core_ranges"] = ranges
     found["row_alignment"] = _read_alignment(reader)
     found["oob"] = read_oob(reader)
     reader.expect(">")
     reader.expect(">")
     reader.end()
     try:
-        layout = TtnnLayout(shape, dtypes.FROM_MLIR[element], grid, **found)
+        layout = TtnnLayout(shape, _dtype(element), grid, **found)
     except LayoutError as error:
         raise LayoutError(f"column {at + 1}: {error}") from None
     _check_stated(reader, layout, (at_map, linear), (at, counts), (at_ranges, ranges))
@@ -69,16 +72,16 @@ def _check_stated(
     ranges: tuple[int, Ranges],
 ) -> None:
     """`LayoutError` where what a text states, and where, does not follow from the rest of it."""
-    if str(linear[1]) != str(layout.linear):
+    if not _is_same_map(linear[1], layout):
         reader.fail(
             f"the map {linear[1]} does not follow from the shape and the tile: TTNN pads to tiles, "
             f"then joins all dims but the last, {layout.linear}",
             linear[0],
         )
-    if counts[1] != layout.tile_counts:
+    if counts[1] != layout.memref_shape:
         reader.fail(
             f"memref {dims_text(counts[1])} does not follow from the shape, the tile and the grid: "
-            f"{dims_text(layout.tile_counts)} does, as {layout.memref}",
+            f"{dims_text(layout.memref_shape)} does, as {layout.memref}",
             counts[0],
         )
     if ranges[1] != layout.core_ranges:
@@ -88,6 +91,23 @@ def _check_stated(
             f"{dims_text(layout.grid)}: {wanted}",
             ranges[0],
         )
+
+
+def _dtype(name: str) -> str:
+    return _SIGNED.get(name) or dtypes.FROM_TILE.get(name) or dtypes.FROM_MLIR[name]
+
+
+def _is_same_map(linear: AffineMap, layout: TtnnLayout) -> bool:
+    """Whether a stated map sends every index where the layout's does."""
+    if str(linear) == str(layout.linear):
+        return True
+    maps = (linear, layout.linear)
+    if layout.ndim < 2 and str(linear) == "(d0, d1) -> (d0, d1)":
+        return True  # of the plane, as optimisers write it for scalars
+    if linear.num_dims != layout.ndim or len(linear.results) != 2 or 0 in layout.shape:
+        return False
+    first, second = (each.simplify(layout.shape) for each in maps)
+    return first == second
 
 
 def _read_memref(reader: Reader, element: str) -> tuple[tuple[int, ...], dict[str, Any]]:
@@ -104,12 +124,10 @@ def _read_memref(reader: Reader, element: str) -> tuple[tuple[int, ...], dict[st
         name = reader.element(also=(*dtypes.FROM_TILE, *dtypes.BLOCK_FORMATS))
         if name in dtypes.BLOCK_FORMATS:
             found["tile_format"], name = name, element
-        elif name in dtypes.FROM_TILE:
-            name = dtypes.MLIR_NAMES[dtypes.FROM_TILE[name]]
         reader.expect(">")
     else:
-        name = reader.element()
-    if name != element:
+        name = reader.element(also=tuple(_SIGNED))
+    if _dtype(name) != _dtype(element):
         reader.fail(f"the memref holds {name}, but the tensor {element}: they must agree", at)
     for word in (",", "#ttnn.buffer_type", "<"):
         reader.expect(word)
@@ -137,8 +155,10 @@ def _read_ranges(reader: Reader) -> tuple[int, Ranges]:
     if not reader.take(",") or not reader.take("core_ranges"):
         reader.at = start
         return start, ()
-    for word in ("=", "<", "["):
-        reader.expect(word)
+    reader.expect("=")
+    reader.take("#ttnn.core_range_set")
+    reader.expect("<")
+    reader.expect("[")
     found = []
     while True:
         for word in ("#ttnn.core_range", "<"):

@@ -154,7 +154,7 @@ def slices(
     >>> large = GridLayout((4096, 4096), "bfloat16", grid=(2, 2), tile=(32, 32))
     >>> found = slices(large, tenstorrent.WORMHOLE)
     >>> len(found), found.size, found.pieces[1]
-    (6, (683, 4096), (slice(683, 1366, None), slice(0, 4096, None)))
+    (7, (586, 4096), (slice(586, 1172, None), slice(0, 4096, None)))
     """
     if not isinstance(layout, GridLayout):
         raise LayoutError(f"slices take a gl.GridLayout, not {type(layout).__name__}")
@@ -183,9 +183,9 @@ def slices(
         count = -(-size[d] // low)
         size[d] = -(-size[d] // max(count, 1))
     if not (found := fit(size)):
+        other = "another grid" if found.grid else "more cores, a smaller tile, or fewer buffers"
         raise LayoutError(
-            f"no piece fits: one of {size}, cut along dims {tuple(order)}, {found}; use more "
-            "cores, a smaller tile, or fewer buffers"
+            f"no piece fits: one of {size}, cut along dims {tuple(order)}, {found}; use {other}"
         )
     return Slices(layout, tuple(size), found, buffers)
 

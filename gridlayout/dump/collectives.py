@@ -1,0 +1,262 @@
+"""`CollectiveOp`: what devices send each other by one op of a dump: kind, groups, mesh axes, bytes.
+
+HLO, StableHLO, Shardy, TTIR and TTNN write groups in their own ways:
+
+    replica_groups={{0,1},{2,3}}    replica_groups=[2,4]<=[8]    replica_groups=[4,2]<=[2,4]T(1,0)
+    replica_groups=mesh['x'=2,'y'=4] {'y'}    replica_groups = dense<[[0, 1], [2, 3]]>
+    source_target_pairs={{0,1}}       sdy.all_gather [{}, {"y"}]     cluster_axis = 1
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import prod
+
+from gridlayout.arguments import Shape
+
+Mesh = tuple[tuple[str, int], ...]
+# Number of groups, devices in each, and the axes' names, or the devices of the first group.
+Groups = tuple[int, int, tuple[str, ...] | Shape]
+
+KINDS = frozenset(
+    [
+        "all_gather",
+        "all_reduce",
+        "reduce_scatter",
+        "all_to_all",
+        "ragged_all_to_all",
+        "collective_permute",
+        "collective_broadcast",
+        "mesh_partition",
+        "point_to_point",
+        "distribute_tensor",
+        "aggregate_tensor",
+        "all_slice",
+        "mesh_shard",
+        "all_to_all_dispatch",
+        "all_to_all_combine",
+    ]
+)
+_MAX_GROUP = 1 << 16  # devices listed of one group
+_DIALECTS = ("stablehlo", "sdy", "ttnn", "ttir", "mhlo", "d2m")
+_IOTA = re.compile(r"\[([0-9,]+)\]<=\[([0-9,]+)\](?:T\(([0-9,]+)\))?")
+_NAMED = re.compile(r"mesh\[([^\]]{1,400})\]\s*\{([^{}]{0,200})\}")
+_AXIS = re.compile(r"[\"']?([\w.]+)[\"']?\s*=\s*([0-9]{1,9})")
+_GROUPS = re.compile(r"(?:replica_groups|device_groups)\s*=\s*")
+_PAIRS = re.compile(r"source_target_pairs\s*=\s*(?:dense<)?([\[{][^=]{0,4000}?[\]}])\s*[,>: )]|$")
+_CLUSTER = re.compile(r"\bcluster_axis = ([0-9]{1,3}) : ui32")
+_SDY_MESH = re.compile(r"\bsdy\.mesh @([\w.-]{1,100}) = <\[([^\]]{0,400})\]")
+_TT_MESH = re.compile(
+    r"#?ttcore\.meshes\s*=?\s*#?(?:ttcore\.meshes)?<\[<\"[^\"]{1,100}\" = ([0-9x]{1,40})>"
+)
+_PARTITIONS = re.compile(r"\bnum_(?:partitions|replicas)\s*=\s*([0-9]{1,9})")
+_LISTS = re.compile(r"(?:dense<)?[\[{].{0,100000}?(?:\]\s*\]|\}\s*\})")
+_LIST = re.compile(r"[\[{]\s*([0-9][0-9, ]*)[\]}]")
+_WORD = re.compile(r"\"([\w.]{1,60})\"")
+
+
+@dataclass(frozen=True)
+class CollectiveOp:
+    """One collective, as a device sees it. Bytes.
+
+    line, op, name, function: where it stands. kind: all_gather, all_reduce, reduce_scatter,
+    all_to_all, collective_permute, ... groups: how many groups of group_size devices there are,
+    both 0 where the dump does not say. axes: the mesh axes that they go along, where these can be
+    told. result_bytes: what a device holds of the result; received_bytes: what it receives, of an
+    all_reduce as of a reduce_scatter and an all_gather. count: mentions alike.
+    """
+
+    line: int
+    op: str
+    name: str
+    function: str
+    kind: str
+    groups: int
+    group_size: int
+    axes: tuple[str, ...]
+    result_bytes: int
+    count: int = 1
+
+    @property
+    def received_bytes(self) -> int:
+        """Bytes that a device receives, each time."""
+        n, held = self.group_size, self.result_bytes
+        if self.kind in ("mesh_partition", "all_slice", "mesh_shard", "distribute_tensor") or n < 2:
+            return 0
+        if self.kind in ("all_gather", "all_to_all", "ragged_all_to_all"):
+            return held * (n - 1) // n
+        if self.kind == "all_reduce":
+            return 2 * held * (n - 1) // n
+        return held * (n - 1) if self.kind == "reduce_scatter" else held
+
+
+def kind_of(op: str) -> str | None:
+    """The collective that an op is, in the words of `CollectiveOp`; None where it is none.
+
+    >>> kind_of("all-gather-start"), kind_of("ttnn.all_reduce"), kind_of("add")
+    ('all_gather', 'all_reduce', None)
+    """
+    dialect, _, word = op.rpartition(".")
+    if dialect and dialect not in _DIALECTS:
+        return None
+    word = word.replace("-", "_").removesuffix("_start").removesuffix("_async")
+    return word if word in KINDS else None
+
+
+class Meshes:
+    """The meshes that a dump has named, and how many devices there are."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Mesh] = {}
+        self.guessed: Mesh = ()  # by the shape in which groups count the devices
+        self.devices = 0
+
+    def read(self, text: str) -> None:
+        """Take in what a line says of meshes."""
+        if found := _SDY_MESH.search(text):
+            self._add(found[1], axes_of(found[2]))
+        if "meshes" in text and (found := _TT_MESH.search(text)):
+            sizes = _numbers(found[1].replace("x", ","))
+            self._add("tt", tuple((str(k), n) for k, n in enumerate(sizes)))
+        if "num_" in text:
+            self.devices = max([self.devices, *(int(n) for n in _PARTITIONS.findall(text))])
+
+    def _add(self, name: str, mesh: Mesh) -> None:
+        if len(self.by_name) < 64 and mesh:
+            self.by_name[name] = mesh
+            self.devices = max(self.devices, prod(n for _, n in mesh))
+
+    def groups_of(self, text: str, kind: str) -> Groups:
+        """How many groups, devices in each, the mesh axes they go along or the first group."""
+        if found := _CLUSTER.search(text):
+            return self._along_cluster(int(found[1]))
+        if found := _NAMED.search(text):
+            mesh = axes_of(found[1])
+            self._add("hlo", mesh)
+            words = [word.strip(" '\"") for word in found[2].split(",") if word.strip()]
+            return self._along(mesh, words)
+        at = _GROUPS.search(text)
+        if at:
+            return self._listed(text, at.end())
+        if "source_target_pairs" in text:
+            return self._pairs(text)
+        if "sdy." in text:
+            for mesh in self.by_name.values():
+                if words := _sdy_axes(text, dict(mesh)):
+                    return self._along(mesh, words)
+        if kind == "point_to_point":
+            return (1, 2, ())
+        return (0, 0, ())
+
+    def _along(self, mesh: Mesh, words: list[str]) -> Groups:
+        sizes = dict(mesh)
+        size = prod(sizes.get(word, 1) for word in words)
+        return prod(sizes.values()) // max(size, 1), size, tuple(words)
+
+    def _along_cluster(self, axis: int) -> Groups:
+        mesh = self.by_name.get("tt", ())
+        if axis >= len(mesh):
+            return (0, 0, (str(axis),))
+        return self._along(mesh, [mesh[axis][0]])
+
+    def _listed(self, text: str, at: int) -> Groups:
+        if found := _IOTA.match(text, at):
+            groups, *sizes = _numbers(found[1])
+            size = prod(sizes)
+            dims = _numbers(found[2])
+            if len(dims) > 1:
+                self.guessed = tuple((f"axis_{k}", n) for k, n in enumerate(dims))
+            return groups, size, _iota(dims, _numbers(found[3] or ""), size)
+        inside = _LISTS.match(text, at)
+        lists = _LIST.findall(inside[0]) if inside else []
+        if not lists and text[at : at + 2] != "{}":
+            return (0, 0, ())
+        if not lists:  # all devices are one group
+            first = tuple(range(min(self.devices, _MAX_GROUP)))
+            return (1, self.devices, first) if self.devices else (0, 0, ())
+        first = _numbers(lists[0])
+        return len(lists), len(first), first
+
+    def _pairs(self, text: str) -> Groups:
+        inside = text[text.index("source_target_pairs") :]
+        pairs = re.findall(r"[\[{]\s*([0-9]{1,9}),\s*([0-9]{1,9})\s*[\]}]", inside)
+        if not pairs:
+            return (0, 0, ())
+        axes = {self._axis_of(int(a), int(b)) for a, b in pairs if a != b}
+        named = tuple(axes) if len(axes) == 1 and "" not in axes else ()
+        return len(pairs), 2 if any(a != b for a, b in pairs) else 1, named
+
+    def _axis_of(self, a: int, b: int) -> str:
+        """The one axis along which two devices differ."""
+        for mesh in self.by_name.values():
+            differ = []
+            for k, (name, size) in enumerate(mesh):
+                stride = prod(n for _, n in mesh[k + 1 :])
+                if a // stride % size != b // stride % size:
+                    differ.append(name)
+            if len(differ) == 1:
+                return differ[0]
+        return ""
+
+    def axes_of(self, group: tuple[str, ...] | Shape) -> tuple[str, ...]:
+        """The axes of a mesh whose devices one group is; none where no mesh has such.
+
+        >>> meshes = Meshes()
+        >>> meshes.read('sdy.mesh @m = <["x"=2, "y"=4]>')
+        >>> meshes.axes_of((0, 4)), meshes.axes_of((0, 1, 2, 3)), meshes.axes_of((0, 3))
+        (('x',), ('y',), ())
+        """
+        names = tuple(word for word in group if isinstance(word, str))
+        devices = {each for each in group if not isinstance(each, str)}
+        if names or not devices:
+            return names
+        for mesh in (*self.by_name.values(), self.guessed):
+            sizes = [n for _, n in mesh]
+            chosen = []
+            for k, (name, size) in enumerate(mesh):
+                stride = prod(sizes[k + 1 :])
+                if len({device // stride % size for device in devices}) == size > 1:
+                    chosen.append((name, size))
+            if chosen and prod(n for _, n in chosen) == len(group) == len(devices):
+                return tuple(name for name, _ in chosen)
+        return ()
+
+
+def axes_of(text: str) -> Mesh:
+    """The axes of a mesh and their sizes.
+
+    >>> axes_of('"x"=2, "y"=4')
+    (('x', 2), ('y', 4))
+    """
+    return tuple((name, max(int(size), 1)) for name, size in _AXIS.findall(text))
+
+
+def _sdy_axes(text: str, sizes: dict[str, int]) -> list[str]:
+    """The axes in an op's own brackets, before the operand."""
+    op = re.search(r"sdy\.\w+\s*([\[{].*?)%", text)
+    words = _WORD.findall(op[1]) if op else []
+    return [word for word in dict.fromkeys(words) if word in sizes]
+
+
+def _numbers(text: str) -> Shape:
+    return tuple(int(word) for word in text.replace(" ", "").split(",") if word and len(word) < 10)
+
+
+def _iota(dims: Shape, order: Shape, count: int) -> Shape:
+    """The first devices of 0, 1, 2, ... in the shape `dims`, its dims in another order.
+
+    >>> _iota((2, 4), (1, 0), 2)
+    (0, 4)
+    """
+    order = order if sorted(order) == list(range(len(dims))) else tuple(range(len(dims)))
+    strides = [prod(dims[d + 1 :]) for d in order]
+    extents = [dims[d] for d in order]
+    found = []
+    for n in range(min(count, _MAX_GROUP)):
+        device = 0
+        for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
+            n, digit = divmod(n, max(extent, 1))
+            device += digit * stride
+        found.append(device)
+    return tuple(found)

@@ -1,0 +1,70 @@
+"""What kind of text a dump is, for those in which no layout is found."""
+
+from __future__ import annotations
+
+import re
+
+_DIALECT = re.compile(
+    r"\b(stablehlo|mhlo|sdy|ttir|ttnn|ttcore|d2m|ttmetal|linalg|llvm|func|tosa)\."
+)
+_WATCHED = 4096  # lines that are looked at
+
+# What each kind of text says of layouts, and what to give instead.
+_WHY = {
+    "hlo": "HLO whose types have no braces: print it with layouts (compiled.as_text())",
+    "ttnn": "TTNN IR whose types have no #ttnn.ttnn_layout: take it after the layout passes",
+    "ttir": "TTIR, which states no layouts: take the TTNN or D2M IR of a later pass",
+    "d2m": "D2M IR without a #ttcore layout or memory space",
+    "stablehlo": "StableHLO, which states no layouts: take the compiled program's text "
+    "(lowered.compile())",
+    "llvm": "LLVM IR, in which tensors are gone: take an earlier pass",
+    "mlir": "MLIR whose types have no layout that is known here",
+    "binary": "binary data, no text: give the printed IR (mlir-opt, compiled.as_text())",
+    "empty": "nothing: there is no text",
+    "text": "a text that is neither MLIR nor HLO",
+}
+
+
+class Kind:
+    """The words that tell a text's kind, as its lines come."""
+
+    def __init__(self) -> None:
+        self.words: set[str] = set()
+        self.watched = 0
+
+    def watch(self, text: str) -> None:
+        """Look at a line."""
+        if self.watched >= _WATCHED:
+            return
+        self.watched += 1
+        if "\0" in text or text.count("\N{REPLACEMENT CHARACTER}") > 8:
+            self.words.add("binary")
+        if text.startswith("HloModule"):
+            self.words.add("hlo")
+        if "." in text:
+            self.words.update(_DIALECT.findall(text))
+        if text.strip():
+            self.words.add("text")
+
+    @property
+    def name(self) -> str:
+        """One word: hlo, ttnn, ttir, d2m, stablehlo, llvm, mlir, binary, empty or text.
+
+        >>> kind = Kind()
+        >>> kind.watch('%0 = stablehlo.add %a, %b : tensor<4xf32>')
+        >>> kind.name
+        'stablehlo'
+        """
+        for word in ("hlo", "ttnn", "d2m", "ttir", "stablehlo", "llvm", "binary"):
+            if word in self.words:
+                return word
+        if "mhlo" in self.words or "sdy" in self.words:
+            return "stablehlo"
+        if len(self.words) > 1:
+            return "mlir"
+        return "text" if self.words else "empty"
+
+    @property
+    def why(self) -> str:
+        """Why such a text has no layouts, and what to give instead."""
+        return _WHY[self.name]

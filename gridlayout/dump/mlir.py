@@ -1,0 +1,220 @@
+"""MLIR: what a line says. Aliases, the values it makes and reads, the types it mentions, its moves.
+
+Types are cut out here and read elsewhere. Aliases stand for attributes (`#layout1 = ...`) and for
+types (`!tile = ...`), indented or not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gridlayout.arguments import Shape
+from gridlayout.dump.lines import Line
+from gridlayout.dump.statements import Flow, Made, Mention, Statement, reordering
+from gridlayout.text import MAX_TEXT
+
+# What is remembered at most; a dump may define more than it ever uses.
+MAX_ALIASES, MAX_ALIAS_CHARACTERS = 1 << 18, 1 << 25
+MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # types with aliases, and characters of one
+
+_ALIAS_LINE = re.compile(r"\s*([#!][\w$.-]{1,200})\s*=\s*(.*)", re.DOTALL)
+_ALIAS = re.compile(r"[#!][A-Za-z_][\w$.-]*")
+_BRACKET = re.compile(r"->|[<>]")
+_TYPE = re.compile(r"\b(?:tensor|memref)<")
+_SHORT = re.compile(r"[a-z]+<[^<>-]*(?:<[^<>-]*>[^<>-]*)*>")
+# Names and ops longer than these are none: what is kept of a dump is bounded.
+_ARGUMENT = re.compile(r"(%[\w$.-]{1,200}):\s*$")
+_OP = re.compile(
+    r'\s*(?:(%[\w$.-]{1,200})[^="]*=\s*)?"?(?!(?:tensor|memref)<)'
+    r"([A-Za-z_]\w{0,99}(?:\.[\w$]{1,99}){0,5})"
+)
+_VALUE = re.compile(r"%[\w$.-]{1,200}")
+_ADDRESS = re.compile(r"\baddress = ([0-9]{1,18}) : i64")
+_SWAP = re.compile(r"dim0 = (-?[0-9]{1,3})\b.{0,40}?dim1 = (-?[0-9]{1,3})\b")
+# What copies data from one layout into another; a view or a product does something else.
+_MOVERS = frozenset(
+    [
+        "to_layout",
+        "to_memory_config",
+        "to_device",
+        "from_device",
+        "to_host",
+        "permute",
+        "transpose",
+        "reshard",
+        "copy",
+        "tilize",
+        "untilize",
+        "interleaved_to_sharded",
+        "sharded_to_interleaved",
+        "enqueue_read_buffer",
+        "enqueue_write_buffer",
+    ]
+)
+_FREES = frozenset(("deallocate", "dealloc", "deallocate_buffer"))
+_VIEWS = frozenset(
+    ["view_layout", "stream_layout", "subview", "cast", "reinterpret_cast", "collapse_shape"]
+)
+_EMPTIES = frozenset(("empty", "alloc"))
+_DIALECTS = ("#tt", "!tt", "#sdy", "#d2m")
+
+
+@dataclass
+class MlirContext:
+    """What earlier lines said that later ones refer to: aliases, and where results are put."""
+
+    aliases: dict[str, str] = field(default_factory=dict)
+    alias_characters: int = 0
+    # Aliases that there was no room for.
+    dropped: int = 0
+    # Types with aliases, resolved, until an alias changes.
+    resolved: dict[str, str] = field(default_factory=dict)
+
+
+def define(text: str, context: MlirContext) -> bool:
+    """Remember `#name = #tt...` or `!name = ...`; whether the line is an alias.
+
+    Attributes print before what refers to them. Other dialects' leave the name undefined.
+
+    >>> context = MlirContext()
+    >>> define("  #l = #ttnn.ttnn_layout<...>", context), context.aliases
+    (True, {'#l': '#ttnn.ttnn_layout<...>'})
+    """
+    found = _ALIAS_LINE.match(text)
+    if not found:
+        return False
+    name, value = found[1], found[2].strip()
+    value = _replaced(value, context.aliases) if value.startswith(_DIALECTS) else ""
+    if value == context.aliases.get(name, ""):
+        return True
+    if context.resolved:
+        context.resolved.clear()
+    context.alias_characters -= len(context.aliases.pop(name, ""))
+    room = min(MAX_TEXT, MAX_ALIAS_CHARACTERS - context.alias_characters)
+    if value and len(value) <= room and len(context.aliases) < MAX_ALIASES:
+        context.aliases[name] = value
+        context.alias_characters += len(value)
+    elif value:
+        context.dropped += 1
+    return True
+
+
+def resolve(text: str, context: MlirContext) -> str:
+    """The text with its aliases written out."""
+    found = context.resolved.get(text)
+    if found is None:
+        if len(context.resolved) >= MAX_NAMES:
+            context.resolved.clear()
+        found = _replaced(text, context.aliases)
+        if len(found) <= MAX_NAMED:
+            context.resolved[text] = found
+    return found
+
+
+def _replaced(text: str, aliases: dict[str, str]) -> str:
+    """As it is where the text would be longer than a layout."""
+    if text.count("#") + text.count("!") == 1 and text.startswith("tensor<"):
+        start = text.find("#")  # one alias at the end, as nearly always
+        value = aliases.get(text[start:-1], "") if start >= 0 else ""
+        if value and len(value) + start < MAX_TEXT:
+            return f"{text[:start]}{value}>"
+    names = _ALIAS.findall(text)
+    if len(text) + sum(len(aliases.get(name, name)) - len(name) for name in names) > MAX_TEXT:
+        return text
+    return _ALIAS.sub(lambda found: aliases.get(found[0], found[0]), text)
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where the types are; one that does not end goes to the text's end."""
+    found = _TYPE.search(text)
+    while found:
+        start = found.start()
+        # Most types have an alias: one match is several times faster than counting brackets.
+        short = _SHORT.match(text, start)
+        end = short.end() if short else _closing(text, start)
+        yield start, end
+        found = _TYPE.search(text, end)
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 0
+    for found in _BRACKET.finditer(text, start):
+        depth += {"<": 1, ">": -1, "->": 0}[found[0]]
+        if depth == 0:
+            return found.end()
+    return len(text)
+
+
+def read_mlir(line: Line, context: MlirContext) -> Statement:
+    """What a line of MLIR makes, reads and mentions.
+
+    >>> found = read_mlir(Line(2, True, '%1 = "a.b"(%0) : tensor<4xf32, #l>'), MlirContext())
+    >>> found.op, found.reads, found.mentions
+    ('a.b', ('%0',), (Mention(line=2, name='%1', text='tensor<4xf32, #l>'),))
+    """
+    text = line.text
+    op = _OP.match(text) if line.first else None
+    name, word = (op[1] or "", op[2]) if op else ("", "")
+    mentions, results, end = _mentions(line, name, context)
+    reads = tuple(_VALUE.findall(text, op.end() if op else 0))
+    last = word.rpartition(".")[2]
+    if word.endswith("func.func") or word == "func":
+        made = tuple(Made(m.name, m.text, m.line) for m in mentions if m.name)
+        return Statement(line.number, word, (), mentions, made=made)
+    if last in _FREES:
+        return Statement(line.number, word, reads, mentions, frees=reads)
+    at = _ADDRESS.search(text) if "address" in text else None
+    address = int(at[1]) if at else None
+    own = mentions[results:] if results else mentions[-1:]
+    made = tuple(
+        Made(f"{name}#{k}" if k else name, m.text, m.line, address)
+        for k, m in enumerate(own if name else ())
+    )
+    flow = _flow(text[:end], last, mentions, results) if name else None
+    return Statement(
+        *(line.number, word, reads, mentions, flow, made),
+        is_view=last in _VIEWS,
+        is_empty=last in _EMPTIES,
+    )
+
+
+def _mentions(line: Line, name: str, context: MlirContext) -> tuple[tuple[Mention, ...], int, int]:
+    """The types with an encoding; how many of them stand before the results; where they end."""
+    text = line.text
+    found: list[tuple[int, str, str]] = []  # line, name of an argument, text
+    end = results = 0
+    for start, stop in _spans(text):
+        between = text[end:start]
+        if "->" in between or between.strip() == "into":
+            results = len(found)
+        kind = text[start:stop]
+        end = stop
+        if "#" not in kind and "!" not in kind:
+            continue
+        argument = _ARGUMENT.search(between[-256:])
+        at = line.number + (text.count("\n", 0, start) if "\n" in text else 0)
+        kind = resolve(kind, context)
+        if "#" in kind and "#ttnn.trace_id" not in kind:  # a trace's handle is no layout
+            found.append((at, argument[1] if argument else "", kind))
+    mentions = tuple(
+        Mention(at, argument or (name if k >= results else ""), kind)
+        for k, (at, argument, kind) in enumerate(found)
+    )
+    return mentions, results, end
+
+
+def _flow(text: str, last: str, mentions: tuple[Mention, ...], results: int) -> Flow | None:
+    """The move that an op is, from the one type among its operands' that its result's is not."""
+    if last not in _MOVERS or not 0 < results < len(mentions):
+        return None
+    after = mentions[-1]
+    before = {m.text for m in mentions[:results]} - {after.text}
+    if len(before) != 1 or any(m.text != after.text for m in mentions[results:]):
+        return None
+    permutation = reordering(text)
+    swap: Shape = ()
+    if not permutation and (found := _SWAP.search(text)):
+        swap = (int(found[1]), int(found[2]))
+    return Flow(before.pop(), after, permutation, swap)

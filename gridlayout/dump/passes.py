@@ -1,0 +1,83 @@
+"""Passes and functions: of which of a compiler's passes, and of which function, a line is.
+
+    // -----// IR Dump After Canonicalizer (canonicalize) ('func.func' operation: @main) //----- //
+
+begins a pass of MLIR. Where no such line stands, a module that comes again under its name is its
+next pass: `HloModule jit_f`, `module @jit_f`.
+"""
+
+from __future__ import annotations
+
+import re
+
+_MARK = re.compile(r"\s*// -----// IR Dump (.{1,300}?) //----- //")
+_SYMBOL = re.compile(r"\s*\('[^']{1,60}' operation(?:: (@[^)]{1,200}))?\)")
+_MODULE = re.compile(r"(?:HloModule |(?:builtin\.)?module @)([\w.$-]{1,200})")
+_FUNCTION = re.compile(r"(\s*)\"?func\.func\"?\b[^@]{0,60}@(\"[^\"]{1,200}\"|[\w.$-]{1,200})")
+
+
+def mark_of(text: str) -> str | None:
+    """The pass that a line announces; None where it announces none.
+
+    >>> mark_of("// -----// IR Dump After CSE (cse) //----- //")
+    'After CSE (cse)'
+    """
+    found = _MARK.match(text) if "IR Dump" in text else None
+    return found[1] if found else None
+
+
+class Passes:
+    """The passes so far: `titles` has each once, and the line it begins in."""
+
+    def __init__(self) -> None:
+        self.titles: list[tuple[int, str]] = []
+        self._symbols: set[str] = set()
+        self._modules: set[str] = set()
+        self._runs: dict[str, int] = {}
+
+    @property
+    def title(self) -> str:
+        """The pass that is being read; nothing before the first."""
+        return self.titles[-1][1] if self.titles else ""
+
+    def begins(self, text: str, line: int) -> bool:
+        """Whether the line begins another pass than that of the line before."""
+        if (mark := mark_of(text)) is not None:
+            return self._marked(mark, line)
+        found = _MODULE.match(text)
+        if not found or (self.titles and not self._runs):
+            return False
+        name = found[1]
+        if name not in self._modules:
+            self._modules.add(name)
+            self._runs.setdefault(name, 1)
+            if not self.titles:
+                self.titles.append((line, name))
+            return False
+        self._runs[name] = self._runs.get(name, 1) + 1
+        self._modules = {name}
+        self.titles.append((line, f"{name} #{self._runs[name]}"))
+        return True
+
+    def _marked(self, mark: str, line: int) -> bool:
+        found = _SYMBOL.search(mark)
+        title = mark if found is None else mark[: found.start()] + mark[found.end() :]
+        symbol = (found[1] or "") if found else ""
+        same = self.title == title and symbol not in self._symbols
+        if not same:
+            self._symbols.clear()
+            first = not self.titles
+            self.titles.append((line, title))
+        self._symbols.add(symbol)
+        self._runs = {}
+        return not same and not first
+
+
+def function_of(text: str) -> tuple[str, str] | None:
+    """The function that a line begins, and the line that ends it.
+
+    >>> function_of("  func.func public @main(%arg0: f32) {")
+    ('main', '  }')
+    """
+    found = _FUNCTION.match(text) if "func.func" in text else None
+    return (found[2].strip('"'), f"{found[1]}}}") if found else None

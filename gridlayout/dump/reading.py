@@ -1,0 +1,397 @@
+"""The one reading of a dump: its lines in turn, what they say added to what was found.
+
+What is found is of one pass; where the next begins it begins anew, so that the last is left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from gridlayout.constructor import starts_call
+from gridlayout.dump import hlo
+from gridlayout.dump.chips import chip_in
+from gridlayout.dump.collectives import CollectiveOp, Meshes, kind_of
+from gridlayout.dump.hlo_memory import Computation, HloMemory
+from gridlayout.dump.kept import Kept
+from gridlayout.dump.kinds import Kind
+from gridlayout.dump.lines import Line, joined, uncommented
+from gridlayout.dump.lives import Lives
+from gridlayout.dump.mlir import MlirContext, define, read_mlir
+from gridlayout.dump.moves import permutation_of
+from gridlayout.dump.passes import Passes, function_of
+from gridlayout.dump.peaks import Peak
+from gridlayout.dump.readings import read
+from gridlayout.dump.sharded import Sharded
+from gridlayout.dump.statements import Flow, Made, Mention, Statement
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import CHIPS, Chip
+
+MAX_REASONS = 20
+_MAX_PLACES = 1 << 13  # names of values, most of them let go
+_MAX_WAITING = 1 << 13  # computations of which it is open whether they hold anything
+_ARRAY = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\](?:\{[^{}]*\})?")
+
+
+@dataclass
+class Tally:
+    """Values and moves of one place: what they hold, and the worst of them."""
+
+    limit: int
+    values: Kept = field(init=False)
+    moves: Kept = field(init=False)
+    nbytes: int = 0
+    data_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self.values, self.moves = Kept(self.limit), Kept(self.limit)
+        self.count = 0
+        self.places: dict[tuple[str, str], Any] = {}  # by function and name, the row's key
+
+    def add(self, said: Statement, made: Made, function: str) -> None:
+        """A value that owns memory; one named twice is counted once."""
+        found = read(made.text)
+        waste = max(found.nbytes - found.data_bytes, 0)
+        self.nbytes, self.data_bytes = (
+            self.nbytes + found.nbytes,
+            self.data_bytes + found.data_bytes,
+        )
+        self.count += 1
+        # A value's row: where it is made, its last use, its op, type and address, how often used.
+        row = [made.line, made.line, said.op, made.text, made.address, 0]
+        key = (function, made.name, made.line) if made.name else (said.op, made.text)
+        if self.values.add(key, (waste, found.nbytes), row) and made.name:
+            self.places[function, made.name] = key
+            if len(self.places) > max(_MAX_PLACES, 2 * self.limit):
+                self.places = {key[:2]: key for key in self.values.seen if len(key) == 3}
+
+    def flow(self, said: Statement, flow: Flow) -> None:
+        """Data that goes from one layout to another."""
+        if flow.before == flow.after.text and not flow.permutation and not flow.swap:
+            return
+        before, after = read(flow.before).layout, read(flow.after.text).layout
+        if not isinstance(before, Layout) or not isinstance(after, Layout):
+            return
+        permutation = permutation_of(before, after, flow.permutation, flow.swap)
+        if permutation is not None and (permutation or before != after):
+            key = (said.op, flow.before, flow.after.text, permutation)
+            self.moves.add(key, before.data_bytes, (flow.after.line, flow.after.name))
+
+    def of_name(self, function: str, name: str) -> list[list[Any]]:
+        """The rows of a value, if they are kept."""
+        place = self.places.get((function, name))
+        entry = self.values.seen.get(place) if place else None
+        return [entry] if entry else []
+
+    def take(self, other: Tally) -> None:
+        """What another place holds too."""
+        self.values.take(other.values)
+        self.moves.take(other.moves)
+        self.nbytes += other.nbytes
+        self.data_bytes += other.data_bytes
+        self.count += other.count
+
+
+class Found:
+    """What one pass says."""
+
+    def __init__(self, title: str, limit: int) -> None:
+        self.title, self.limit = title, limit
+        self.tally = Tally(limit)
+        self.unknown = Kept(MAX_REASONS)
+        self.collectives, self.sharded = Kept(limit), Sharded(limit)
+        self.peaks: dict[str, Peak] = {}
+        self.mentions = 0
+        self.functions: dict[str, None] = {}
+
+    def peak(self, peak: Peak | None) -> None:
+        """Keep the highest peak of each memory."""
+        if peak and peak.nbytes:
+            before = self.peaks.get(peak.memory)
+            if before is None or peak.nbytes > before.nbytes:
+                self.peaks[peak.memory] = peak
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was found that can be shown."""
+        return not (self.mentions or self.collectives.total or self.sharded.tensors.total)
+
+
+class Dump:
+    """A dump while it is read: `found` is the chosen pass when it is done.
+
+    pass_name: the pass that is meant, by its number from 1 or a part of its title; the last one by
+    default. function: the function or computation that is meant; all by default.
+    """
+
+    def __init__(
+        self, chip: Chip | None, limit: int, pass_name: int | str | None, function: str | None
+    ) -> None:
+        self.given = chip
+        self.described: Chip | None = None
+        self.limit, self.pass_name, self.only = limit, pass_name, function
+        self.passes, self.kind, self.meshes = Passes(), Kind(), Meshes()
+        self.mlir, self.hlo = MlirContext(), hlo.HloContext()
+        self.now = Found("", limit)
+        self.chosen: Found | None = None
+        self.lines = 0
+        self.function, self.end = "", ""
+        self.lives: Lives | None = None
+        self.memory: HloMemory | None = None
+        self.computation: Computation | None = None
+        self.waiting: dict[str, Tally] = {}
+
+    @property
+    def chip(self) -> Chip:
+        """Whose memory is meant: the one given, the dump's own, or a Wormhole."""
+        return self.given or self.described or CHIPS["wormhole"]
+
+    @property
+    def found(self) -> Found | None:
+        """The chosen pass; None where no pass has that name or number."""
+        return self.now if self.pass_name is None else self.chosen
+
+    def read(self, lines: Iterable[Line]) -> None:
+        """All lines."""
+        for line in joined(uncommented(lines)):
+            self.lines = line.number + line.text.count("\n")
+            self._read(line)
+        self._end_module()
+        self._end_pass()
+
+    # -- places ------------------------------------------------------------------------------------
+
+    def _read(self, line: Line) -> None:
+        text = line.text
+        if line.first and ("IR Dump" in text or "odule " in text):
+            if self.passes.begins(text, line.number):
+                self._end_module()
+                self._end_pass()
+                self.now = Found(self.passes.title, self.limit)
+            self.now.title = self.passes.title
+        self.kind.watch(text)
+        if "system_desc<" in text or "workerGrid" in text:
+            self.described = chip_in(text, self.described)
+        if "mesh" in text or "num_" in text:
+            self.meshes.read(text)
+        stripped = text.lstrip()
+        if stripped[:1] in ("#", "!") and define(text, self.mlir):
+            return
+        if text.startswith("HloModule"):
+            self._end_module()
+            self.memory = HloMemory(text)
+            return
+        if self._begins(line):
+            return
+        if self.only is not None and self.function != self.only:
+            return
+        if "tensor<" in text or "memref<" in text:
+            self._mlir(line)
+        elif "[" in text or "= token" in text:
+            self._hlo(line)
+        elif line.first and starts_call(text):
+            self._alone(line)
+
+    def _begins(self, line: Line) -> bool:
+        """Follow functions and computations; whether the line is nothing but a place's edge."""
+        text = line.text
+        if self.end and text.rstrip() == self.end:
+            self._end_function()
+            return True
+        if found := function_of(text):
+            self._end_function()
+            self.function, self.end = found
+            self.now.functions[found[0]] = None
+            self.lives = Lives(found[0], self.chip)
+            return False
+        if text.startswith("}") and self.computation is not None:
+            self._end_computation()
+            return True
+        if (begun := hlo.computation_of(text)) and "tensor<" not in text:
+            self._end_computation()
+            self.memory = self.memory or HloMemory("")
+            self.computation = Computation(*begun)
+            self.function = begun[0]
+            self.now.functions[begun[0]] = None
+            self.hlo.types.clear()
+            return True
+        return False
+
+    def _end_function(self) -> None:
+        if self.lives is not None:
+            for peak in self.lives.peaks():
+                self.now.peak(peak)
+        self.lives, self.function, self.end = None, "", ""
+
+    def _end_computation(self) -> None:
+        if self.computation is not None and self.memory is not None:
+            self.memory.end(self.computation)
+        self.computation, self.function = None, ""
+
+    def _end_module(self) -> None:
+        """Of HLO: what its entry holds, and the computations that it runs."""
+        self._end_function()
+        self._end_computation()
+        if self.memory is not None:
+            self.now.peak(self.memory.peak())
+            holds = self.memory.holds()
+            for name, tally in self.waiting.items():
+                if name in holds or not holds:
+                    self.now.tally.take(tally)
+        self.memory = None
+        self.waiting.clear()
+
+    def _end_pass(self) -> None:
+        found, wanted = self.now, self.pass_name
+        number = len(self.passes.titles) - (0 if self.now.title == self.passes.title else 1)
+        if wanted == number or (isinstance(wanted, str) and wanted in found.title):
+            self.chosen = found
+
+    # -- lines -------------------------------------------------------------------------------------
+
+    def _mlir(self, line: Line) -> None:
+        said = read_mlir(line, self.mlir)
+        if self.lives is None:
+            self.lives = Lives(self.function, self.chip)
+        self.lives.read(said)
+        self._mentioned(said.mentions)
+        for made in said.made:
+            held = read(made.text).held
+            if held is None or self.lives.owner_of(said, made):
+                continue
+            self.now.tally.add(said, made, self.function)
+            self.lives.add(said, made, held)
+        is_alone = "%" not in line.text and not said.op.endswith("func")
+        if not said.made and said.mentions and is_alone:
+            for mention in said.mentions:
+                self._loose(said, mention)
+        if said.flow:
+            self.now.tally.flow(said, said.flow)
+        self._used(self.now.tally, said)
+        self._spread(said, line.text)
+
+    def _hlo(self, line: Line) -> None:
+        text = line.text
+        found = hlo.instruction_of(text) if line.first else None
+        if found is None:
+            if line.first and hlo.BARE_TYPE.fullmatch(text):
+                self._alone(line)
+            elif "]{" in text:
+                said = hlo.read_hlo(line, self.hlo, None)
+                self._mentioned(said.mentions)
+                for mention in said.mentions if self.computation is None else ():
+                    self._loose(said, mention)
+            return
+        said = hlo.read_hlo(line, self.hlo, found)
+        self._mentioned(said.mentions)
+        tally = self._tally()
+        for made in () if said.is_view else said.made:
+            if read(made.text).held is not None:
+                tally.add(said, made, self.function)
+        if said.flow:
+            tally.flow(said, said.flow)
+        self._used(tally, said)
+        if self.computation is not None and self.memory is not None:
+            sizes = [read(made.text).nbytes for made in said.made]
+            if len(sizes) != 1 or found.kind.startswith("("):
+                sizes = [_array_bytes(kind) for kind in _ARRAY.findall(found.kind)]
+            self.memory.add(found, line.number, sizes, self.computation)
+        self._spread(said, text, found)
+
+    def _tally(self) -> Tally:
+        """Of a computation that is not the entry it is open whether its values are in memory."""
+        if self.computation is None or self.computation.is_entry:
+            return self.now.tally
+        name = self.computation.name
+        if name not in self.waiting:
+            if len(self.waiting) >= _MAX_WAITING:
+                self.waiting.pop(next(iter(self.waiting)))
+            self.waiting[name] = Tally(min(self.limit, 8))
+        return self.waiting[name]
+
+    def _alone(self, line: Line) -> None:
+        mention = Mention(line.number, "", line.text.strip())
+        self._mentioned((mention,))
+        self._loose(Statement(line.number, ""), mention)
+
+    # -- what they say -----------------------------------------------------------------------------
+
+    def _mentioned(self, mentions: Iterable[Mention]) -> None:
+        for mention in mentions:
+            found = read(mention.text)
+            if found.held is None:
+                self.now.unknown.add(self._why(mention, found.reason), 0, mention)
+            else:
+                self.now.mentions += 1
+
+    def _why(self, mention: Mention, reason: str) -> str:
+        if self.mlir.dropped and re.search(r"#[A-Za-z_]\w*>$", mention.text):
+            return f"there was no room for its alias: {self.mlir.dropped} of them were left out"
+        return reason
+
+    def _loose(self, said: Statement, mention: Mention) -> None:
+        if read(mention.text).held is not None:
+            made = Made(mention.name, mention.text, mention.line)
+            self.now.tally.add(said, made, self.function)
+
+    def _used(self, tally: Tally, said: Statement) -> None:
+        """Uses are folded into the value's row."""
+        for name in said.reads:
+            for entry in tally.of_name(self.function, name):
+                entry[2][5] += 1
+                entry[2][1] = said.line
+
+    def _spread(self, said: Statement, text: str, found: hlo.Instruction | None = None) -> None:
+        """Collectives and shardings."""
+        if "sharding" in text:
+            self.now.sharded.read(said, text, found, self.meshes)
+        kind = kind_of(said.op)
+        if kind is None:
+            return
+        groups, size, axes = self.meshes.groups_of(text, kind)
+        nbytes = _result_bytes(said, text, found)
+        name = said.made[0].name if said.made else found.name if found else ""
+        key = (said.op, kind, groups, size, axes, nbytes, self.function)
+        self.now.collectives.add(key, nbytes, (said.line, name))
+
+
+def _array_bytes(kind: str) -> int:
+    return read(kind).nbytes
+
+
+_RESULT = re.compile(r"tensor<((?:[0-9]{1,12}x)*)([a-z][a-z0-9]{0,8})[,>]")
+
+
+def _result_bytes(said: Statement, text: str, found: hlo.Instruction | None) -> int:
+    """Bytes of a collective's result on one device."""
+    if found is not None:
+        sizes = [_array_bytes(kind) for kind in _ARRAY.findall(found.kind)]
+        if found.op.endswith("-start") and len(sizes) > 1 and found.op != "all-reduce-start":
+            return sizes[1]
+        return sum(sizes)
+    if said.made:
+        return sum(read(made.text).nbytes for made in said.made)
+    types = _RESULT.findall(text.rpartition("->")[2])
+    return sum(_dense_bytes(dims, element) for dims, element in types)
+
+
+def _dense_bytes(dims: str, element: str) -> int:
+    bits = re.search(r"[0-9]+", element)
+    size = prod(int(word) for word in dims.split("x") if word)
+    return -(-size * (int(bits[0]) if bits else 8) // 8)
+
+
+def collectives_of(found: Found, meshes: Meshes) -> tuple[CollectiveOp, ...]:
+    """Those of most received bytes first."""
+    ops = [
+        CollectiveOp(
+            line, op, name, function, kind, groups, size, meshes.axes_of(axes), nbytes, count
+        )
+        for (op, kind, groups, size, axes, nbytes, function), count, (line, name) in (
+            found.collectives.worst_first()
+        )
+    ]
+    return tuple(sorted(ops, key=lambda each: (-each.received_bytes * each.count, each.line)))

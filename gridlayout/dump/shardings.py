@@ -1,0 +1,129 @@
+"""`ShardedTensor`: a tensor of a dump divided over devices, as Shardy, GSPMD and HLO write it.
+
+    #sdy.sharding<@mesh, [{"x"}, {"y", "z"}, {}]>          {devices=[2,4]<=[8]}
+    {devices=[2,1,4]<=[8] last_tile_dim_replicate}         {replicated}
+
+Every dim is divided ceil-wise, as the grid of a `gl.GridLayout` divides it: the last parts are
+padded. Bytes are a device's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import prod
+
+from gridlayout import dtypes
+from gridlayout.arguments import MAX_ELEMENTS, Shape
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.dump.collectives import Mesh, axes_of
+from gridlayout.errors import LayoutError
+
+_DEVICES = re.compile(r"devices=\[([0-9,]{1,200})\]")
+_SDY = re.compile(r"<?\s*(?:@([\w.-]{1,100})|mesh<\[([^\]]{0,400})\]>)\s*,\s*\[(.*)\]", re.DOTALL)
+_DIM = re.compile(r"\{([^{}]*)\}")
+_AXIS = re.compile(r"\"([\w.]{1,60})\"(?::\([0-9]{1,9}\)([0-9]{1,9}))?")
+_NAMED = re.compile(r"mesh\[([^\]]{1,400})\]\s*,\s*\[(.*)\]", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ShardedTensor:
+    """A tensor and how devices divide it.
+
+    line, op, name: where it stands. text: the sharding, as written. layout: a `gl.GridLayout` whose
+    grid is the parts of each dim; None for scalars. copies: devices that hold each part; 0 where
+    the text does not say. count: mentions alike.
+    """
+
+    line: int
+    op: str
+    name: str
+    text: str
+    shape: Shape
+    dtype: str
+    parts: Shape
+    copies: int
+    count: int = 1
+
+    @property
+    def layout(self) -> GridLayout | None:
+        """The layout of the devices' parts."""
+        if not self.shape:
+            return None
+        return GridLayout(self.shape, self.dtype, grid=self.parts, collapse=[])
+
+    @property
+    def shard_shape(self) -> Shape:
+        """One device's part, in elements, padding included."""
+        return tuple(-(-n // p) for n, p in zip(self.shape, self.parts, strict=True))
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes that one device holds."""
+        return -(-prod(self.shard_shape) * dtypes.bits(dtypes.as_dtype(self.dtype)) // 8)
+
+    @property
+    def padding_share(self) -> float:
+        """The share of all parts that is padding, 0 to 1."""
+        whole = prod(self.shard_shape) * prod(self.parts)
+        return 1 - prod(self.shape) / whole if whole else 0.0
+
+
+def parts_of(text: str, rank: int, meshes: dict[str, Mesh]) -> tuple[Shape, int]:
+    """The parts of each dim, and copies of each part (0: unknown).
+
+    Raises `LayoutError` for what is no sharding of so many dims.
+
+    >>> parts_of("{devices=[2,1,4]<=[8] last_tile_dim_replicate}", 2, {})
+    ((2, 1), 4)
+    >>> parts_of('<@m, [{"x"}, {}]>', 2, {"m": (("x", 2), ("y", 4))})
+    ((2, 1), 4)
+    """
+    if found := _DEVICES.search(text):
+        return _gspmd(text, _numbers(found[1]), rank)
+    if (found := _SDY.search(text)) or (found := _NAMED.search(text)):
+        if found.re is _SDY:
+            mesh = meshes.get(found[1] or "", ()) if found[1] else axes_of(found[2])
+            dims = found[3]
+        else:
+            mesh, dims = axes_of(found[1].replace("'", '"')), found[2]
+        return _shardy(mesh, _DIM.findall(dims), rank)
+    if "replicated" in text or "manual" in text or "maximal" in text or text.strip() in ("", "{}"):
+        return (1,) * rank, 1 if "maximal" in text else 0
+    raise LayoutError(f"sharding {text[:60]!r} is neither Shardy's nor GSPMD's")
+
+
+def _gspmd(text: str, tiles: Shape, rank: int) -> tuple[Shape, int]:
+    parts, rest = tiles[:rank], tiles[rank:]
+    subgroups = "last_tile_dim" in text
+    if len(parts) != rank or (rest and not subgroups):
+        raise LayoutError(
+            f"sharding {text[:60]!r} divides {len(tiles)} dims, but the tensor has {rank}"
+        )
+    return _checked(parts), prod(rest)
+
+
+def _shardy(mesh: Mesh, dims: list[str], rank: int) -> tuple[Shape, int]:
+    sizes = dict(mesh)
+    if len(dims) != rank:
+        raise LayoutError(f"the sharding divides {len(dims)} dims, but the tensor has {rank}")
+    parts, known = [], bool(mesh)
+    for dim in dims:
+        size = 1
+        for name, sub in _AXIS.findall(dim):
+            if name not in sizes and not sub:
+                raise LayoutError(f"mesh axis {name!r} has no size: the dump does not define it")
+            size *= int(sub) if sub else sizes[name]
+        parts.append(size)
+    devices = prod(sizes.values())
+    return _checked(tuple(parts)), devices // max(prod(parts), 1) if known else 0
+
+
+def _checked(parts: Shape) -> Shape:
+    if any(n < 1 for n in parts) or prod(parts) > MAX_ELEMENTS:
+        raise LayoutError(f"parts {parts} must be >= 1 and no more than 2**62 in all")
+    return parts
+
+
+def _numbers(text: str) -> Shape:
+    return tuple(int(word[:19]) for word in text.split(",") if word)

@@ -1,0 +1,553 @@
+"""Compiled programs: what `gl.explain` says of values, peaks, collectives, shardings and passes.
+
+The judges: XLA's own `memory_analysis()`, sums over hand-counted lines, and what JAX was asked for.
+The `*.ttnn.mlir` dumps are programs of ours as Tenstorrent's compiler printed them.
+"""
+
+import re
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+import gridlayout as gl
+from gridlayout.__main__ import main
+from gridlayout.dump.plan import propose
+from gridlayout.tenstorrent import WORMHOLE
+from gridlayout.tenstorrent.metal_layout import grid_multiple_alignments
+
+DUMPS = Path(__file__).parent / "dumps"
+COMPILED = sorted(path.name for path in DUMPS.glob("*.ttnn.mlir"))
+L1 = "#ttcore.memory_space<l1>"
+
+
+# -- every type of compiled programs is read -------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiled_programs_are_read_whole(name):
+    text = (DUMPS / name).read_text()
+    found = gl.explain(DUMPS / name)
+    assert found.all_unknown == 0
+    assert found.mentions == len(re.findall(r"tensor<[0-9a-z]+, #ttnn_layout[0-9]*>", text))
+    # One row a value: arguments and results that are tensors.
+    made = re.findall(r"^\s+(%\d+) = .*-> tensor<", text, re.MULTILINE)
+    arguments = re.findall(r"(%arg\d+): tensor<", text)
+    assert found.layouts == len(made) + len(arguments)
+    assert {f.name for f in found.findings} <= {*made, *arguments}
+    assert found.kind == "ttnn"
+
+
+def test_uses_are_folded_into_the_value():
+    found = gl.explain(DUMPS / "softmax.p150.O2.ttnn.mlir")
+    text = (DUMPS / "softmax.p150.O2.ttnn.mlir").read_text().splitlines()
+    for each in found.findings:
+        name = re.compile(rf"{re.escape(each.name)}\b")
+        inside = [k for k, line in enumerate(text, 1) if name.search(line)]
+        assert (each.line, each.last) == (inside[0], inside[-1])
+
+
+MEMREFS = [
+    # text, kind, cores, bytes a core
+    ("memref<2x4x1x1x!ttcore.tile<32x32, f32>, #ttcore.shard<4096x4096, 1>, {}>", "shard", 8, 4096),
+    ("memref<2x4x!ttcore.tile<32x32, f32>, #ttcore.cb_layout<16384x4096, 2>, {}>", "cb_layout", 1,
+     2 * 2 * 16384),
+    ("memref<1x1x2x4x!ttcore.tile<32x32, f32>, #ttcore.interleaved<16384x4096>, {}>", "interleaved",
+     1, 32768),
+    ("memref<2x4x2x4x!ttcore.tile<32x32, f32>, #ttcore.view<4>, {}>", "view", 8, 0),
+    # A page of L1 is 32x32 elements: a shard of one takes as much.
+    ("memref<1x1x1x1xui32, #ttcore.shard<4x4, 1>, {}>", "shard", 1, 4096),
+    ("tensor<4x4x!ttcore.tile<32x32, bf16>, {}>", "tensor", 1, 16 * 2048),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "kind", "cores", "nbytes"), MEMREFS)
+def test_memrefs_are_what_is_allocated(text, kind, cores, nbytes):
+    (found,) = gl.explain(
+        [f"%a = memref.alloc() {{address = 103712 : i64}} : {text.format(L1)}"]
+    ).findings
+    assert (found.layout.kind, found.layout.num_cores) == (kind, cores)
+    assert (found.nbytes, found.address, found.layout.memory) == (nbytes * cores, 103712, "l1")
+    assert f"as {kind}" in str(found.layout)
+
+
+def test_metal_shards_take_whole_pages():
+    # 32x32 f32 cut to 32x4: a page of 4096 bytes all the same, so nothing is saved.
+    narrow = gl.tenstorrent.metal((32, 4), dim_alignments=(32, 4))
+    (found,) = gl.explain(str(narrow)).findings
+    assert (found.layout.bytes_per_core, found.bytes_per_core, found.nbytes) == (512, 4096, 4096)
+    padded = gl.tenstorrent.metal((32, 4))
+    assert propose(padded, WORMHOLE) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown"),
+    [
+        ("f8e4m3fn[128,64]{1,0:T(8,128)(4,1)}", 0),
+        ("f32[<=131,4]{1,0}", 0),
+        ("u2[64,128]{1,0:T(8,128)}", 0),
+        ("f4e2m1fn[64,128]{1,0:T(8,128)E(4)}", 0),
+    ],
+)
+def test_newer_types_of_xla(text, unknown):
+    found = gl.explain([f"  %a = {text} parameter(0)"])
+    assert (found.layouts, found.all_unknown) == (1, unknown)
+
+
+def test_type_aliases_and_core_range_sets():
+    lines = [
+        "!tile = !ttcore.tile<32x32, f32>",
+        f"  #l1 = {L1}",
+        "%0 = d2m.empty() : tensor<1x1x4x4x!tile, #ttcore.metal_layout<logical_shape = 128x128, "
+        "dim_alignments = 32x32, collapsed_intervals = dense<[[0, 1], [1, 2]]> : tensor<2x2xi64>, "
+        "l1, sharded>>",
+        "%1 = memref.alloc() : memref<1x1x4x4x!tile, #ttcore.shard<16384x4096, 1>, #l1>",
+    ]
+    found = gl.explain(lines)
+    assert (found.layouts, found.all_unknown) == (2, 0)
+    assert {f.nbytes for f in found.findings} == {16 * 4096}
+
+
+# -- what is no layout, move or proposal -----------------------------------------------------------
+
+
+def test_comments_are_no_ir():
+    use = "%0 = a.b() : tensor<4x4xf32, #ttcore.memory_space<l1>>"
+    found = gl.explain([f"// CHECK: {use}", f"  {use} // CHECK-SAME: {use}", '%s = "//"'])
+    assert (found.layouts, found.mentions) == (1, 1)
+
+
+def test_views_and_products_are_no_moves():
+    old = "tensor<2x2x1x1x!ttcore.tile<32x32, f32>, #ttcore.metal_layout<logical_shape = 64x64, "
+    rest = (
+        "dim_alignments = 32x32, collapsed_intervals = dense<[[0, 1], [1, 2]]> : tensor<2x2xi64>, "
+        "l1, sharded>>"
+    )
+    new = old.replace("2x2x1x1x", "1x1x2x2x")
+    line = "%1 = {} %0 : " + f"{old}{rest} -> {new}{rest}"
+    for op in ("d2m.view_layout", "ttnn.matmul", "ttnn.add", "ttnn.capture_or_execute_trace"):
+        assert gl.explain([line.format(op)]).moves == ()
+    (move,) = gl.explain([line.format("d2m.to_layout")]).moves
+    assert move.elements == 64 * 64 - 32 * 32
+
+
+@pytest.mark.parametrize("system", ["ttnn", "metal"])
+def test_proposals_have_a_place_on_the_chip(system):
+    rng, found = np.random.default_rng(7), 0
+    for _ in range(150):
+        shape = tuple(int(n) for n in rng.integers(1, 700, rng.integers(2, 4)))
+        if system == "ttnn":
+            grid = tuple(int(n) for n in rng.integers(1, 9, 2))
+            layout = gl.tenstorrent.ttnn(shape, "bfloat16", grid, (32, 32))
+        else:
+            alignments = grid_multiple_alignments(shape, (8, 8))
+            layout = gl.tenstorrent.metal(shape, dim_alignments=alignments, grid=(8, 8),
+                                          tile=(32, 32))  # fmt: skip
+        new = propose(layout, WORMHOLE)
+        if new is None:
+            continue
+        found += 1
+        assert new.saved_bytes > 0 or new.saved_per_core > 0
+        if system == "metal":
+            rows, columns = new.layout.grid
+            fits = rows <= 8 and columns <= 8
+            assert fits or any(
+                rows * columns % n == 0 and rows * columns // n <= 8 for n in range(1, 9)
+            )
+        else:
+            cores = {
+                (x, y)
+                for (a, b), (c, d) in new.layout.core_ranges
+                for x in range(a, c + 1)
+                for y in range(b, d + 1)
+            }
+            assert all(x < 8 and y < 8 for x, y in cores)
+            assert not cores or len(cores) == new.layout.num_cores
+    assert found > 10
+
+
+FITS = [
+    (gl.GridLayout((320, 16), grid=(320, 16)), False, "grid 320x16 has no place on 8x8 cores"),
+    # One shard lies in one bank of DRAM, of 1 GiB.
+    (gl.tenstorrent.ttnn((32768, 32768), grid=(1, 1), buffer_type="dram",
+                         memory_layout="height_sharded"), False, "does not fit"),
+    (gl.tenstorrent.ttnn((32768, 32768), tile=(32, 32), buffer_type="dram"), True, "fits"),
+    (gl.tenstorrent.ttnn((53 * 32, 32), grid=(53, 1), tile=(32, 32)), True, "fits"),
+    (gl.tenstorrent.ttnn((9 * 32, 32), grid=(9, 1), tile=(32, 32),
+                         memory_layout="block_sharded"), False, "no place"),
+    # What kernels' arguments take of L1 is not the layout's.
+    (gl.tenstorrent.ttnn((1400000,), "int8", memory_layout="height_sharded"), False, "does not"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("layout", "fits", "words"), FITS)
+def test_fits_counts_cores_banks_and_what_is_reserved(layout, fits, words):
+    (found,) = gl.explain(str(layout)).findings
+    assert bool(found.fit) is fits
+    assert words in str(found.fit)
+
+
+# -- passes and functions --------------------------------------------------------------------------
+
+PASS = """// -----// IR Dump After {name} ({name}) //----- //
+func.func @main(%arg0: tensor<{n}x4xf32, #ttcore.memory_space<l1>>) {{
+  %0 = a.b() : tensor<{n}x8xf32, #ttcore.memory_space<l1>>
+  return
+}}
+func.func @other() {{
+  %0 = a.b() : tensor<{n}x16xf32, #ttcore.memory_space<l1>>
+}}
+"""
+
+
+def test_passes_are_told_apart():
+    text = "".join(PASS.format(name=f"p{n}", n=n) for n in range(1, 6))
+    last = gl.explain(text)
+    assert (last.layouts, last.pass_name, len(last.passes)) == (3, "After p5 (p5)", 5)
+    assert {f.layout.shape[0] for f in last.findings} == {5}
+    assert "pass 'After p5 (p5)' of 5" in str(last)
+    for chosen in (2, "p2"):
+        found = gl.explain(text, pass_name=chosen)
+        assert {f.layout.shape[0] for f in found.findings} == {2}
+    assert gl.explain(text, function="other").layouts == 1
+    with pytest.raises(gl.LayoutError, match=r"no pass 'p9' .* 1 'After p1 \(p1\)'"):
+        gl.explain(text, pass_name="p9")
+    with pytest.raises(gl.LayoutError, match=r"no function 'f' .* main, other"):
+        gl.explain(text, function="f")
+
+
+def test_a_pass_of_each_function_is_one_pass():
+    mark = "// -----// IR Dump After CSE (cse) ('func.func' operation: @{0}) //----- //"
+    use = "func.func @{0}(%a: tensor<4x4xf32, #ttcore.memory_space<l1>>) {{\n}}"
+    text = "\n".join(f"{mark}\n{use}".format(name) for name in ("f", "g"))
+    assert gl.explain(text).layouts == 2
+    assert gl.explain(f"{text}\n{text}").layouts == 2
+
+
+def test_a_module_that_comes_again_is_its_next_pass():
+    one = "HloModule jit_f\n\nENTRY %main (x: f32[{0}]) -> f32[{0}] {{\n  ROOT %x = f32[{0}]{{0}} parameter(0)\n}}\n"  # noqa: E501
+    found = gl.explain(one.format(8) + one.format(4))
+    assert (found.layouts, found.nbytes, found.pass_name) == (1, 16, "jit_f #2")
+    both = gl.explain(one.format(8) + one.format(4).replace("jit_f", "jit_g"))
+    assert (both.layouts, both.nbytes) == (2, 48)
+
+
+def test_passes_and_functions_from_the_command_line(tmp_path, capfdbinary):
+    path = tmp_path / "dump.mlir"
+    path.write_text("".join(PASS.format(name=f"p{n}", n=n) for n in (1, 2)))
+    assert main(["explain", str(path), "--pass", "1", "--function", "main"]) == 0
+    out = capfdbinary.readouterr().out.decode()
+    assert "pass 'After p1 (p1)' of 2" in out
+    assert "f32[1,8]" in out
+    assert "f32[1,16]" not in out
+
+
+# -- nothing is silent, nothing escapes ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "there is no text"),
+        (b"\x7fELF\x02\0\0\0\0\0", "binary data"),
+        (b"hello\n", "neither MLIR nor HLO"),
+        (b"%0 = ttir.add %a, %b : tensor<4xf32>\n", "TTIR, which states no layouts"),
+        (b"%0 = stablehlo.add %a, %b : tensor<4xf32>\n", "StableHLO, which states no layouts"),
+        (b"HloModule a\n", "HLO whose types have no braces"),
+    ],
+)
+def test_what_a_text_was_taken_for(data, words):
+    found = gl.explain(data)
+    assert words in found.note
+    assert words in str(found)
+    assert words in found.to_html()
+
+
+@pytest.mark.parametrize("kind", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf16_is_read(kind):
+    text = "%a = f32[8,8]{1,0:T(8,128)} add(%b)\n%b = f32[8,8]{1,0} add(%a)\n" * 3
+    start = {"utf-16-be": b"\xfe\xff"}.get(kind, b"")
+    found = gl.explain(start + text.encode(kind))
+    assert (found.mentions, found.lines, found.all_unknown) == (6, 6, 0)
+
+
+HOSTILE = [
+    f"GridLayout((0x{'f' * 6000}, 2), 'float32')",
+    f"GridLayout((2, 3), 0x{'9' * 9000})",
+    "GridLayout((2, 3), 'f4,(')",
+    "GridLayout((2, 3), '\udcff')",
+    "GridLayout('\ud800')",
+    f"memref<{'9' * 5000}x1xf32, #ttcore.shard<4, 1>, {L1}>",
+    "%x = f32[2]{0} all-gather(%a), replica_groups=[0,0]<=[0]T(0), sharding={devices=[0,0]0}",
+    "%x = f32[2]{0} all-gather(%a), replica_groups=[9999999,999999]<=[999999999,9999999]T(1,0)",
+    'sdy.mesh @m = <["x"=0]>\n%0 = sdy.all_gather [{"x"}] %a out_sharding=<@m, [{}]> : tensor<4xf32>',  # noqa: E501
+    'func.func @f(%a: tensor<999999999999x999999999999xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}, {}]>})',  # noqa: E501
+    "HloModule a, input_output_alias={ {9}: (0, {}, may-alias) }\nENTRY %m {\n"
+    "  %p = f32[2]{0} parameter(99999999999999)\n"
+    "  ROOT %t = (f32[2]{0}) get-tuple-element(%p), index=999\n}",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_exception_but_layout_error(text):
+    for source in (text, [text], text.encode("utf-8", "replace")):
+        try:
+            found = gl.explain(source, plan=True)
+        except gl.LayoutError:
+            continue
+        assert str(found)
+        assert found.to_html()
+
+
+@pytest.mark.parametrize("source", [3, None, object(), [3], lambda: 0, {"a": 1}.values()])
+def test_what_is_no_source(source):
+    with pytest.raises(gl.LayoutError):
+        gl.explain(source)
+
+
+# -- objects, and what compiled programs hold ------------------------------------------------------
+
+
+def _norm(x, scale):
+    return x * jax.lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-5) * scale
+
+
+def _block(p, x):
+    h = _norm(x, p["g"])
+    batch, time, width = x.shape
+    q, k, v = ((h @ p[n]).reshape(batch, time, 4, width // 4).swapaxes(1, 2) for n in "qkv")
+    s = jax.nn.softmax(q @ k.swapaxes(-1, -2) / 4, -1) @ v
+    x = x + s.swapaxes(1, 2).reshape(batch, time, width) @ p["o"]
+    return x + jax.nn.gelu(_norm(x, p["g"]) @ p["w1"]) @ p["w2"]
+
+
+def _step(p, x):
+    grads = jax.grad(lambda p: (_block(p, x) ** 2).mean())(p)
+    return jax.tree.map(lambda a, g: a - 0.1 * g, p, grads)
+
+
+def _of(*shape):
+    return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+
+PARAMETERS = {
+    **{name: _of(64, 64) for name in "qkvo"},
+    **{"g": _of(64), "w1": _of(64, 256), "w2": _of(256, 64)},
+}
+PROGRAMS = {
+    "step": (_step, (PARAMETERS, _of(8, 32, 64)), {}),
+    "donated step": (_step, (PARAMETERS, _of(8, 32, 64)), {"donate_argnums": 0}),
+    "scan": (
+        lambda w, x: jax.lax.scan(lambda c, w: (jnp.tanh(c @ w), c.sum()), x, w),
+        (_of(8, 64, 64), _of(32, 64)),
+        {},
+    ),
+    "cond": (
+        lambda x: jax.lax.cond(x.sum() > 0, lambda x: (x @ x).sum(0), lambda x: x.sum(1), x),
+        (_of(256, 256),),
+        {},
+    ),
+    "layers": (
+        lambda w, x: [x := jnp.tanh(x @ each) for each in w][-1],
+        ([_of(64, 64)] * 9, _of(128, 64)),
+        {},
+    ),
+    "sort": (lambda x: jnp.sort(x, 0) + jnp.cumsum(x, 1), (_of(128, 128),), {}),
+}
+
+
+def _judged(compiled):
+    memory = compiled.memory_analysis()
+    parts = (memory.argument_size_in_bytes, memory.output_size_in_bytes)
+    return sum(parts) + memory.temp_size_in_bytes - memory.alias_size_in_bytes
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_peak_is_that_of_memory_analysis(name):
+    fn, arguments, options = PROGRAMS[name]
+    compiled = jax.jit(fn, **options).lower(*arguments).compile()
+    found = gl.explain(compiled)
+    (peak,) = found.peaks
+    assert peak.arguments == compiled.memory_analysis().argument_size_in_bytes
+    assert peak.nbytes == pytest.approx(_judged(compiled), rel=0.05, abs=1024)
+    assert peak.nbytes == peak.arguments + peak.results + peak.temporary
+    assert found.source == "compiled"
+
+
+def _mesh():
+    return jax.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+
+
+def _sharded_step():
+    mesh = _mesh()
+
+    def at(*spec):
+        return NamedSharding(mesh, PartitionSpec(*spec))
+
+    places = {n: at(None, "y") for n in ("q", "k", "v", "w1")}
+    places |= {"o": at("y", None), "w2": at("y", None), "g": at()}
+    return jax.jit(_step, in_shardings=(places, at("x")), out_shardings=places).lower(
+        PARAMETERS, _of(8, 32, 64)
+    )
+
+
+def test_a_step_on_a_mesh():
+    lowered = _sharded_step()
+    compiled = lowered.compile()
+    found = gl.explain(compiled)
+    (peak,) = found.peaks
+    assert peak.nbytes == pytest.approx(_judged(compiled), rel=0.05)
+    reduced = [c for c in found.collectives if c.kind == "all_reduce"]
+    # Products along "y" of 4, gradients along "x" of 2.
+    assert {(c.groups, c.group_size) for c in reduced} == {(2, 4), (4, 2)}
+    for each in reduced:
+        n = each.group_size
+        assert each.received_bytes == 2 * each.result_bytes * (n - 1) // n
+    assert "collectives" in str(found)
+
+
+def test_the_shardings_of_a_lowered_step():
+    found = gl.explain(_sharded_step())
+    assert found.source == "lowered"
+    by_name = {each.name: each for each in found.shardings if each.name}
+    x = by_name[f"%arg{len(PARAMETERS)}"]
+    assert (x.shape, x.parts, x.copies, x.shard_shape) == ((8, 32, 64), (2, 1, 1), 4, (4, 32, 64))
+    assert x.device_bytes == 4 * 32 * 64 * 4
+    assert x.layout.grid == (2, 1, 1)
+    assert found.layouts == 0
+    assert "8 shardings" in str(found) or f"{len(found.shardings)} shardings" in str(found)
+
+
+SHARDINGS = [
+    ("{devices=[2,4]<=[8]}", (2, 4), 1),
+    ("{devices=[2,1,4]<=[2,4]T(1,0) last_tile_dim_replicate}", (2, 1), 4),
+    ("{devices=[2,2]0,1,2,3}", (2, 2), 1),
+    ("{replicated}", (1, 1), 8),
+    ("{maximal device=0}", (1, 1), 1),
+]
+
+
+@pytest.mark.parametrize(("text", "parts", "copies"), SHARDINGS)
+def test_shardings_of_gspmd(text, parts, copies):
+    hlo = f"  %a = f32[5,7]{{1,0}} parameter(0), sharding={text}"
+    mlir = f'func.func @f(%arg0: tensor<5x7xf32> {{mhlo.sharding = "{text}"}}) {{'
+    for line in (hlo, mlir):
+        (found,) = gl.explain(["HloModule a, num_partitions=8", line]).shardings
+        assert (found.parts, found.copies, found.dtype) == (parts, copies, "float32")
+        shard = tuple(-(-n // p) for n, p in zip((5, 7), parts, strict=True))
+        assert (found.shard_shape, found.device_bytes) == (shard, 4 * shard[0] * shard[1])
+        assert found.layout.shard_shape == shard
+        whole = shard[0] * parts[0] * shard[1] * parts[1]
+        assert found.padding_share == pytest.approx(1 - 35 / whole)
+
+
+def test_reshards_of_shardy():
+    lines = [
+        'sdy.mesh @mesh = <["x"=2, "y"=4]>',
+        'func.func @f(%arg0: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) {',
+        '  %0 = sdy.sharding_constraint %arg0 <@mesh, [{}, {"y", "x"}]> : tensor<8x8xf32>',
+        '  %1 = sdy.all_gather [{}, {"y"}] %0 out_sharding=<@mesh, [{}, {"x"}]> : tensor<8x8xf32>',
+    ]
+    found = gl.explain(lines)
+    assert [(s.parts, s.copies) for s in found.shardings] == [((2, 1), 4), ((1, 8), 1)]
+    (reshard,) = found.reshards
+    assert (reshard.before.parts, reshard.after.parts) == ((2, 1), (1, 8))
+    assert reshard.received_bytes == 8 * 1 * 4
+    (gather,) = found.collectives
+    assert (gather.axes, gather.groups, gather.group_size) == (("y",), 2, 4)
+
+
+GROUPS = [
+    ("replica_groups={{0,1,2,3},{4,5,6,7}}", (2, 4, ("y",))),
+    ("replica_groups={{0,4},{1,5},{2,6},{3,7}}", (4, 2, ("x",))),
+    ("replica_groups=[2,4]<=[8]", (2, 4, ("y",))),
+    ("replica_groups=[4,2]<=[2,4]T(1,0)", (4, 2, ("x",))),
+    ("replica_groups=[1,8]<=[8]", (1, 8, ("x", "y"))),
+    ("replica_groups={}", (1, 8, ("x", "y"))),
+    ("replica_groups=mesh['x'=2,'y'=4] {'y'}", (2, 4, ("y",))),
+    ("replica_groups={{0,3},{1,2}}", (2, 2, ())),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted"), GROUPS)
+def test_groups_of_devices(text, wanted):
+    lines = [
+        'sdy.mesh @mesh = <["x"=2, "y"=4]>',
+        f"  %a = f32[8,16]{{1,0}} all-gather(%b), channel_id=1, {text}, dimensions={{1}}",
+    ]
+    (found,) = gl.explain(lines).collectives
+    assert (found.groups, found.group_size, found.axes) == wanted
+    assert found.received_bytes == 512 * (found.group_size - 1) // found.group_size
+
+
+def test_collectives_of_ttnn():
+    found = gl.explain(DUMPS / "mlp.n300.O0.ttnn.mlir")
+    text = (DUMPS / "mlp.n300.O0.ttnn.mlir").read_text()
+    kinds = re.findall(
+        r"\"ttnn\.(all_gather|all_reduce|reduce_scatter|mesh_partition|point_to_point)\"", text
+    )
+    assert sorted(c.kind for c in found.collectives for _ in range(c.count)) == sorted(kinds)
+    assert found.all_collectives == len(kinds)
+    gather = next(c for c in found.collectives if c.kind == "all_gather")
+    # 359x32 of f32 to 359x64 in whole tiles, over two chips.
+    assert (gather.group_size, gather.axes, gather.result_bytes) == (2, ("1",), 12 * 2 * 4096)
+    assert gather.received_bytes == 12 * 4096
+
+
+# -- live ranges of TTNN ---------------------------------------------------------------------------
+
+TILES = "tensor<{0}x32xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, memref<{1}x1x!ttcore.tile<32x32, f32>, #ttnn.buffer_type<dram>>, <interleaved>>>"  # noqa: E501
+
+
+def _line(name, op, reads, tiles):
+    kind = TILES.format(32 * tiles, tiles)
+    return f'  %{name} = "ttnn.{op}"({", ".join(f"%{r}" for r in reads)}) : () -> {kind}'
+
+
+def test_the_peak_follows_deallocate():
+    ends = '  "ttnn.deallocate"(%{0}) <{{force = false}}> : (' + TILES.format(32, 1) + ") -> ()"
+    lines = [
+        "func.func @main() {",
+        _line(0, "empty", [], 5),
+        _line(1, "relu", [0], 2),
+        ends.format(0),
+        _line(2, "relu", [1], 4),  # 2 + 4 tiles
+        ends.format(1),
+        _line(3, "relu", [2], 1),
+        "}",
+    ]
+    found = gl.explain(lines)
+    (peak,) = found.peaks
+    assert (peak.memory, peak.nbytes, peak.line) == ("dram", 7 * 4096, 3)
+    assert [(s.name, s.nbytes // 4096) for s in peak.alive] == [("%0", 5), ("%1", 2)]
+    # Without the lines that end values, the last use does.
+    kept = [line for line in lines if "deallocate" not in line]
+    (peak,) = gl.explain(kept).peaks
+    assert (peak.nbytes, peak.line) == (7 * 4096, 3)
+    assert {(f.name, f.line, f.last) for f in found.findings} == {
+        ("%0", 2, 4), ("%1", 3, 6), ("%2", 5, 7), ("%3", 7, 7),
+    }  # fmt: skip
+
+
+def test_peaks_of_a_compiled_program():
+    found = gl.explain(DUMPS / "matmul_square.p150.O2.ttnn.mlir")
+    assert {peak.memory for peak in found.peaks} <= {"l1", "dram"}
+    for peak in found.peaks:
+        assert peak.nbytes == sum(span.nbytes for span in peak.alive)
+        assert all(span.line <= peak.line <= span.last for span in peak.alive)
+    # Two operands of 2048x2048 f32, in rows, and one of them in tiles.
+    dram = next(peak for peak in found.peaks if peak.memory == "dram")
+    assert dram.nbytes >= 3 * 2048 * 2048 * 4
+
+
+def test_names_stay_escaped_and_the_page_works_when_narrow():
+    bad = "<script>alert(1)</script>"
+    line = f"%a = f32[4]{{0}} all-gather(%b), replica_groups=mesh['{bad}'=2] {{'{bad}'}}, sharding={{devices=[2]<=[2] {bad}}}"  # noqa: E501
+    page = gl.explain([line]).to_html()
+    assert "<script>alert" not in page
+    assert "width=device-width" in page
+    assert "overflow-x: auto" in page
+    assert "color-scheme" in page
