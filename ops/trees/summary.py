@@ -13,6 +13,7 @@ from typing import Any
 from gridlayout.dtypes import MLIR_NAMES
 from gridlayout.dump import page, table
 from gridlayout.dump.findings import fit_of
+from gridlayout.dump.words import plain
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip, Fit, as_chip, number, size
 from gridlayout.layouts.padding import padding_share
@@ -58,7 +59,7 @@ class SummaryRow:
     @property
     def cells(self) -> tuple[str, ...]:
         """The row as text: path, shape, grid, tile, bytes a core, padding, fits."""
-        path = table.plain(self.path) or "-"
+        path = plain(self.path) or "-"
         if self.layout is None:
             return path, f"{self.dtype}[{','.join(map(str, self.shape))}]", *("-",) * 5
         return (
@@ -130,7 +131,7 @@ class TreeSummary:
             )
         if self.chip is not None and self.fits:
             room = "; ".join(map(table.fits, self.fits))
-            parts.append(f"all at once on {table.plain(self.chip.name)}: {room}")
+            parts.append(f"all at once on {plain(self.chip.name)}: {room}")
         if whole := len(self.rows) - len(self.laid_out):
             held = sum(row.data_bytes for row in self.rows if row.layout is None)
             parts.append(f"{number(whole, 'array')} without a layout: {size(held)}")
