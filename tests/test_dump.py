@@ -316,7 +316,7 @@ def test_memory_does_not_grow_with_the_dump(tmp_path):
 
 # -- hostile text ----------------------------------------------------------------------------------
 
-SEEDS = [path.read_bytes() for path in sorted(DUMPS.iterdir())]
+SEEDS = [path.read_bytes() for path in sorted(DUMPS.glob("*.*"))]
 
 
 @st.composite
