@@ -22,12 +22,12 @@ from gridlayout.arguments import one_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray, check_no_stack
-from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.placing import described
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.interpret.agreeing import agree_on_call
+from gridlayout.ops.interpret.compiled import Compiled
 from gridlayout.ops.interpret.grid_call import (
     GridCall,
     spec_of,
@@ -35,7 +35,6 @@ from gridlayout.ops.interpret.grid_call import (
     with_constants_as_operands,
 )
 from gridlayout.ops.moves.packing import automatic
-from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.rules.table import rules_version
@@ -43,6 +42,7 @@ from gridlayout.sharding.device_grid import DeviceGrid, check_device
 
 # Whether a function is being traced for the grid: a lifted function called inside just runs.
 _tracing: ContextVar[bool] = ContextVar("gridlayout_tracing", default=False)
+_MOST_KEPT = 1024  # programs of a function
 _OPTIONS = (
     *("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion"),
     *("jax_numpy_rank_promotion", "jax_threefry_partitionable", "jax_default_prng_impl"),
@@ -140,7 +140,8 @@ class OnGrid:
             storages.append(x.storage)
         else:
             key = structure, tuple(kinds), device, self.algorithm, rules_version()
-            if (known := self._program.known.get(key)) is not None and not _tracing.get():
+            known = None if _tracing.get() else self._program.known.get(key)
+            if known is not None and jax.ShapeDtypeStruct not in set(map(type, storages)):
                 return known(storages)
         if (call := self._split(leaves, structure)) is None:
             return self.fn(*args, **kwargs)
@@ -237,14 +238,14 @@ class _Program:
 
     def __init__(self, fn: Any, policy: Policy) -> None:
         self.fn, self.policy = fn, policy  # fn: a reference to the function that does not hold it
-        self.known: dict[Any, _Compiled] = {}  # of calls by their layouts alone
-        self.programs: dict[_Static, _Compiled] = {}
+        self.known: dict[Any, Compiled] = {}  # of calls by their layouts alone
+        self.programs: dict[_Static, Compiled] = {}
         self.calls: dict[Any, tuple[GridCall, list[Any], Any]] = {}
 
-    def compiled(self, static: _Static) -> _Compiled:
+    def compiled(self, static: _Static) -> Compiled:
         """The program of calls none of whose operands is traced."""
         if static not in self.programs:
-            _remember(self.programs, static, _Compiled(self, static))
+            _remember(self.programs, static, Compiled(self, static))
         return self.programs[static]
 
     def traced(self, operands: Sequence[Any], static: _Static) -> Any:
@@ -303,76 +304,6 @@ class _Program:
         return closed, shapes, env
 
 
-class _Compiled:
-    """One call of a function, compiled by `jax.jit`: of storages and other arrays."""
-
-    def __init__(self, program: _Program, static: _Static) -> None:
-        self.program, self.static, self.device = program, static, static.device
-        self.run = jax.jit(self._traced)
-        layouts = [kind if isinstance(kind, Layout) else None for kind in static.kinds]
-        self.fetched: list[Layout | None] = [
-            x if x is not None and self.device.memory_kind(x) else None for x in layouts
-        ]
-        self.is_moved = any(x is not None for x in self.fetched)
-
-    def __call__(self, storages: Sequence[Any]) -> Any:
-        device = self.device
-        if self.is_moved:
-            storages = [
-                x if layout is None else fetched(x, layout, device)
-                for x, layout in zip(storages, self.fetched, strict=True)
-            ]
-        with device.active():
-            outs = self.run(storages)
-        return jax.tree.unflatten(outs.kind.structure, outs.kind.placed(outs.arrays, device))
-
-    def _traced(self, storages: Sequence[Any]) -> _Outs:
-        static = self.static
-        for x, kind in zip(storages, static.kinds, strict=True):
-            if isinstance(kind, Layout):
-                check_no_stack(placed(x, kind, static.device))
-        call, consts, structure = self.program.call(static)
-        if any(isinstance(x, jax.core.Tracer) for x in consts):
-            # Of an outer transformation, which takes its derivative of the whole call.
-            operands = [
-                placed(x, kind, static.device) if isinstance(kind, Layout) else x
-                for x, kind in zip(storages, static.kinds, strict=True)
-            ]
-            found = [x.storage if _is_grid(x) else x for x in call(*consts, *operands)]
-        else:
-            found = call.on_storages(*consts, *storages)
-        return _Outs(found, _Kind(call.results, structure))
-
-
-class _Kind:
-    """What the results of a program are."""
-
-    def __init__(self, specs: Sequence[Spec], structure: Any) -> None:
-        self.structure = structure
-        self.layouts = [spec.layout if isinstance(spec, Sharded) else None for spec in specs]
-
-    def placed(self, arrays: Sequence[Any], device: DeviceGrid) -> list[Any]:
-        """The results: what is laid out as `GridArray`s, in the memory of its layout."""
-        return [
-            device.on_mesh_in_use(array)
-            if layout is None
-            else placed(brought_back(array, layout, device), layout, device)
-            for array, layout in zip(arrays, self.layouts, strict=True)
-        ]
-
-
-class _Outs:
-    """What a program gives across our own jit: storages and arrays, and what they are."""
-
-    def __init__(self, arrays: Any, kind: _Kind) -> None:
-        self.arrays, self.kind = arrays, kind
-
-
-jax.tree_util.register_pytree_node(
-    _Outs, lambda x: ((x.arrays,), x.kind), lambda kind, arrays: _Outs(*arrays, kind)
-)
-
-
 def _check_static(x: Any) -> None:
     try:
         hash(x)
@@ -409,8 +340,8 @@ def _program(fn: Callable[..., Any], policy: Policy) -> _Program:
 
 
 def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
-    """Keep it, with at most 64 others."""
-    if len(memory) >= 64:
+    """Keep it, with at most so many others."""
+    if len(memory) >= _MOST_KEPT:
         memory.clear()
     memory[key] = value
 

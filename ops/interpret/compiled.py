@@ -1,0 +1,104 @@
+"""`Compiled`: a call of a function with arrays that nothing traces, through `jax.jit`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Any
+
+import jax
+
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.grid_array import GridArray, check_no_stack
+from gridlayout.ops.array.grid_type import placed
+from gridlayout.ops.decisions.specs import Sharded, Spec
+from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.sharding.device_grid import DeviceGrid
+
+
+class Compiled:
+    """One call of a function, compiled by `jax.jit`: of storages and other arrays.
+
+    program: what has the function, and makes a `GridCall` of the static part of a call.
+    """
+
+    def __init__(self, program: Any, static: Any) -> None:
+        self.program, self.static, self.device = program, static, static.device
+        self.run = jax.jit(self._traced)
+        layouts = [kind if isinstance(kind, Layout) else None for kind in static.kinds]
+        self.fetched: list[Layout | None] = [
+            x if x is not None and self.device.memory_kind(x) else None for x in layouts
+        ]
+        self.is_moved = any(x is not None for x in self.fetched)
+
+    def __call__(self, storages: Sequence[Any]) -> Any:
+        """The function's results, where they belong."""
+        device = self.device
+        if self.is_moved:
+            storages = [
+                x if layout is None else fetched(x, layout, device)
+                for x, layout in zip(storages, self.fetched, strict=True)
+            ]
+        if jax.sharding.get_abstract_mesh().empty:
+            outs = self.run(storages)
+        else:
+            with device.active():
+                outs = self.run(storages)
+        return jax.tree.unflatten(outs.kind.structure, outs.kind.placed(outs.arrays, device))
+
+    def _traced(self, storages: Sequence[Any]) -> _Outs:
+        static = self.static
+        for x, kind in zip(storages, static.kinds, strict=True):
+            if isinstance(kind, Layout):
+                check_no_stack(placed(x, kind, static.device))
+        call, consts, structure = self.program.call(static)
+        if any(isinstance(x, jax.core.Tracer) for x in consts):
+            # Of an outer transformation, which takes its derivative of the whole call.
+            operands = [
+                placed(x, kind, static.device) if isinstance(kind, Layout) else x
+                for x, kind in zip(storages, static.kinds, strict=True)
+            ]
+            found = [x.storage if isinstance(x, GridArray) else x for x in call(*consts, *operands)]
+        else:
+            found = call.on_storages(*consts, *storages)
+        return _Outs(found, _Kind(call.results, structure))
+
+
+class _Kind:
+    """What the results of a program are."""
+
+    def __init__(self, specs: Sequence[Spec], structure: Any) -> None:
+        self.structure = structure
+        self.layouts = [spec.layout if isinstance(spec, Sharded) else None for spec in specs]
+        self._is_plain: bool | None = None
+
+    def is_plain(self, device: DeviceGrid) -> bool:
+        """Whether all results are laid out, in the devices' own memory."""
+        if self._is_plain is None:
+            self._is_plain = bool(self.layouts) and not any(
+                x is None or device.memory_kind(x) for x in self.layouts
+            )
+        return self._is_plain
+
+    def placed(self, arrays: Sequence[Any], device: DeviceGrid) -> list[Any]:
+        """The results: what is laid out as `GridArray`s, in the memory of its layout."""
+        if self.is_plain(device) and not isinstance(arrays[0], jax.core.Tracer):
+            return list(map(GridArray, arrays, self.layouts, repeat(device)))
+        return [
+            device.on_mesh_in_use(array)
+            if layout is None
+            else placed(brought_back(array, layout, device), layout, device)
+            for array, layout in zip(arrays, self.layouts, strict=True)
+        ]
+
+
+class _Outs:
+    """What a program gives across our own jit: storages and arrays, and what they are."""
+
+    def __init__(self, arrays: Any, kind: _Kind) -> None:
+        self.arrays, self.kind = arrays, kind
+
+
+jax.tree_util.register_pytree_node(
+    _Outs, lambda x: ((x.arrays,), x.kind), lambda kind, arrays: _Outs(*arrays, kind)
+)
