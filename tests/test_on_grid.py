@@ -1288,14 +1288,6 @@ def test_the_policy_drops_grid_dims_of_one_core_that_a_shape_has_no_use_for():
         assert same_grid_and_tile(shape, np.dtype("float32"), like, device).grid == grid
 
 
-@pytest.mark.parametrize("lifted", [jax.jacfwd, lambda f: lambda x: jax.jvp(f, (x,), (x,))])
-def test_forward_mode_is_told_to_go_inside(lifted):
-    x = gl.put(np.ones((5, 7)), gl.GridLayout((5, 7), grid=(2, 4)), DEVICE)
-    with pytest.raises(TypeError, match="custom_vjp") as caught:
-        lifted(gl.on_grid(jnp.sin))(x)
-    assert "forward mode goes inside: gl.on_grid(lambda x, t: jax.jvp(" in caught.value.__notes__[0]
-
-
 # -- what rules reach ------------------------------------------------------------------------------
 
 

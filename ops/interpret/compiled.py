@@ -83,7 +83,8 @@ class _Kind:
     def placed(self, arrays: Sequence[Any], device: DeviceGrid) -> list[Any]:
         """The results: what is laid out as `GridArray`s, in the memory of its layout."""
         if self.is_plain(device) and not isinstance(arrays[0], jax.core.Tracer):
-            return list(map(GridArray, arrays, self.layouts, repeat(device)))
+            made: Any = GridArray
+            return list(map(made, arrays, self.layouts, repeat(device)))
         return [
             device.on_mesh_in_use(array)
             if layout is None
