@@ -19,13 +19,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import hijax
 from jax.sharding import NamedSharding
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import unpack_host
-from gridlayout.ops.array.grid_type import GridType, grid_type, placed, storage_of
+from gridlayout.ops.array.grid_type import (
+    GridType,
+    give,
+    grid_type,
+    placed,
+    represent,
+    storage_of,
+)
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.agreement import agree_on, check_has_part
@@ -237,15 +243,7 @@ def _fetched(x: GridArray) -> jax.Array:
 
 # -- to JAX --------------------------------------------------------------------------------------
 
-GridType.of_storage = GridArray
-hijax.register_hitype(GridArray, lambda x: x.type)
-for _name in ("to_logical", "with_oob"):
-    setattr(GridType, _name, hijax.aval_method(getattr(GridArray, _name)))
-_PROPERTIES: dict[str, Any] = {
-    "storage": hijax.aval_property(storage_of),
-    "physical": hijax.aval_property(GridArray.physical.fget),  # type: ignore[attr-defined]
-    "type": property(lambda self: self),
-    "nbytes": property(lambda self: self.layout.nbytes),
-}
-for _name, _property in _PROPERTIES.items():
-    setattr(GridType, _name, _property)
+represent(GridArray)
+for _name in ("to_logical", "with_oob", "physical"):
+    give(_name, vars(GridArray)[_name])
+give("storage", property(storage_of))

@@ -3,8 +3,8 @@
 To JAX a `GridArray` is one value of this type, with a logical shape and a dtype, and no pytree of
 its storage: what is not lifted can't reach the storage, nor the padding in it. `storage_of` and
 `grid_array_of` cross between the two inside of a traced program; jit, scan, while and cond carry
-the storage. This module and `gridlayout.ops.interpret.grid_call` alone know hijax, whose primitives
-are named otherwise by JAX 0.10 and have other rules for remat there, which neither module states.
+the storage. Only this module and `gridlayout.ops.interpret.grid_call` know hijax, which has other
+names in JAX 0.10.
 """
 
 from __future__ import annotations
@@ -94,6 +94,16 @@ class GridType(hijax.HiType):
     def size(self) -> int:
         """Logical elements."""
         return int(np.prod(self.shape, dtype=object))
+
+    @property
+    def type(self) -> GridType:
+        """Itself, as of a `GridArray`."""
+        return self
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all cores' buffers, padding included."""
+        return self.layout.nbytes
 
     def str_short(self, short_dtypes: Any = False, mesh_axis_types: Any = False) -> str:
         """The type as JAX's errors and jaxprs print it."""
@@ -211,6 +221,22 @@ class GridType(hijax.HiType):
     def leading_axis_spec(self) -> Stacked:
         """How `lax.scan` takes them apart."""
         return Stacked()
+
+
+def represent(cls: Any) -> None:
+    """Let `GridType` be the type of `cls`, values with a storage, a layout and a device."""
+    GridType.of_storage = cls
+    hijax.register_hitype(cls, lambda x: x.type)
+
+
+def give(name: str, attribute: Any) -> None:
+    """Let JAX's tracers of GridArrays have a method, a property or an operator of `GridArray`."""
+    if isinstance(attribute, property):
+        setattr(GridType, name, hijax.aval_property(attribute.fget))
+    elif name.startswith("__"):
+        setattr(GridType, f"_{name.strip('_')}", staticmethod(attribute))
+    else:
+        setattr(GridType, name, hijax.aval_method(attribute))
 
 
 _NO_STACK = (

@@ -9,11 +9,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import hijax
 
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.ops.array.grid_type import GridType
+from gridlayout.ops.array.grid_type import give
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 
 
@@ -232,27 +231,25 @@ def _array_ufunc(self: GridArray, ufunc: np.ufunc, method: str, *inputs: Any, **
     )
 
 
-def _set(name: str, fn: Callable[..., Any]) -> None:
-    """An operator, of GridArrays and of JAX's tracers of them."""
-    setattr(GridArray, f"__{name}__", fn)
-    setattr(GridType, f"_{name}", staticmethod(fn))
+def _set(name: str, attribute: Any) -> None:
+    """An attribute of GridArrays, and of JAX's tracers of them."""
+    setattr(GridArray, name, attribute)
+    give(name, attribute)
 
 
 for _name, _fn in {**_BINARY, **_COMPARISON}.items():
-    _set(_name, _binary(_fn, swap=False))
+    _set(f"__{_name}__", _binary(_fn, swap=False))
 for _name, _fn in _BINARY.items():
-    _set(f"r{_name}", _binary(_fn, swap=True))
+    _set(f"__r{_name}__", _binary(_fn, swap=True))
 for _name, _fn in _UNARY.items():
-    _set(_name, _unary(_fn))
+    _set(f"__{_name}__", _unary(_fn))
 for _name in _METHODS:
-    setattr(GridArray, _name, _method(_name))
-    setattr(GridType, _name, hijax.aval_method(_method(_name)))
+    _set(_name, _method(_name))
 for _name in ("T", "mT", "real", "imag"):
-    setattr(GridArray, _name, _attribute(_name))
-    setattr(GridType, _name, hijax.aval_property(_attribute(_name).fget))
-_set("getitem", lambda self, index: lifted(_getitem)(self, index))
-_set("iter", lambda self: (self[i] for i in range(len(self))))
+    _set(_name, _attribute(_name))
+_set("__getitem__", lambda self, index: lifted(_getitem)(self, index))
+_set("__iter__", lambda self: (self[i] for i in range(len(self))))
 for _name in ("len", "bool", "int", "float", "complex", "index"):
-    setattr(GridType, f"_{_name}", staticmethod(getattr(GridArray, f"__{_name}__")))
+    give(f"__{_name}__", getattr(GridArray, f"__{_name}__"))
 setattr(GridArray, "__array_ufunc__", _array_ufunc)  # noqa: B010
 setattr(GridArray, "__hash__", None)  # noqa: B010  # == is elementwise, as for jax.Array
