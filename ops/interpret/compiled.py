@@ -49,7 +49,7 @@ class Compiled:
     def _traced(self, storages: Sequence[Any]) -> _Outs:
         static = self.static
         for x, kind in zip(storages, static.kinds, strict=True):
-            if isinstance(kind, Layout):
+            if isinstance(kind, Layout) and x.ndim > len(kind.physical_shape):
                 check_no_stack(placed(x, kind, static.device))
         call, consts, structure = self.program.call(static)
         if any(isinstance(x, jax.core.Tracer) for x in consts):

@@ -1,4 +1,4 @@
-"""`programmed`: the decisions for a jaxpr, equation by equation, as one program. Nothing runs."""
+"""`planned`: the decisions for a jaxpr, equation by equation, as one program. Nothing runs."""
 
 from __future__ import annotations
 
@@ -29,19 +29,6 @@ _CALLS = {
 }
 # What brings operands and results to their places, where no equation says so.
 RELAYOUT = core.Primitive("relayout")
-
-
-def programmed(
-    env: Env, closed: Any, operands: Sequence[Spec], wanted: Sequence[Spec | None] = ()
-) -> Program:
-    """The program of a closed jaxpr on operands of these specs.
-
-    wanted: specs that the first results are to have; None, and for the others, what they come in,
-    no deferred broadcast among them.
-    """
-    planner = Planner(env, operands)
-    outs = planner.closed(closed, planner.operands)
-    return planner.program(outs, wanted)
 
 
 def planned(
