@@ -35,6 +35,7 @@ MLIR_NAMES: dict[str, str] = {
     "complex64": "complex<f32>",
     "complex128": "complex<f64>",
 }
+_KNOWN = frozenset(map(np.dtype, MLIR_NAMES))
 FROM_MLIR = {name: dtype for dtype, name in MLIR_NAMES.items()}
 FROM_XLA: dict[str, str] = {
     "pred": "bool",
@@ -86,6 +87,8 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
     >>> as_dtype("bfloat16"), as_dtype("bf16"), as_dtype("u8"), as_dtype("si32")
     (dtype(bfloat16), dtype(bfloat16), dtype('uint8'), dtype('int32'))
     """
+    if isinstance(dtype, np.dtype) and dtype in _KNOWN:
+        return dtype
     if isinstance(dtype, str) and dtype in BLOCK_FORMATS:
         raise LayoutError(
             f"dtype {dtype!r} is a block format of tiles: give tile_format={dtype!r} where there "

@@ -39,13 +39,14 @@ class AffineExpr:
     (AffineExpr(d0 * 2 + d1 floordiv 64), AffineExpr(d0 * -3 + 5), AffineExpr(d0 mod 8))
     """
 
-    __slots__ = ("_hash", "depth", "divisor", "kind", "lhs", "nodes", "rhs", "value")
+    __slots__ = ("_hash", "depth", "dims", "divisor", "kind", "lhs", "nodes", "rhs", "value")
     kind: Kind
     value: int
     lhs: AffineExpr | None
     rhs: AffineExpr | None
     nodes: int  # of the tree, shared parts counted each time
     depth: int
+    dims: frozenset[int]  # the positions of the dims that it reads
     divisor: int  # MLIR's largest known divisor; 0 for the constant 0, which all numbers divide
     _hash: int
 
@@ -72,6 +73,7 @@ class AffineExpr:
         put(self, "rhs", rhs)
         put(self, "nodes", nodes)
         put(self, "depth", depth)
+        put(self, "dims", _dims(kind, value, lhs, rhs))
         put(self, "divisor", _known_divisor(kind, value, lhs, rhs))
         put(self, "_hash", hash((kind, value, lhs, rhs)))
 
@@ -249,15 +251,6 @@ def walk(*roots: AffineExpr) -> Iterator[AffineExpr]:
         stack += [(part, False) for part in (expr.rhs, expr.lhs) if part is not None]
 
 
-def dims_of(expr: AffineExpr) -> frozenset[int]:
-    """The positions of the dims that an expression reads.
-
-    >>> dims_of(dim(2) // 4)
-    frozenset({2})
-    """
-    return frozenset(part.value for part in walk(expr) if part.kind == "dim")
-
-
 def checked(num_dims: int, exprs: Iterable[AffineExpr | int]) -> tuple[int, Exprs]:
     """A number of dims and the expressions over them, as int and tuple.
 
@@ -272,9 +265,9 @@ def checked(num_dims: int, exprs: Iterable[AffineExpr | int]) -> tuple[int, Expr
     if count < 0:
         raise LayoutError(f"a map of {count} dims; give 0 or more")
     for expr in made:
-        beyond = [position for position in dims_of(expr) if position >= count]
-        if beyond:
-            raise LayoutError(f"result {expr} reads d{min(beyond)}, but the map has {count} dims")
+        if expr.dims and max(expr.dims) >= count:
+            beyond = min(position for position in expr.dims if position >= count)
+            raise LayoutError(f"result {expr} reads d{beyond}, but the map has {count} dims")
     return count, made
 
 
@@ -297,6 +290,12 @@ def _divisor(numerator: AffineExpr, divisor: AffineExpr) -> int:
             f"({numerator}) cannot be divided by ({divisor}); a divisor is a positive constant"
         )
     return divisor.value
+
+
+def _dims(kind: Kind, value: int, lhs: AffineExpr | None, rhs: AffineExpr | None) -> frozenset[int]:
+    if lhs is None:
+        return frozenset((value,)) if kind == "dim" else frozenset()
+    return lhs.dims if rhs is None else lhs.dims | rhs.dims
 
 
 def _known_divisor(kind: Kind, value: int, lhs: AffineExpr | None, rhs: AffineExpr | None) -> int:

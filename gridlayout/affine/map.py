@@ -21,7 +21,6 @@ from gridlayout.affine.expressions import (
     constant,
     dim,
     dims,
-    dims_of,
     int64,
     walk,
 )
@@ -167,7 +166,7 @@ class AffineMap:
         >>> AffineMap.parse("(d0, d1) -> (d0 + d1, 0)").used_dims()
         (frozenset({0, 1}), frozenset())
         """
-        return _used_dims(self)
+        return tuple(result.dims for result in self.results)
 
     def is_linear(self) -> bool:
         """Whether no result divides or takes a remainder.
@@ -282,20 +281,17 @@ def _composed(
 
 
 @lru_cache(maxsize=4096)
-def _used_dims(map: AffineMap) -> tuple[frozenset[int], ...]:
-    return tuple(dims_of(result) for result in map.results)
-
-
-@lru_cache(maxsize=4096)
 def _rows(map: AffineMap) -> tuple[tuple[tuple[int, ...], int], ...] | None:
     """The coefficients and the constant of each result; None where one divides."""
-    divisions = {"floordiv", "ceildiv", "mod"}
-    if any(part.kind in divisions for part in walk(*map.results)):
-        return None
-    return tuple(_row(result, map.num_dims) for result in map.results)
+    rows = []
+    for result in map.results:
+        if (row := _row(result, map.num_dims)) is None:
+            return None
+        rows.append(row)
+    return tuple(rows)
 
 
-def _row(result: AffineExpr, count: int) -> tuple[tuple[int, ...], int]:
+def _row(result: AffineExpr, count: int) -> tuple[tuple[int, ...], int] | None:
     row, offset, stack = [0] * count, 0, [(result, 1)]
     while stack:
         expr, scale = stack.pop()
@@ -303,6 +299,8 @@ def _row(result: AffineExpr, count: int) -> tuple[tuple[int, ...], int]:
             row[expr.value] += scale
         elif expr.kind == "constant":
             offset += scale * expr.value
+        elif expr.kind in ("floordiv", "ceildiv", "mod"):
+            return None
         factor = expr.value if expr.kind == "mul" else 1
         stack += [(part, scale * factor) for part in (expr.lhs, expr.rhs) if part is not None]
     return tuple(row), offset

@@ -10,7 +10,7 @@ import numpy as np
 
 from gridlayout.affine.elimination import ANY, solve, substitute
 from gridlayout.affine.evaluation import evaluate, program_of
-from gridlayout.affine.expressions import AffineExpr, Exprs, constant, dim, dims_of, int64
+from gridlayout.affine.expressions import AffineExpr, Exprs, constant, dim, int64
 from gridlayout.affine.normal_form import (
     Form,
     Forms,
@@ -62,7 +62,7 @@ def _refuse(results: Exprs, box: Index, missing: Sequence[int]) -> NoReturn:
         raise LayoutError(
             f"{text} is not injective on {box}: {clash[0]} and {clash[1]} both go to {image}"
         )
-    unsolved = [str(result) for result in results if dims_of(result) & set(missing)]
+    unsolved = [str(result) for result in results if result.dims & set(missing)]
     names = ", ".join(f"d{d}" for d in missing)
     raise LayoutError(
         f"{text} is injective on {box}, but has no closed form for {names} from the results "

@@ -12,11 +12,12 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
-from gridlayout.affine.map import AffineMap, constant, linearized
+from gridlayout.affine.map import AffineExpr, AffineMap, constant, linearized
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.steps import StepBuilder, nest
 
 Shape = tuple[int, ...]
+_MOST_TERMS = 32  # of a sum whose text is surely neither too deep nor too long
 
 
 def _intervals(collapse: Any, rank: int) -> list[tuple[int, int]]:
@@ -58,6 +59,8 @@ def as_printed(linear: AffineMap) -> AffineMap:
     >>> left == right, as_printed(left) == as_printed(right)
     (False, True)
     """
+    if all(map(_is_plain_sum, linear.results)):
+        return linear
     for _ in range(16):
         try:
             again = AffineMap.parse(str(linear))
@@ -67,6 +70,27 @@ def as_printed(linear: AffineMap) -> AffineMap:
             break
         linear = again
     return linear
+
+
+def _is_plain_sum(expr: AffineExpr) -> bool:
+    """Whether it is a sum, nested from the left, of multiples of distinct dims and a constant.
+
+    Nothing is left to simplify in it, so its text reads as it stands.
+    """
+    if expr.lhs is not None and expr.rhs is not None and expr.rhs.kind == "constant":
+        expr = expr.lhs
+    for _ in range(_MOST_TERMS):
+        if expr.lhs is None or expr.rhs is None:
+            return _is_term(expr)
+        if not _is_term(expr.rhs) or expr.rhs.dims & expr.lhs.dims:
+            return False
+        expr = expr.lhs
+    return False
+
+
+def _is_term(expr: AffineExpr) -> bool:
+    factor = expr.lhs if expr.kind == "mul" else expr
+    return factor is not None and factor.kind == "dim"
 
 
 def collapse_map(shape: Shape, collapse: Any, grid_rank: int) -> AffineMap:
