@@ -122,6 +122,7 @@ def bits(dtype: np.dtype[Any]) -> int:
     return _SMALL_BITS.get(dtype.name, dtype.itemsize * 8)
 
 
+@cache
 def sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type in which partial sums are kept: of narrow floats float32.
 
@@ -163,6 +164,7 @@ def oob_value(oob: Any, dtype: np.dtype[Any]) -> Scalar | None:
     return _integer_value(oob, dtype, kind)
 
 
+@cache
 def _kind(dtype: np.dtype[Any]) -> str:
     if dtype.kind in "biuc":
         return {"b": "bool", "i": "int", "u": "int", "c": "complex"}[dtype.kind]

@@ -79,12 +79,12 @@ class Matrices:
             not self.is_swapped,
         )
 
-    @property
+    @cached_property
     def k(self) -> int:
         """Elements contracted."""
         return prod(self.left.layout.shape[d] for d in self.left.contract)
 
-    @property
+    @cached_property
     def extents(self) -> tuple[int, int, int]:
         """Batches, rows and columns."""
         left, right = self.left, self.right
@@ -98,15 +98,16 @@ class Plan:
     """A product and where its parts lie.
 
     mirrored: whether `matrices` has the result's rows for columns, to do the same to the other
-    factor. left_k, right_k: the mesh axes of K in each factor. layers: those of them that the sums
-    go over, the last of the columns' axes if `scattered` over these, else every device along them
-    gets the sums. panels: parts of K.
+    factor. placed: where batch, rows and columns lie. left_k, right_k: the mesh axes of K in each
+    factor. layers: those of them that the sums go over, the last of the columns' axes if
+    `scattered` over these, else every device along them gets the sums. panels: parts of K.
     """
 
     name: str
     matrices: Matrices
     mirrored: bool
     device: DeviceGrid
+    placed: Placement
     left_k: Axes
     right_k: Axes
     layers: Axes
@@ -116,11 +117,6 @@ class Plan:
     def count(self, axes: Axes) -> int:
         """Devices along some axes."""
         return self.device.count(axes)
-
-    @cached_property
-    def placed(self) -> Placement:
-        """Where batch, rows and columns lie."""
-        return _placed(self.matrices, self.mirrored, self.device)
 
     def left(self) -> tuple[GridLayout, Placement]:
         """The left factor as batch, rows and K, untiled, and where they lie."""
@@ -182,7 +178,7 @@ class Plan:
         (batch, rows, _, width), (*_, columns) = self.parts
         return batch * rows * columns * self.panels * width // self.count(self.layers)
 
-    @property
+    @cached_property
     def columns(self) -> Axes:
         """The mesh axes that divide the columns where they are multiplied."""
         columns = self.placed.axes[2]
@@ -215,25 +211,29 @@ def plans(name: str, matrices: Matrices, device: DeviceGrid) -> list[Plan]:
     """
     found = []
     for each in (matrices, matrices.swapped()):
-        found += _PLANS[name](name, each, False, device)
-        if _placed(each, True, device) != _placed(each, False, device):
-            found += _PLANS[name](name, each, True, device)
+        placed, mirrored = (_placed(each, yes, device) for yes in (False, True))
+        found += _PLANS[name](name, each, False, device, placed)
+        if mirrored != placed:
+            found += _PLANS[name](name, each, True, device, mirrored)
     return found
 
 
-def _crossed(name: str, matrices: Matrices, mirrored: bool, device: DeviceGrid) -> list[Plan]:
+def _crossed(
+    name: str, matrices: Matrices, mirrored: bool, device: DeviceGrid, placed: Placement
+) -> list[Plan]:
     """K over the other's axes on both sides: ring, SUMMA, Cannon."""
-    _, rows, columns = _placed(matrices, mirrored, device).axes
+    _, rows, columns = placed.axes
     down, across = device.count(rows), device.count(columns)
     if name == "cannon" and down != across:
         return []
     panels = lcm(down, across)
-    return [Plan(name, matrices, mirrored, device, columns, rows, (), False, panels)]
+    return [Plan(name, matrices, mirrored, device, placed, columns, rows, (), False, panels)]
 
 
-def _layered(name: str, matrices: Matrices, mirrored: bool, device: DeviceGrid) -> list[Plan]:
+def _layered(
+    name: str, matrices: Matrices, mirrored: bool, device: DeviceGrid, placed: Placement
+) -> list[Plan]:
     """K over axes of its own on both sides: k_split, 3D, 2.5D."""
-    placed = _placed(matrices, mirrored, device)
     _, rows, columns = placed.axes
     used = {axis for axes in placed.axes for axis in axes}
     free = tuple(axis for axis in device.fine.axis_names if axis not in used)
@@ -251,11 +251,11 @@ def _layered(name: str, matrices: Matrices, mirrored: bool, device: DeviceGrid) 
             left_k, right_k = (*layers, *kept), (*layers, *rows)
             panels *= lcm(across, down)
         ks = (left_k, right_k, layers)
-        made.append(Plan(name, matrices, mirrored, device, *ks, scattered, panels))
+        made.append(Plan(name, matrices, mirrored, device, placed, *ks, scattered, panels))
     return made
 
 
-_PLANS: dict[str, Callable[[str, Matrices, bool, DeviceGrid], list[Plan]]] = {
+_PLANS: dict[str, Callable[[str, Matrices, bool, DeviceGrid, Placement], list[Plan]]] = {
     **dict.fromkeys(("ring", "summa", "cannon"), _crossed),
     **dict.fromkeys(("k_split", "2.5d", "3d"), _layered),
 }

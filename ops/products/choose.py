@@ -6,10 +6,10 @@ places included.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import inf, prod
+from math import inf, isqrt, prod
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def choose(
 _TRIED = ("ring", "k_split", "2.5d", "3d")
 # Plans on grids that neither operands nor result have: how many in a row, no better than the
 # best so far, are costed to the end.
-_MOST = 5
+_MOST = 8
 
 
 def _best(
@@ -86,35 +86,39 @@ def _best(
     """The cheapest plan of all; None where `gathered` is as cheap.
 
     What is quick to know comes first: a plan that costs too much by its kernel and by the bytes
-    that devices lack at least is dropped.
+    that devices lack at least is dropped. So do the grids of the operands and of the result: what
+    is found on them bounds what is worth costing on others.
     """
 
     def seconds(work: int, received: float) -> float:
         return received / device.size / model.bandwidth + 2 * work / model.flops
 
-    least = seconds(*gathered)
-    candidates = []
-    own = (matrices.grid, _grid_of(wanted, matrices))
-    for grid in dict.fromkeys([*own, *_grids(matrices, device)]):
-        there = replace(matrices, grid=grid)
-        for name in _TRIED:
-            for plan in plans(name, there, device):
+    best, least = None, seconds(*gathered)
+
+    def candidates(grids: Iterable[Grid]) -> list[tuple[float, int, tuple[int, int, int], Plan]]:
+        found = []
+        for grid in grids:
+            there = replace(matrices, grid=grid)
+            for plan in (plan for name in _TRIED for plan in plans(name, there, device)):
                 if seconds(plan.work, 0) < least:
                     sent = total_bytes(sends(plan)[0].found)
-                    lacks = lacking(plan, wanted)
-                    bound = seconds(plan.work, sent + sum(lacks))
-                    if bound < least:
-                        candidates.append((bound, grid not in own, sent, lacks, plan))
-    best, others = None, 0
-    for bound, is_other, sent, lacks, plan in sorted(candidates, key=lambda each: each[:2]):
-        if bound >= least:
-            break
-        if is_other and others == _MOST:
-            continue
-        others += is_other
-        room = (least - seconds(plan.work, 0)) * device.size * model.bandwidth
-        if (cost := seconds(plan.work, received(plan, wanted, sent, lacks, room))) < least:
-            best, least, others = plan, cost, 0
+                    if seconds(plan.work, sent) < least:
+                        lacks = lacking(plan, wanted)
+                        bound = seconds(plan.work, sent + sum(lacks))
+                        found.append((bound, sent, lacks, plan))
+        return sorted(found, key=lambda each: each[0])
+
+    own = dict.fromkeys((matrices.grid, _grid_of(wanted, matrices)))
+    others = [grid for grid in dict.fromkeys(_grids(matrices, device)) if grid not in own]
+    for grids, most in ((own, inf), (others, _MOST)):
+        tried = 0
+        for bound, sent, lacks, plan in candidates(grids):
+            if bound >= least or tried == most:
+                break
+            tried += 1
+            room = (least - seconds(plan.work, 0)) * device.size * model.bandwidth
+            if (cost := seconds(plan.work, received(plan, wanted, sent, lacks, room))) < least:
+                best, least, tried = plan, cost, 0
     return best
 
 
@@ -192,7 +196,8 @@ def _grids(matrices: Matrices, device: DeviceGrid) -> Iterator[Grid]:
 
 
 def _divisors(n: int) -> list[int]:
-    return [k for k in range(1, n + 1) if n % k == 0]
+    small = [k for k in range(1, isqrt(n) + 1) if n % k == 0]
+    return sorted({*small, *(n // k for k in small)})
 
 
 def received(
