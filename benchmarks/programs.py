@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import permutations
 from typing import Any
 
 import jax
@@ -52,8 +53,8 @@ def eager() -> Result:
     return Result("eager x + y, 64x64", found["ours"], found["plain"], "jitted jnp.add", 4.0)
 
 
-# Blocks to other blocks, where mesh axes wait for each other, and rows to blocks.
-RELAYOUTS = (((2, 4), (4, 2)), ((4, 2), (2, 4)), ((8, 1), (2, 4)))
+# Blocks to other blocks, where mesh axes wait for each other, rows, and columns.
+RELAYOUTS = tuple(permutations([(2, 4), (4, 2), (8, 1), (1, 8)], 2))
 
 
 def relayout(before: tuple[int, ...], after: tuple[int, ...]) -> Result:
@@ -106,10 +107,12 @@ def layer_norm(x: Any) -> Any:
 HEADS, WIDTH, LENGTH, BATCH = 8, 256, 128, 8
 
 
+SHAPES = {"qkv": (WIDTH, 3 * WIDTH), "out": (WIDTH, WIDTH)}
+SHAPES |= {"up": (WIDTH, 4 * WIDTH), "down": (4 * WIDTH, WIDTH)}
+
+
 def parameters() -> dict[str, np.ndarray]:
-    shapes = {"qkv": (WIDTH, 3 * WIDTH), "out": (WIDTH, WIDTH)}
-    shapes |= {"up": (WIDTH, 4 * WIDTH), "down": (4 * WIDTH, WIDTH)}
-    return {name: normal(*shape) / np.sqrt(shape[0]) for name, shape in shapes.items()}
+    return {name: normal(*shape) / np.sqrt(shape[0]) for name, shape in SHAPES.items()}
 
 
 def block(p: Any, x: Any) -> Any:

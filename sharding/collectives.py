@@ -193,7 +193,7 @@ def once(axes: Axes) -> Iterator[None]:
 
     To be entered directly in a `shard_map`: programs inside, loops too, read it from there.
     """
-    token = _here.set((axes, index_of(axes)))
+    token = _here.set((axes, lax.optimization_barrier(index_of(axes))))
     try:
         yield
     finally:

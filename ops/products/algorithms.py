@@ -92,6 +92,11 @@ class Matrices:
         batch, rows, columns = (prod(x.layout.shape[d] for d in dims) for x, dims in pairs)
         return batch, rows, columns
 
+    @cached_property
+    def shards(self) -> tuple[int, ...]:
+        """Batches, rows and columns of one core."""
+        return tuple(-(-n // g) for n, g in zip(self.extents, self.grid, strict=True))
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -141,8 +146,7 @@ class Plan:
     def result(self) -> GridLayout:
         """The result as batch, rows and columns, untiled; its place is the device grid's choice."""
         m = self.matrices.swapped() if self.mirrored else self.matrices
-        linear = tuple(linearized(m.shape, dims) for dims in (m.batch, m.rows, m.columns))
-        return GridLayout(m.shape, m.dtype, m.grid, linear=AffineMap(len(m.shape), linear))
+        return _as_matrix(m.shape, m.dtype, (m.batch, m.rows, m.columns), m.grid)
 
     def _entry(
         self,
@@ -154,18 +158,13 @@ class Plan:
     ) -> tuple[GridLayout, Placement]:
         grid = tuple(self.panels if k is None else self.matrices.grid[k] for k in cores)
         per_device = tuple(n // self.count(a) for n, a in zip(slots, axes, strict=True))
-        return _as_matrices(x.layout, roles, grid), Placement(grid, axes, slots, per_device)
-
-    @cached_property
-    def shards(self) -> tuple[int, ...]:
-        """Batches, rows and columns of one core."""
-        m = self.matrices
-        return tuple(-(-n // g) for n, g in zip(m.extents, m.grid, strict=True))
+        layout = _as_matrix(x.layout.shape, x.layout.dtype, roles, grid)
+        return layout, Placement(grid, axes, slots, per_device)
 
     @cached_property
     def parts(self) -> tuple[Dims, Dims]:
         """Parts: (batch, rows, panels, K in each) and (batch, panels, K in each, columns)."""
-        m, placed, shards = self.matrices, self.placed, self.shards
+        m, placed, shards = self.matrices, self.placed, self.matrices.shards
         batch, rows = (placed.per_device[k] * shards[k] for k in (0, 1))
         columns = placed.slots[2] // self.count(self.columns) * shards[2]
         width = -(-m.k // self.panels)
@@ -195,9 +194,12 @@ def _placed(matrices: Matrices, mirrored: bool, device: DeviceGrid) -> Placement
 
 
 @lru_cache(maxsize=4096)
-def _as_matrices(layout: Layout, roles: tuple[Dims, Dims, Dims], grid: Dims) -> GridLayout:
-    linear = AffineMap(layout.ndim, tuple(linearized(layout.shape, dims) for dims in roles))
-    return GridLayout(layout.shape, layout.dtype, grid, linear=linear)
+def _as_matrix(
+    shape: Dims, dtype: np.dtype[Any], roles: tuple[Dims, Dims, Dims], grid: Dims
+) -> GridLayout:
+    """An array with the dims of each role joined, untiled."""
+    linear = AffineMap(len(shape), tuple(linearized(shape, dims) for dims in roles))
+    return GridLayout(shape, dtype, grid, linear=linear)
 
 
 # -- which plan ----------------------------------------------------------------------------------

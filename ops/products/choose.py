@@ -144,7 +144,7 @@ def lacking(plan: Plan, wanted: Layout) -> tuple[int, int, int]:
     placed = plan.placed
     inside = plan.count(placed.axes[0])
     down, across = plan.count(placed.axes[1]), plan.count(plan.columns)
-    made = tuple(n * shard for n, shard in zip(placed.per_device, plan.shards, strict=True))
+    made = tuple(n * shard for n, shard in zip(placed.per_device, m.shards, strict=True))
     needs = (
         (m.left, (batch, rows, prod(k)), inside * down * plan.count(plan.left_k)),
         (m.right, (batch, columns, prod(other_k)), inside * across * plan.count(plan.right_k)),
