@@ -50,18 +50,7 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     product = _product(left, right, contract, batch, order, shape, dtype)
     layouts = (x.layout.with_oob(None), y.layout.with_oob(None))
     matrices = _matrices(product, layouts, batch, order, shape, dtype)
-    wanted = b.choose(shape, dtype, left.layout)
-    grid = wanted.as_grid
-    if (
-        product.natural is not None
-        and grid is not None
-        and grid.face is None
-        and not grid.row_alignment
-    ):
-        have, want = _blocks(product.natural), _blocks(grid)
-        # Batch, rows and columns stay apart; which of the grid's dims each takes is left open.
-        if have == want or (batch[0] and sorted(have) == sorted(want)):
-            wanted = product.natural
+    wanted = _unmoved(b.choose(shape, dtype, left.layout), product.natural, bool(batch[0]))
     cost = gathered_cost(b.device, product, layouts, wanted)
     pick = partial(choose, matrices, b.device, wanted, cost, b.env.model)
 
@@ -90,6 +79,19 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
         return found
 
     return Choice(way(best), others)
+
+
+def _unmoved(wanted: Layout, natural: GridLayout | None, has_batch: bool) -> Layout:
+    """The natural layout instead of the wanted one, where its blocks and cores are the same.
+
+    Batch, rows and columns stay apart; which of the grid's dims each takes is left open.
+    """
+    grid = wanted.as_grid
+    if natural is None or grid is None or grid.face is not None or grid.row_alignment:
+        return wanted
+    have, want = _blocks(natural), _blocks(grid)
+    alike = have == want or (has_batch and sorted(have) == sorted(want))
+    return natural if alike else wanted
 
 
 def _product(
