@@ -3,6 +3,11 @@
 The padding of every array is 1e6: a result that read it is far off.
 """
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import flax.linen as nn
 import flax.serialization
 import jax
@@ -136,13 +141,41 @@ def test_orbax_saves_the_logical_array_or_refuses(tmp_path):
     np.testing.assert_array_equal(np.asarray(found["w"]), A)
 
 
-def test_an_exported_program_takes_and_gives_logical_arrays():
+RUN_EXPORTED = """
+import sys
+from pathlib import Path
+
+import gridlayout as gl
+
+gl.emulate_devices(8)
+
+import jax
+import numpy as np
+
+exported = jax.export.deserialize(bytearray(Path(sys.argv[1]).read_bytes()))
+array = jax.device_put(np.load(sys.argv[2]), gl.DeviceGrid((2, 4)).replicated)
+np.save(sys.argv[2], jax.jit(exported.call)(array))
+"""
+
+
+def test_an_exported_program_takes_and_gives_logical_arrays(tmp_path):
     layout = gl.GridLayout(A.shape, "float32", (2, 3))
 
     def fn(a):
         return gl.on_grid(jnp.tanh)(gl.put(a, layout, DEVICE)).to_logical()
 
     exported = jax.export.export(jax.jit(fn))(jax.ShapeDtypeStruct(A.shape, A.dtype))
-    np.testing.assert_allclose(
-        jax.jit(exported.call)(jax.device_put(A, DEVICE.replicated)), np.tanh(A), rtol=1e-6
-    )
+    program, array = tmp_path / "program", tmp_path / "array.npy"
+    program.write_bytes(exported.serialize())
+    np.save(array, A)
+    command = [sys.executable, "-c", RUN_EXPORTED, program, array]
+    here = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    subprocess.run(command, check=True, timeout=120, env=here)
+    np.testing.assert_allclose(np.load(array), np.tanh(A), rtol=1e-6)
+
+
+def test_an_exported_function_of_grid_arrays_takes_none():
+    x = laid(A)
+    exported = jax.export.export(jax.jit(gl.on_grid(jnp.tanh)))(x)
+    with pytest.raises(ValueError, match="structure"):
+        exported.call(x)
