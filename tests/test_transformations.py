@@ -147,6 +147,23 @@ AROUND = {
     "cond": lambda at, a, b: either(at)(a),
     "jit of cond": lambda at, a, b: jax.jit(either(at))(a),
     "grad of cond": lambda at, a, b: jax.grad(lambda a: at.of(loss)(either(at)(a)))(a),
+    "checkpoint": lambda at, a, b: jax.checkpoint(lambda p: {"c": at.of(soft)(p["a"])})({"a": a}),
+    "saving checkpoint": lambda at, a, b: jax.checkpoint(
+        at.of(soft), policy=jax.checkpoint_policies.everything_saveable
+    )(a),
+    "grad of checkpoint": lambda at, a, b: jax.grad(
+        lambda a: at.of(loss)(jax.checkpoint(lambda a: at.of(soft)(a * 0.5))(a))
+    )(a),
+    "jvp of checkpoint": lambda at, a, b: jax.jvp(jax.checkpoint(at.of(soft)), (a,), (b,)),
+    "vjp of checkpoint": lambda at, a, b: jax.vjp(jax.checkpoint(at.of(soft)), a)[1](b),
+    "checkpoint in checkpoint": lambda at, a, b: jax.grad(
+        jax.checkpoint(lambda a: at.of(loss)(jax.checkpoint(at.of(soft))(a)))
+    )(a),
+    "scan of checkpoint": lambda at, a, b: jax.grad(
+        lambda a: at.of(loss)(
+            lax.scan(lambda c, _: (jax.checkpoint(at.of(soft))(c), None), a, length=3)[0]
+        )
+    )(a),
     "jit of grad of checkpoint": lambda at, a, b: jax.jit(
         jax.grad(jax.checkpoint(lambda a: at.of(loss)(at.of(soft)(a))))
     )(a),

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.ad_checkpoint import checkpoint_name
 from jax.flatten_util import ravel_pytree
 from laid_out import poisoned
 
@@ -85,6 +86,21 @@ UNLIFTED = {
     "grad": lambda p: jax.grad(lambda w: jnp.sum(w * w))(p["w"]),
     "vmap": lambda p: jax.vmap(jnp.sum)(p["w"]),
     "scan": lambda p: jax.lax.scan(lambda c, x: (c + x.sum(), None), 0.0, p["w"], length=5)[0],
+    "checkpoint": lambda p: jax.checkpoint(lambda w: w)(p["w"]),
+    "checkpoint of sin": lambda p: jax.checkpoint(jnp.sin)(p["w"]),
+    "checkpoint_name": lambda p: checkpoint_name(p["w"], "w"),
+    "jit of checkpoint_name": lambda p: jax.jit(lambda w: checkpoint_name(w, "w"))(p["w"]),
+    "stop_gradient": lambda p: jax.lax.stop_gradient(p["w"]),
+    "jit of stop_gradient": lambda p: jax.jit(jax.lax.stop_gradient)(p["w"]),
+    "optimization_barrier": lambda p: jax.lax.optimization_barrier(p["w"]),
+    "reduce_precision": lambda p: jax.lax.reduce_precision(p["w"], 8, 23),
+    "associative_scan": lambda p: jax.lax.associative_scan(jnp.add, p["w"]),
+    "device_put": lambda p: jax.device_put(p["w"], jax.devices()[0]),
+    "pure_callback": lambda p: jax.pure_callback(
+        np.sin, jax.ShapeDtypeStruct(A.shape, A.dtype), p["w"]
+    ),
+    "vectorize": lambda p: jnp.vectorize(lambda x: x + 1)(p["w"]),
+    "no attribute": lambda p: p["w"].real.nosuch,
     "Flax's apply": lambda p: DENSE.apply(VARIABLES, p["w"]),
     "device_get": jax.device_get,
     "operators": lambda p: p["w"] * 2 + p["w"],

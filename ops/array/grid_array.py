@@ -224,7 +224,12 @@ class GridArray(metaclass=_Meta):
         def __rmatmul__(self, other: Any) -> Any: ...
         def __neg__(self) -> Any: ...
         def __getitem__(self, index: Any) -> Any: ...
-        def __getattr__(self, name: str) -> Any: ...
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(
+            f"'GridArray' object has no attribute {name!r}: gl.on_grid(fn), gl.numpy and gl.nn "
+            "take a GridArray, and x.to_logical() is its logical array"
+        )
 
 
 def check_no_stack(x: GridArray) -> None:

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import hijax
+from jax.extend.core.primitives import remat_p
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -143,8 +145,8 @@ class GridType(hijax.HiType):
         return [self._storage]
 
     def lower_val(self, x: Any, /) -> list[Any]:
-        """The storage; JAX's lowering of `jax.checkpoint` leaves it as it is."""
-        return [x.storage if hasattr(x, "storage") else x]
+        """The storage."""
+        return [x.storage]
 
     def raise_val(self, storage: Any, /) -> Any:
         """The GridArray of a storage."""
@@ -227,6 +229,28 @@ def represent(cls: Any) -> None:
     """Let `GridType` be the type of `cls`, values with a storage, a layout and a device."""
     GridType.of_storage = cls
     hijax.register_hitype(cls, lambda x: x.type)
+    remat_p.to_lojax = _raised(remat_p.to_lojax)  # type: ignore[method-assign]
+
+
+def _raised(to_lojax: Callable[..., Any]) -> Callable[..., Any]:
+    """JAX's rule by which `jax.checkpoint` runs, giving values of the types that it states.
+
+    Up to 0.12 JAX's gives the arrays that they are made of: a function that is not lifted would
+    see storages, padding included.
+    """
+
+    def rule(*args: Any, jaxpr: Any, **params: Any) -> list[Any]:
+        avals = [v.aval for v in jaxpr.outvars]
+        found = to_lojax(*args, jaxpr=jaxpr, **params)
+        if list(map(jax.typeof, found)) == avals:
+            return found
+        arrays = iter(found)
+        return [
+            aval.raise_val(*islice(arrays, len(aval.lo_ty()))) if aval.is_high else next(arrays)
+            for aval in avals
+        ]
+
+    return rule
 
 
 def give(name: str, attribute: Any) -> None:
