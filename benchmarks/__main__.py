@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from benchmarks import algorithms, compiling, deciding, programs
+from benchmarks import algorithms, calling, compiling, deciding, loops, programs
 from benchmarks.timing import Result, medians, table
 
 RNG = np.random.default_rng(0)
@@ -114,10 +114,10 @@ def main() -> int:
     )
     results = [pack_even(), pack_uneven(), index_map()]
     results += matmul(2048, None, (2, 4)) + matmul(2048, (32, 32), (2, 4))
-    results += [programs.chain(), programs.eager()]
+    results += [programs.chain(), *calling.results()]
     results += [programs.relayout(*grids) for grids in programs.RELAYOUTS]
     results += [programs.norm(fn.__name__, fn) for fn in (programs.softmax, programs.layer_norm)]
-    results += programs.transformer() + compiling.results()
+    results += programs.transformer() + loops.results() + compiling.results()
     results += algorithms.results() + deciding.results()
     results.append(import_time())
     print(table([result.row() for result in results]))

@@ -41,18 +41,6 @@ def chain() -> Result:
     )
 
 
-def eager() -> Result:
-    """What a call costs: x + y on small arrays."""
-    device = gl.DeviceGrid(MESH)
-    layout = gl.GridLayout((64, 64), "float32", grid=MESH)
-    x, y = (gl.put(normal(64, 64), layout, device) for _ in range(2))
-    add = jax.jit(jnp.add)
-    found = medians(
-        {"ours": lambda: (x + y).storage, "plain": lambda: add(x.storage, y.storage)}, rounds=201
-    )
-    return Result("eager x + y, 64x64", found["ours"], found["plain"], "jitted jnp.add", 4.0)
-
-
 # Blocks to other blocks, where mesh axes wait for each other, rows, and columns.
 RELAYOUTS = tuple(permutations([(2, 4), (4, 2), (8, 1), (1, 8)], 2))
 

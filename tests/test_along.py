@@ -12,6 +12,8 @@ from jax import lax
 from laid_out import assert_same, choices, poisoned
 
 import gridlayout as gl
+from gridlayout.ops.interpret import decide
+from gridlayout.ops.rules import fourier
 
 COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))
@@ -171,6 +173,22 @@ def test_they_are_jaxs_on_every_layout(name):
         if compiled.is_new(name, traced.kinds(layouts, DEVICE, name)):
             laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
             assert_same(jax.jit(gl.on_grid(fn))(*laid), wanted, rtol=2e-5)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.endswith("fft of all")])
+def test_transforms_of_what_is_not_small(name, monkeypatch):
+    # Dim after dim, as of arrays that are too large to be whole on every device.
+    monkeypatch.setattr(fourier, "SMALL", 0)
+    decide._remembered.cache_clear()
+    try:
+        test_they_are_jaxs_on_every_layout(name)
+        fn, shapes = CASES[name]
+        layout = gl.GridLayout(shapes[0], "float32", grid=(2, 4))
+        eight = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
+        rows = gl.on_grid(fn, eight).report(layout).rows
+        assert [len(row.collectives) > 2 for row in rows if row.primitive == "fft"] == [True]
+    finally:
+        decide._remembered.cache_clear()
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -74,7 +74,7 @@ class _OfStorage(NamedSharding):
         return super().shard_shape(global_shape)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class GridArray(metaclass=_Meta):
     """A logical tensor in a layout on a device grid. Made by `gl.put` and by every operation.
 
@@ -85,6 +85,11 @@ class GridArray(metaclass=_Meta):
     storage: jax.Array
     layout: Layout
     device: DeviceGrid
+
+    def __init__(self, storage: jax.Array, layout: Layout, device: DeviceGrid) -> None:
+        # As dataclasses do it, it takes twice as long, for every result of every call.
+        held = self.__dict__
+        held["storage"], held["layout"], held["device"] = storage, layout, device
 
     # -- what it is ----------------------------------------------------------------------------
 

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from gridlayout import dtypes
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
+from gridlayout.ops.decisions.specs import Spec, layout_of
 from gridlayout.sharding.cost import CostModel
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
+# Bytes of an array that takes about as long to send as nothing.
+SMALL = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -23,7 +30,8 @@ class Env:
 
     templates: the operands' layouts, the first of each shape: values that come from none are laid
     out like the one of their shape, or like the first. algorithm: of matrix products, by name; None
-    where the cost model chooses.
+    where the cost model chooses. whole: in the loop that this is of, arrays of at most `SMALL`
+    bytes are whole on every device (`interpret/loops.py`).
     """
 
     device: DeviceGrid
@@ -31,11 +39,21 @@ class Env:
     templates: tuple[Layout, ...] = ()
     algorithm: str | None = None
     model: CostModel = field(default_factory=CostModel)
+    whole: bool = False
 
     @property
     def template(self) -> Layout | None:
         """The first operand's layout."""
         return next(iter(self.templates), None)
+
+    def is_whole(self, spec: Spec) -> bool:
+        """Whether an array, wherever it is now, is to be whole on every device."""
+        layout = layout_of(spec)
+        if not self.whole or jnp.issubdtype(spec.dtype, jax.dtypes.extended):
+            return False
+        if layout is not None and layout.memory not in (None, "l1"):
+            return False  # it was asked for there
+        return prod(spec.shape) * dtypes.bits(spec.dtype) <= 8 * SMALL
 
     def choose(self, shape: Shape, dtype: Any, like: Layout | None = None) -> Layout:
         """The policy's layout for a new value that comes from one in the layout `like`."""

@@ -15,6 +15,8 @@ from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
 
+_LEAF = jax.tree.structure(0)
+
 
 class Compiled:
     """One call of a function, compiled by `jax.jit`: of storages and other arrays.
@@ -40,13 +42,13 @@ class Compiled:
                 for x, layout in zip(storages, self.fetched, strict=True)
             ]
         if jax.sharding.get_abstract_mesh().empty:
-            outs = self.run(storages)
+            outs = self.run(*storages)
         else:
             with device.active():
-                outs = self.run(storages)
-        return jax.tree.unflatten(outs.kind.structure, outs.kind.placed(outs.arrays, device))
+                outs = self.run(*storages)
+        return outs.kind.result(outs.arrays)
 
-    def _traced(self, storages: Sequence[Any]) -> _Outs:
+    def _traced(self, *storages: Any) -> _Outs:
         static = self.static
         for x, kind in zip(storages, static.kinds, strict=True):
             if isinstance(kind, Layout) and x.ndim > len(kind.physical_shape):
@@ -61,36 +63,35 @@ class Compiled:
             found = [x.storage if isinstance(x, GridArray) else x for x in call(*consts, *operands)]
         else:
             found = call.on_storages(*consts, *storages)
-        return _Outs(found, _Kind(call.results, structure))
+        return _Outs(found, _Kind(call.results, structure, static.device))
 
 
 class _Kind:
     """What the results of a program are."""
 
-    def __init__(self, specs: Sequence[Spec], structure: Any) -> None:
-        self.structure = structure
+    def __init__(self, specs: Sequence[Spec], structure: Any, device: DeviceGrid) -> None:
+        self.structure, self.device = structure, device
         self.layouts = [spec.layout if isinstance(spec, Sharded) else None for spec in specs]
-        self._is_plain: bool | None = None
+        # Whether all results are laid out, in the devices' own memory; and whether it is one array.
+        self.is_plain = bool(specs) and not any(
+            x is None or device.memory_kind(x) for x in self.layouts
+        )
+        self.is_one = structure == _LEAF
 
-    def is_plain(self, device: DeviceGrid) -> bool:
-        """Whether all results are laid out, in the devices' own memory."""
-        if self._is_plain is None:
-            self._is_plain = bool(self.layouts) and not any(
-                x is None or device.memory_kind(x) for x in self.layouts
-            )
-        return self._is_plain
-
-    def placed(self, arrays: Sequence[Any], device: DeviceGrid) -> list[Any]:
-        """The results: what is laid out as `GridArray`s, in the memory of its layout."""
-        if self.is_plain(device) and not isinstance(arrays[0], jax.core.Tracer):
-            made: Any = GridArray
-            return list(map(made, arrays, self.layouts, repeat(device)))
-        return [
+    def result(self, arrays: Sequence[Any]) -> Any:
+        """The function's results: what is laid out as `GridArray`s, in the memory of its layout."""
+        layouts: Any = self.layouts
+        device = self.device
+        if self.is_plain and not isinstance(arrays[0], jax.core.Tracer):
+            if self.is_one:
+                return GridArray(arrays[0], layouts[0], device)
+            return self.structure.unflatten(map(GridArray, arrays, layouts, repeat(device)))
+        return self.structure.unflatten(
             device.on_mesh_in_use(array)
             if layout is None
             else placed(brought_back(array, layout, device), layout, device)
-            for array, layout in zip(arrays, self.layouts, strict=True)
-        ]
+            for array, layout in zip(arrays, layouts, strict=True)
+        )
 
 
 class _Outs:
@@ -101,5 +102,5 @@ class _Outs:
 
 
 jax.tree_util.register_pytree_node(
-    _Outs, lambda x: ((x.arrays,), x.kind), lambda kind, arrays: _Outs(*arrays, kind)
+    _Outs, lambda x: ((x.arrays,), x.kind), lambda kind, children: _Outs(children[0], kind)
 )

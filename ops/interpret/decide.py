@@ -37,6 +37,7 @@ from gridlayout.ops.decisions.specs import (
     layout_of,
 )
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.interpret.loops import sends_often, with_small_whole
 from gridlayout.ops.rules.table import (
     LOOPS,
     SHARDED,
@@ -73,7 +74,10 @@ def _remembered(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any, version
 
 
 def _decided(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Decision:
-    return next(_offered(op, operands, env, plan))
+    best = next(_offered(op, operands, env, plan))
+    if sends_often(best, env):
+        return with_small_whole(best, decide(op, operands, replace(env, whole=True), plan), env)
+    return best
 
 
 def offers(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> tuple[Decision, ...]:
@@ -82,7 +86,7 @@ def offers(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> tu
 
 
 def _offered(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Iterator[Decision]:
-    for rule in _rules(op, operands):
+    for rule in _rules(op, operands, env):
         made, offered = _written(rule, op, operands, env, plan), False
         ways = chain([made.best], _later(made.others)) if isinstance(made, Choice) else ()
         for found in (_written(way, op, operands, env, plan) for way in ways):
@@ -99,9 +103,9 @@ def _later(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:
     yield from others()
 
 
-def _rules(op: Op, operands: tuple[Spec, ...]) -> Iterator[Decide]:
+def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
     """What is tried for an op, in order; the last one declines nothing."""
-    if not any(map(is_laid_out, operands)):
+    if not any(map(is_laid_out, operands)) and not (env.whole and op.name in LOOPS):
         yield _replicated
     elif op.name not in _EMPTY_TOO and op.outs and all(0 in aval.shape for aval in op.outs):
         yield _empty
@@ -170,6 +174,7 @@ def _replicated(b: Builder, op: Op, *values: Value) -> Any:
         pairs = zip(numbers, op.ins, strict=True)
         if (known := on_host(op, [number(x, aval.dtype) for x, aval in pairs])) is not None:
             return b.known(known, out.dtype, out.weak_type)
+    b.device_flops = flops(op)
     return on_every_device(b, op, values)
 
 

@@ -124,26 +124,30 @@ class OnGrid:
         self.fn, self.device, self.algorithm = fn, device, algorithm
         self.__wrapped__ = fn
         self._program = _program(fn, policy or same_grid_and_tile)
+        self._last: tuple[Any, Any] = None, None
 
     def __repr__(self) -> str:
         return f"on_grid({getattr(self.fn, '__name__', repr(self.fn))})"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result on the grid."""
-        leaves, structure = jax.tree.flatten((args, kwargs))
-        device, kinds, storages = self.device, [], []
-        for x in leaves:  # the same call as an earlier one is known by its layouts
-            if type(x) is not GridArray or (x.device is not device and device is not None):
-                break
-            device = x.device
-            kinds.append(x.layout)
-            storages.append(x.storage)
-        else:
-            key = structure, tuple(kinds), device, self.algorithm, rules_version()
-            known = None if _tracing.get() else self._program.known.get(key)
-            if known is not None and jax.ShapeDtypeStruct not in set(map(type, storages)):
-                return known(storages)
-        if (call := self._split(leaves, structure)) is None:
+        # Arguments that are arrays have no structure but their number.
+        same, flat = None if kwargs else self._by_layouts(args, len(args)), None
+        if same is None:
+            flat = jax.tree.flatten((args, kwargs))
+            same = self._by_layouts(*flat)
+        if same is not None and not _tracing.get():
+            key, storages = same
+            last = self._last  # most calls are as the one before
+            known = last[1] if key == last[0] else self._program.known.get(key)
+            if known is not None:
+                self._last = key, known
+                try:
+                    return known(storages)
+                except TypeError:  # of one without data, which is refused below
+                    if jax.ShapeDtypeStruct not in set(map(type, storages)):
+                        raise
+        if (call := self._split(*(flat or jax.tree.flatten((args, kwargs))))) is None:
             return self.fn(*args, **kwargs)
         operands, static = call
         (device := static.device).check_has_devices(repr(self))
@@ -154,9 +158,20 @@ class OnGrid:
         agree_on_call(self, operands, static)
         compiled = self._program.compiled(static)
         found = compiled([x.storage if _is_grid(x) else device.whole(x) for x in operands])
-        if len(storages) == len(leaves) and len(static.device.processes) == 1:
-            _remember(self._program.known, key, compiled)
+        if same is not None and len(device.processes) == 1:
+            _remember(self._program.known, same[0], compiled)
         return found
+
+    def _by_layouts(self, leaves: Sequence[Any], structure: Any) -> tuple[Any, list[Any]] | None:
+        """What calls with such arguments are known by, and their storages; of GridArrays alone."""
+        device, kinds, storages = self.device, [], []
+        for x in leaves:
+            if type(x) is not GridArray or (x.device is not device and device is not None):
+                return None
+            device = x.device
+            kinds.append(x.layout)
+            storages.append(x.storage)
+        return (structure, tuple(kinds), device, self.algorithm, rules_version()), storages
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """The call, lowered and not run: a `jax.stages.Lowered`, as `jax.jit(fn).lower` gives.

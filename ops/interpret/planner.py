@@ -129,8 +129,15 @@ class Planner:
         op = Op.of(eqn, follower)
         specs = tuple(value.spec for value in values)
         decision = decide(op, specs, self.env, Planner)
-        listed = any(map(is_laid_out, specs))
-        return self.made.append(decision, values, scope, listed)
+        is_array = self.env.whole and any(aval.shape for aval in (*op.ins, *op.outs))
+        listed = is_array or any(map(is_laid_out, specs))
+        outs = self.made.append(decision, values, scope, listed)
+        return [self._gathered_if_small(out) for out in outs] if self.env.whole else outs
+
+    def _gathered_if_small(self, out: Value) -> Value:
+        if is_laid_out(out.spec) and self.env.is_whole(out.spec):
+            return self.moved(Builder.replicated, out)
+        return out
 
     def _apart(self, values: Sequence[Value]) -> list[Value]:
         settled = [self.moved(Builder.settled, value) for value in values]

@@ -21,12 +21,15 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.rules.along import from_front, in_front, rest_layout, stacked, unstack
 
+# The note of bodies of which one time is counted, however often they run.
+PER_TRIP = "per trip"
+
 
 def scan(b: Builder, op: Op, *values: Value) -> Any:
     """`lax.scan`: the carry keeps its layouts, slices of what is scanned lie in place."""
     p = op.params
     first, second = _parts(op)
-    consts, length = list(values[:first]), p["length"]
+    consts, length = [_given(b, value) for value in values[:first]], p["length"]
     carry = [_entering(b, value) for value in values[first:second]]
     scanned, slices = [], []
     for value in values[second:]:
@@ -35,7 +38,9 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
         slices.append(spec)
     kept = [_unknown(value.spec) for value in carry]
     planner = b.plan(b.env, [*(x.spec for x in consts), *kept, *slices])
-    outs = planner.closed(p["jaxpr"], planner.operands)
+    count = len(consts) + len(kept)
+    parts = [planner.moved(_given, value) for value in planner.operands[count:]]
+    outs = planner.closed(p["jaxpr"], [*planner.operands[:count], *parts])
     rows = [_stackable(planner, out, length) for out in outs[len(kept) :]]
     body = planner.program([*outs[: len(kept)], *rows], kept)
     made = [_stacked(b, row.spec, length) for row in body.outs[len(kept) :]]
@@ -82,7 +87,7 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
     """`lax.while_loop`: what goes round keeps its layouts."""
     p = op.params
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
-    consts = list(values[:second])
+    consts = [_given(b, value) for value in values[:second]]
     carry = [_entering(b, value) for value in values[second:]]
     kept = [_unknown(value.spec) for value in carry]
     number = p["cond_jaxpr"].out_avals[0]
@@ -113,7 +118,7 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
 
         return list(lax.while_loop(more, step, _strong(arrays[second:], kept)))
 
-    bodies = [Body(test, 1, "per trip"), Body(body, 1, "per trip")]
+    bodies = [Body(test, 1, PER_TRIP), Body(body, 1, PER_TRIP)]
     return _around(b, run, [*consts, *carry], kept, bodies)
 
 
@@ -131,7 +136,7 @@ def _kept_rows(p: Any) -> Any:
 def cond(b: Builder, op: Op, *values: Value) -> Any:
     """`lax.cond` and `lax.switch`: every branch gives its results in the layouts of the first."""
     index = b.replicated(values[0])
-    operands = [b.on_cores(x) if x.layout is not None else b.settled(x) for x in values[1:]]
+    operands = [_entering(b, x) if x.layout is not None else b.settled(x) for x in values[1:]]
     specs = [_unknown(x.spec) for x in operands]
     programs: list[Program] = []
     kept: list[Spec] = []
@@ -164,7 +169,12 @@ def _entering(b: Builder, value: Value) -> Value:
     """The value as it crosses into a body: laid out, or a plain scalar or key."""
     if value.ndim == 0 or (isinstance(value.spec, Replicated) and value.spec.is_key):
         return b.replicated(value)
-    return b.on_cores(value)
+    return b.replicated(value) if b.env.is_whole(value.spec) else b.on_cores(value)
+
+
+def _given(b: Builder, value: Value) -> Value:
+    """The value as a body takes it from outside: as it is, or whole."""
+    return b.replicated(value) if b.env.is_whole(value.spec) else value
 
 
 def _unknown(spec: Spec) -> Spec:
@@ -188,7 +198,7 @@ def _strong(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
 def _scanned(b: Builder, value: Value) -> tuple[Value, Spec]:
     """A value that is scanned, and what one slice of it is."""
     is_key = isinstance(value.spec, Replicated) and value.spec.is_key
-    rest = None if is_key else rest_layout(b, value, (0,))
+    rest = None if is_key or b.env.is_whole(value.spec) else rest_layout(b, value, (0,))
     if rest is None:
         return b.replicated(value), Replicated(value.shape[1:], value.dtype)
     rest = rest.with_dtype(value.dtype)
@@ -217,6 +227,6 @@ def _stacked(b: Builder, row: Spec, length: int) -> Spec:
 def _home(b: Builder, out: Value) -> Value:
     """A stacked result where it belongs: arrays on cores, numbers and keys on every device."""
     spec = out.spec
-    if isinstance(spec, Sharded) or spec.ndim == 0:
+    if isinstance(spec, Sharded) or spec.ndim == 0 or b.env.is_whole(spec):
         return out
     return out if isinstance(spec, Replicated) and spec.is_key else b.on_cores(out)

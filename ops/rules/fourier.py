@@ -1,4 +1,4 @@
-"""Fourier transforms: each along dims that are unsharded meanwhile."""
+"""Fourier transforms: each along dims that are unsharded meanwhile, or all of them everywhere."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.env import SMALL
+from gridlayout.ops.decisions.flops import of_fft
 from gridlayout.ops.decisions.op import Aval, Op
-from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.decisions.specs import Replicated
+from gridlayout.ops.decisions.value import Value, nbytes
 from gridlayout.ops.rules.along import run
 
 
@@ -19,6 +22,8 @@ def fft(b: Builder, op: Op, value: Value) -> Any:
     axes = tuple(range(value.ndim))[-len(p["fft_lengths"]) :]
     if len(axes) < value.ndim or value.ndim == 1:
         return run(b, op, [(value, axes)], op.bound())
+    if max(nbytes(aval.shape, aval.dtype) for aval in (op.ins[0], op.out)) <= SMALL:
+        return _everywhere(b, op, value)
     kinds = lax.FftType
     back = p["fft_type"] in (kinds.IFFT, kinds.IRFFT)
     whole = kinds.IFFT if back else kinds.FFT
@@ -35,3 +40,11 @@ def fft(b: Builder, op: Op, value: Value) -> Any:
             return None
         (value,) = found
     return value
+
+
+def _everywhere(b: Builder, op: Op, value: Value) -> Value:
+    """Gathered once, and transformed by every device: dim after dim it is sent several times."""
+    b.device_flops = of_fft(op)
+    made = [Replicated(op.out.shape, op.out.dtype)]
+    (out,) = b.run(op.bound(), [b.replicated(value)], made)
+    return b.on_cores(out, like=value)

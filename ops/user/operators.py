@@ -172,7 +172,7 @@ def _is_value(x: Any) -> bool:
 
 
 def _binary(fn: Callable[..., Any], swap: bool) -> Callable[[GridArray, Any], Any]:
-    of_two = on_grid(fn)
+    of_two = on_grid(fn).__call__
 
     def operator(self: GridArray, other: Any) -> Any:
         if type(other) is GridArray and not swap:

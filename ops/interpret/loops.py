@@ -1,0 +1,82 @@
+"""Loops of tiny steps: small arrays whole on every device, where the devices then send less often.
+
+A collective of a few bytes takes as long as one of many. In a loop whose body sends, arrays that go
+round it, and those made inside, are therefore whole where they are small, if so there are fewer
+collectives; every device then computes all of them. Before the loop they are gathered, and after it
+each device keeps its part, so that results lie as they would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gridlayout.ops.decisions.builder import Builder, Decision
+from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.rules.control import PER_TRIP
+from gridlayout.ops.rules.table import is_of_user, rules_of
+from gridlayout.sharding.collectives import Collective
+
+# So many trips a loop is taken to make whose trips are not known.
+_TRIPS = 16
+
+
+def sends_often(decision: Decision, env: Env) -> bool:
+    """Whether it is of a loop that sends in its body, and in which layouts are left to choose."""
+    if decision.op.name not in ("scan", "while") or env.whole or env.algorithm is not None:
+        return False
+    return any(body.program.collectives for body in decision.bodies) and not _is_told(decision.op)
+
+
+def with_small_whole(laid: Decision, whole: Decision, env: Env) -> Decision:
+    """The cheaper of two decisions for a loop; of the second one, results that lie as the first's.
+
+    By seconds where a collective is said to take time of its own, else by how many there are.
+    """
+    if _sent(whole, env) >= _sent(laid, env):
+        return laid
+    b = Builder(env, laid.operands)
+    found = b.inlined(whole, [Value(spec, k) for k, spec in enumerate(laid.operands)])
+    outs = [
+        x if out.layout is None else b.on_cores(x, out.layout)
+        for x, out in zip(found, laid.outs, strict=True)
+    ]
+    return b.decision(laid.op, laid.operands, outs)
+
+
+def _sent(decision: Decision, env: Env) -> tuple[float, float]:
+    every = list(_collectives(decision))
+    received = float(sum(each.received_bytes * each.count for each in every))
+    if env.model.latency:
+        return env.model.seconds(every), received
+    return float(sum(each.count for each in every)), received
+
+
+def _collectives(decision: Decision) -> Iterator[Collective]:
+    for step in decision.steps:
+        yield from step.collectives
+        for body in step.bodies:
+            times = body.times * (_TRIPS if body.note == PER_TRIP else 1)
+            for each in body.program.collectives:
+                yield each.times(times)
+
+
+def _is_told(op: Op) -> bool:
+    """Whether a user says how something in the loop lies, or runs."""
+    return any(
+        eqn.primitive.name == "with_layout"
+        or any(is_of_user(r.decide) for r in rules_of(Op.of(eqn)))
+        for eqn in _equations(op.params)
+    )
+
+
+def _equations(params: Any) -> Iterator[Any]:
+    """The equations of the jaxprs among parameters, those inside of them too."""
+    for value in params.values():
+        for each in value if isinstance(value, (tuple, list)) else [value]:
+            jaxpr = getattr(each, "jaxpr", each)
+            for eqn in getattr(jaxpr, "eqns", ()):
+                yield eqn
+                yield from _equations(eqn.params)
