@@ -24,10 +24,9 @@ from gridlayout.dump.mlir import MlirContext, define, read_mlir
 from gridlayout.dump.moves import permutation_of
 from gridlayout.dump.passes import Passes, function_of
 from gridlayout.dump.peaks import Peak
-from gridlayout.dump.readings import read
+from gridlayout.dump.readings import read, sides_of
 from gridlayout.dump.sharded import Sharded
 from gridlayout.dump.statements import Flow, Made, Mention, Statement
-from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip
 
 MAX_REASONS = 20
@@ -72,13 +71,14 @@ class Tally:
         """Data that goes from one layout to another."""
         if flow.before == flow.after.text and not flow.permutation and not flow.swap:
             return
-        before, after = read(flow.before).layout, read(flow.after.text).layout
-        if not isinstance(before, Layout) or not isinstance(after, Layout):
+        sides = sides_of(flow.before, flow.after.text)
+        if sides is None:
             return
+        before, after, data_bytes, same = sides
         permutation = permutation_of(before, after, flow.permutation, flow.swap)
-        if permutation is not None and (permutation or before != after):
+        if permutation is not None and (permutation or not same):
             key = (said.op, flow.before, flow.after.text, permutation)
-            self.moves.add(key, before.data_bytes, (flow.after.line, flow.after.name))
+            self.moves.add(key, data_bytes, (flow.after.line, flow.after.name))
 
     def of_name(self, function: str, name: str) -> list[list[Any]]:
         """The rows of a value, if they are kept."""
