@@ -86,6 +86,8 @@ _ELEMENTWISE = frozenset(
         "xor",
     ]
 )
+# Ops whose result may take an operand's place.
+_TAKERS = _ELEMENTWISE | {"fusion", "dynamic-update-slice"}
 
 
 class Done(NamedTuple):
@@ -145,27 +147,34 @@ class HloMemory:
         now.lines.append(line)
         if op in _CALLERS and (inside := self._inside(found, now)):
             now.inner[at] = inside
+        places, last = now.places, now.spans.last
         for name in found.operands:
-            for part in _parts(now, name):
-                for k in part:
-                    now.spans.last[k] = at
+            place = places.get(name, ())
+            if isinstance(place, int):
+                last[place] = at
+            else:
+                for part in place:
+                    for k in part:
+                        last[k] = at
         if op in VIEWS:
             own = _renamed(found, [_parts(now, name) for name in found.operands])
+            places[found.name] = own[0][0] if len(own) == 1 == len(own[0]) else own
         else:
-            own = self._made(found, at, sizes, now)
-        now.places[found.name] = own[0][0] if len(own) == 1 == len(own[0]) else own
+            places[found.name] = self._made(found, at, sizes, now)
         if not now.is_entry:
             _trace(found, now)
         if found.is_root:
-            now.roots, now.is_tuple = own, found.kind.startswith("(")
+            now.roots, now.is_tuple = _parts(now, found.name), found.kind.startswith("(")
 
     def _made(
         self, found: Instruction, at: int, sizes: Sequence[int], now: Computation
-    ) -> Parts:
-        mark = _MARKS.get(found.op, _MADE)
-        own = tuple((now.spans.add(found.name, found.op, n, at, mark),) for n in sizes)
-        if len(own) == 1 and mark == _MADE:
-            self._take_turns(found, own[0][0], now)
+    ) -> int | Parts:
+        mark, add = _MARKS.get(found.op, _MADE), now.spans.add
+        if len(sizes) != 1:
+            return tuple([(add(found.name, found.op, n, at, mark),) for n in sizes])
+        own = add(found.name, found.op, sizes[0], at, mark)
+        if mark == _MADE and found.op in _TAKERS:
+            self._take_turns(found, own, now)
         return own
 
     def end(self, now: Computation) -> None:
@@ -228,8 +237,6 @@ class HloMemory:
             body = self.done.get(called[1]) if called else None
             if body is None or "kind=kLoop" not in found.attributes:
                 return
-        elif found.op not in _ELEMENTWISE and found.op != "dynamic-update-slice":
-            return
         for k, name in enumerate(found.operands):
             ok = not body.moved >> k & 1 if body else k == 0 or found.op in _ELEMENTWISE
             parts = _parts(now, name)

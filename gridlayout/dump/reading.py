@@ -53,16 +53,17 @@ class Tally:
     def add(self, said: Statement, made: Made, function: str) -> None:
         """A value that owns memory; one named twice is counted once."""
         found = read(made.text)
-        waste = max(found.nbytes - found.data_bytes, 0)
-        self.nbytes, self.data_bytes = (
-            self.nbytes + found.nbytes,
-            self.data_bytes + found.data_bytes,
-        )
+        nbytes, data_bytes = found.nbytes, found.data_bytes
+        self.nbytes += nbytes
+        self.data_bytes += data_bytes
         self.count += 1
+        rank = (max(nbytes - data_bytes, 0), nbytes)
+        if self.values.passes_over(rank):
+            return
         # A value's row: where it is made, its last use, its op, type and address, how often used.
         row = [made.line, made.line, said.op, made.text, made.address, 0]
         key = (function, made.name, made.line) if made.name else (said.op, made.text)
-        if self.values.add(key, (waste, found.nbytes), row) and made.name:
+        if self.values.add(key, rank, row) and made.name:
             self.places[function, made.name] = key
             if len(self.places) > max(_MAX_PLACES, 2 * self.limit):
                 self.places = {key[:2]: key for key in self.values.seen if len(key) == 3}
@@ -77,14 +78,18 @@ class Tally:
         before, after, data_bytes, same = sides
         permutation = permutation_of(before, after, flow.permutation, flow.swap)
         if permutation is not None and (permutation or not same):
+            if self.moves.passes_over(data_bytes):
+                return
             key = (said.op, flow.before, flow.after.text, permutation)
             self.moves.add(key, data_bytes, (flow.after.line, flow.after.name))
 
-    def of_name(self, function: str, name: str) -> list[list[Any]]:
-        """The rows of a value, if they are kept."""
-        place = self.places.get((function, name))
-        entry = self.values.seen.get(place) if place else None
-        return [entry] if entry else []
+    def used(self, function: str, said: Statement) -> None:
+        """Uses are folded into the value's row, if that is kept."""
+        for name in said.reads:
+            place = self.places.get((function, name))
+            if place and (entry := self.values.seen.get(place)):
+                entry[2][5] += 1
+                entry[2][1] = said.line
 
     def take(self, other: Tally) -> None:
         """What another place holds too."""
@@ -198,6 +203,8 @@ class Dump:
     def _begins(self, line: Line) -> bool:
         """Follow functions and computations; whether the line is nothing but a place's edge."""
         text = line.text
+        if text[:1] == " " and self.computation is not None and "func" not in text:
+            return False  # inside of one
         if self.end and text.rstrip() == self.end:
             self._end_function()
             return True
@@ -216,7 +223,7 @@ class Dump:
             self.computation = Computation(*begun)
             self.function = begun[0]
             self.now.functions[begun[0]] = None
-            self.hlo.types.clear()
+            self.hlo.clear()
             return True
         return False
 
@@ -270,7 +277,7 @@ class Dump:
                 self._loose(said, mention)
         if said.flow:
             self.now.tally.flow(said, said.flow)
-        self._used(self.now.tally, said)
+        self.now.tally.used(self.function, said)
         self._spread(said, line.text)
 
     def _hlo(self, line: Line) -> None:
@@ -288,14 +295,15 @@ class Dump:
         said = hlo.read_hlo(line, self.hlo, found)
         self._mentioned(said.mentions)
         tally = self._tally()
-        for made in () if said.is_view else said.made:
-            if read(made.text).held is not None:
+        readings = [read(made.text) for made in said.made]
+        for made, each in zip(said.made, readings, strict=True):
+            if each.held is not None and not said.is_view:
                 tally.add(said, made, self.function)
         if said.flow:
             tally.flow(said, said.flow)
-        self._used(tally, said)
+        tally.used(self.function, said)
         if self.computation is not None and self.memory is not None:
-            sizes = [read(made.text).nbytes for made in said.made]
+            sizes = [each.nbytes for each in readings]
             if len(sizes) != 1 or found.kind.startswith("("):
                 sizes = [_array_bytes(kind) for kind in _ARRAY.findall(found.kind)]
             self.memory.add(found, line.number, sizes, self.computation)
@@ -336,13 +344,6 @@ class Dump:
         if read(mention.text).held is not None:
             made = Made(mention.name, mention.text, mention.line)
             self.now.tally.add(said, made, self.function)
-
-    def _used(self, tally: Tally, said: Statement) -> None:
-        """Uses are folded into the value's row."""
-        for name in said.reads:
-            for entry in tally.of_name(self.function, name):
-                entry[2][5] += 1
-                entry[2][1] = said.line
 
     def _spread(self, said: Statement, text: str, found: hlo.Instruction | None = None) -> None:
         """Collectives and shardings."""

@@ -30,10 +30,10 @@ class Reading(NamedTuple):
     """
 
     text: str
-    held: Held | None = None
-    data_bytes: int = 0
     reason: str = ""
+    held: Held | None = None
     nbytes: int = 0
+    data_bytes: int = 0
     shape: Shape | None = None
     key: tuple[Any, ...] | None = None
 
@@ -93,13 +93,12 @@ def _layout_of(text: str) -> Described:
 
 def _read(text: str) -> Reading:
     if (found := sizes_of(text)) is not None:
-        held, data_bytes, shape, key = found
-        return Reading(text, held, data_bytes, "", held.nbytes, shape, key)
+        return Reading(text, "", *found)
     try:
         layout = layout_of(text)
     except LayoutError as error:
-        return Reading(text, reason=re.sub(r"^column \d+: ", "", str(error))[:160])
-    return Reading(text, layout.held, layout.data_bytes, "", layout.held.nbytes)
+        return Reading(text, re.sub(r"^column \d+: ", "", str(error))[:160])
+    return Reading(text, "", layout.held, layout.held.nbytes, layout.data_bytes)
 
 
 _layout = lru_cache(maxsize=2048)(_layout_of)

@@ -34,6 +34,7 @@ _DOCUMENT = re.compile(
     rf"{_TENSOR}#ttcore\.metal_layout<(\([^<>()]*\) -> \([^<>()]*\)), (?:undef|zero), "
     rf"<((?:[0-9]{{1,9}}x)*[0-9]{{1,9}})>, {_MEMREF}#ttcore\.memory_space<(\w{{1,20}})>>>>"
 )
+_MEMORIES = {str(n): f"memory {n}" for n in range(10)}
 _BUFFER_TYPES = ("dram", "l1", "l1_small", "system_memory")
 _SPACES = {"l1_small": "l1", "system_memory": "system"}
 _BITS = {name: dtypes.bits(dtypes.as_dtype(dtype)) for name, dtype in dtypes.FROM_XLA.items()}
@@ -42,13 +43,14 @@ _TERM = re.compile(r"d([0-9])(?: \* ([0-9]{1,18}))?")
 
 
 class Sizes(NamedTuple):
-    """What a text holds and the bytes of its elements alone.
+    """What a text holds, its bytes in all buffers, and the bytes of its elements alone.
 
-    shape: the logical one. key: two texts with one are of equal layouts just where it is equal;
-    None where that is for the layouts to say.
+    shape: the logical one. key: two texts that have one are of equal layouts just where it is
+    equal; None where that is for the layouts to say.
     """
 
     held: Held
+    nbytes: int
     data_bytes: int
     shape: Shape | None = None
     key: tuple[Any, ...] | None = None
@@ -58,7 +60,7 @@ def sizes_of(text: str) -> Sizes | None:
     """The sizes that a text states; None where its layout must be made for them.
 
     >>> found = sizes_of("bf16[3,5]{1,0:T(8,128)(2,1)}")
-    >>> found.held.nbytes, found.data_bytes, found.shape
+    >>> found.nbytes, found.data_bytes, found.shape
     (2048, 30, (3, 5))
     """
     if text[-1:] == "}":
@@ -75,34 +77,52 @@ def sizes_of(text: str) -> Sizes | None:
 def _of_hlo(text: str) -> Sizes | None:
     """An array of HLO whose layout is but an order of dims, up to two tiles and a space."""
     found = _HLO.fullmatch(text)
-    bits = _BITS.get(found[1], 0) if found else 0
-    if found is None or not bits:
+    if found is None:
         return None
-    _, dims, orders, first, second, own, space = found.groups()
-    shape, order = _numbers(dims), _numbers(orders or "")
-    if sorted(order) != _RANGES[len(shape)]:
+    element, dims, orders, first, second, own, space = found.groups()
+    shape = tuple(map(int, dims.split(","))) if dims else ()
+    order, bits = _order_of(orders, len(shape)), _BITS.get(element, 0)
+    if order is None or not bits:
         return None
-    held = [shape[d] for d in reversed(order)]
-    tiles = tuple(_numbers(tile) for tile in (first, second) if tile)
-    for tile in tiles:
-        if not tile or 0 in tile or len(tile) > 8:
-            return None
-        held = _tiled(held, tile)
-    count, bits = prod(held), int(own or 0) or max(bits, 8)
-    if count > MAX_ELEMENTS or len(held) > MAX_RANK:
+    held = [shape[d] for d in order]
+    for tile in (first, second) if first else ():
+        if tile is not None:
+            sides = _tile_of(tile)
+            if not sides:
+                return None
+            held = _tiled(held, sides)
+    bits = int(own or 0) or max(bits, 8)
+    nbytes, space = (prod(held) * bits + 7) // 8, space or "0"
+    if nbytes > MAX_ELEMENTS or len(held) > MAX_RANK:
         return None
-    space = space or "0"
-    key = ("hlo", found[1], shape, order, tiles, int(own or 0), space)
-    memory = Held(f"memory {space}", 1, -(-count * bits // 8), even=True)
-    return Sizes(memory, -(-prod(shape) * bits // 8), shape, key)
+    key = (element, shape, orders, first, second, own or "0", space)
+    memory = Held(_MEMORIES[space], 1, nbytes, even=True)
+    return Sizes(memory, nbytes, (prod(shape) * bits + 7) // 8, shape, key)
+
+
+@lru_cache(maxsize=1024)
+def _order_of(orders: str | None, rank: int) -> tuple[int, ...] | None:
+    """The dims, the major first; None where they are not all dims."""
+    found = tuple(map(int, orders.split(",")))[::-1] if orders else ()
+    return found if sorted(found) == list(range(rank)) else None
+
+
+@lru_cache(maxsize=1024)
+def _tile_of(text: str) -> Shape:
+    """The tile's sides; none where it is none."""
+    sides = tuple(map(int, text.split(","))) if text.strip(",") == text else ()
+    return () if 0 in sides or len(sides) > 8 else sides
 
 
 def _tiled(extents: list[int], tile: Shape) -> list[int]:
     """The extents, the minor ones cut into tiles: how many there are, then the tile's own."""
-    extents = [1] * (len(tile) - len(extents)) + extents
     at = len(extents) - len(tile)
-    counts = [-(-n // side) for n, side in zip(extents[at:], tile, strict=True)]
-    return [*extents[:at], *counts, *tile]
+    if at < 0:
+        extents, at = [1] * -at + extents, 0
+    for k, side in enumerate(tile, at):
+        extents[k] = -(-extents[k] // side)
+    extents += tile
+    return extents
 
 
 def _of_ttnn(text: str) -> Sizes | None:
@@ -126,7 +146,7 @@ def _of_ttnn(text: str) -> Sizes | None:
     if is_whole and space in _BUFFER_TYPES and (unit.tile_format or unit.dtype == dtype):
         if _follows(shape, linear, tiles, unit.tile):
             key = ("ttnn", shape, dtype, unit.has_tile and unit.tile, unit.tile_format, space)
-    return Sizes(held, -(-size * unit.bits // (8 * unit.elements)), shape, key)
+    return Sizes(held, cores * per_core, -(-size * unit.bits // (8 * unit.elements)), shape, key)
 
 
 def _follows(shape: Shape, linear: str, counts: Shape, tile: Shape) -> bool:
@@ -167,7 +187,7 @@ def _of_document(text: str) -> Sizes | None:
     if max(size, prod(whole), cores * pages * unit.elements) > MAX_ELEMENTS:
         return None
     held = Held(space, cores, -(-pages * unit.bits // 8), even=True)
-    return Sizes(held, -(-size * unit.bits // (8 * unit.elements)), shape)
+    return Sizes(held, held.nbytes, -(-size * unit.bits // (8 * unit.elements)), shape)
 
 
 def _collapsed(linear: str, shape: Shape) -> Shape | None:
@@ -203,7 +223,8 @@ def _of_buffers(text: str) -> Sizes | None:
         return None
     if not text.startswith("memref<") and found.kind != "metal":
         return None
-    return Sizes(found.held, found.data_bytes)
+    held = found.held
+    return Sizes(held, held.nbytes, found.data_bytes)
 
 
 class _Unit(NamedTuple):
@@ -228,12 +249,5 @@ def _unit_of(element: str) -> _Unit | None:
     return _Unit(bits, prod(found.local_shape), *names)
 
 
-_RANGES = [list(range(rank)) for rank in range(9)]
-
-
 def _by_x(dims: str) -> Shape:
     return tuple(map(int, dims.rstrip("x").split("x"))) if dims else ()
-
-
-def _numbers(text: str) -> Shape:
-    return tuple(map(int, text.split(","))) if text and text.strip(",") == text else ()
