@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from benchmarks import algorithms, compiling, programs
+from benchmarks import algorithms, compiling, programs, reading
 from benchmarks.timing import Result, medians, table
 
 RNG = np.random.default_rng(0)
@@ -118,6 +118,7 @@ def main() -> int:
     results += [programs.relayout(*grids) for grids in programs.RELAYOUTS]
     results += [programs.norm(fn.__name__, fn) for fn in (programs.softmax, programs.layer_norm)]
     results += programs.transformer() + compiling.results() + algorithms.results()
+    results += reading.results()
     results.append(import_time())
     print(table([result.row() for result in results]))
     return 0

@@ -146,10 +146,11 @@ def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Stat
         mentions = tuple(Mention(number, "", kind) for kind in TYPE.findall(text))
         return Statement(number, op, (), mentions)
     name, kind, op = found.name, found.kind, found.op
+    mentions: tuple[Mention, ...]
+    made: tuple[Made, ...]
     if TYPE.fullmatch(kind):
         own = [kind]
-        mentions: tuple[Mention, ...] = (Mention(number, name, kind),)
-        made: tuple[Made, ...] = (Made(name, kind, number),)
+        mentions, made = (Mention(number, name, kind),), (Made(name, kind, number),)
         if len(kind) <= MAX_NAMED:
             context.name(name, kind)
     else:

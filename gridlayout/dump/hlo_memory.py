@@ -14,16 +14,14 @@ from array import array
 from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from gridlayout.dump.hlo import VIEWS, Instruction
-from gridlayout.dump.peaks import MAX_SPANS, Peak, Spans, as_places, as_sizes, most_of
+from gridlayout.dump.peaks import MAX_SPANS, Peak, Spans, most_of
 
 _ALIGNMENT = 64  # bytes, of every buffer
 _POINTER = 8
+_MAX_RESULTS = 64  # results whose place is tried
 _BODIES = re.compile(
     r"\b(?:body|condition|to_apply|true_computation|false_computation)=%?([\w.-]+)"
 )
@@ -32,7 +30,7 @@ _CALLS = re.compile(r"\bcalls=%?([\w.-]+)")
 _INDEX = re.compile(r"\bindex=([0-9]{1,6})")
 _ALIASED = re.compile(r"\{([0-9, ]*)\}: \(([0-9]{1,6}), \{([0-9, ]*)\}")
 Parts = tuple[tuple[int, ...], ...]  # of each part of a value, the buffers that it may lie in
-_MADE, _ARGUMENT, _CONSTANT = 0, 1, 2
+_MADE, _ARGUMENT, _CONSTANT, _INNER = range(4)
 _MARKS = {"parameter": _ARGUMENT, "constant": _CONSTANT}
 _CALLERS = ("while", "call", "conditional", "async-start")
 _ELEMENTWISE = frozenset(
@@ -107,11 +105,11 @@ class Done(NamedTuple):
 class Computation:
     """One computation, while it is read.
 
-    spans: its buffers, marked as arguments and constants, and with their lives by the
-    instructions' numbers. places: for each name its buffer, or those of each part of its value.
-    lines: of the instructions. inner: what bodies hold, by the instruction that runs them. turns:
-    in pairs, results that may take the place of an operand. sources: of names in a fusion's body
-    the parameters that they are made of, as bits.
+    spans: its buffers and what the bodies that it runs hold, marked as such, as arguments and as
+    constants, with their lives by the instructions' numbers. places: for each name its buffer, or
+    those of each part of its value. lines: of the instructions. turns: in pairs, results that may
+    take the place of an operand. sources: of names in a fusion's body the parameters that they are
+    made of, as bits.
     """
 
     name: str
@@ -119,7 +117,6 @@ class Computation:
     spans: Spans = field(default_factory=Spans)
     places: dict[str, int | Parts] = field(default_factory=dict)
     lines: array[int] = field(default_factory=lambda: array("q"))
-    inner: dict[int, int] = field(default_factory=dict)
     turns: array[int] = field(default_factory=lambda: array("q"))
     roots: Parts = ()
     is_tuple: bool = False
@@ -146,7 +143,7 @@ class HloMemory:
         op, at = found.op, len(now.lines)
         now.lines.append(line)
         if op in _CALLERS and (inside := self._inside(found, now)):
-            now.inner[at] = inside
+            now.spans.add("", op, inside, at, _INNER)
         places, last = now.places, now.spans.last
         for name in found.operands:
             place = places.get(name, ())
@@ -207,15 +204,19 @@ class HloMemory:
         now = self.entry
         if now is None or self.over:
             return None
-        nbytes, marks = as_sizes(now.spans.nbytes), _marks(now)
-        given, made = marks == _ARGUMENT, marks == _MADE
-        arguments, results = int(nbytes[given].sum()), int(nbytes[made & _returned(now)].sum())
+        spans, marks = now.spans, now.spans.marks
+        returned = {k for part in now.roots for k in part}
+        arguments = sum(n for n, mark in zip(spans.nbytes, marks, strict=True) if mark == _ARGUMENT)
+        results = sum(spans.nbytes[k] for k in returned if marks[k] == _MADE)
         pointers = _POINTER * len(now.roots) if now.is_tuple else 0
         temporary, at = _most(now, reuse=True)
         held = results + pointers - self._aliased_bytes(now)
         line = now.lines[min(at, len(now.lines) - 1)] if now.lines else 0
-        first, last = as_places(now.spans.first), as_places(now.spans.last)
-        alive = now.spans.largest(given | (made & (first <= at) & (at <= last)), nbytes)
+        alive = spans.largest(
+            k
+            for k, mark in enumerate(marks)
+            if mark == _ARGUMENT or (mark == _MADE and spans.first[k] <= at <= spans.last[k])
+        )
         alive = tuple(span._replace(line=line, last=line) for span in alive)
         total = arguments + held + temporary
         return Peak(now.name, "memory", total, line, alive, arguments, held, temporary)
@@ -257,7 +258,7 @@ def _give_up(now: Computation) -> None:
     """There are too many instructions to say what they hold at a time."""
     if not now.over:
         now.over, now.spans, now.roots = True, Spans(), ()
-        for each in (now.places, now.sources, now.inner):
+        for each in (now.places, now.sources):
             each.clear()
         del now.lines[:], now.turns[:]
 
@@ -297,52 +298,23 @@ def _trace(found: Instruction, now: Computation) -> None:
         now.sources[found.name] = own
 
 
-def _marks(now: Computation) -> NDArray[np.uint8]:
-    return np.frombuffer(bytes(now.spans.marks), np.uint8)
-
-
-def _returned(now: Computation) -> NDArray[np.bool_]:
-    found = np.zeros(len(now.spans), np.bool_)
-    found[[k for part in now.roots for k in part]] = True
-    return found
-
-
 def _most(now: Computation, reuse: bool) -> tuple[int, int]:
     """The most that temporaries take at a time, and the instruction where they first do.
 
     reuse: whether what is not returned may lie where a result will.
     """
-    first, last, nbytes = _temporaries(now, reuse)
-    inner = np.array(list(now.inner), np.int64)
-    held = as_sizes(list(now.inner.values()))
-    return most_of(
-        np.concatenate([first, inner]),
-        np.concatenate([last, inner]),
-        np.concatenate([nbytes, held]),
-    )
-
-
-def _temporaries(
-    now: Computation, reuse: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
-    """First, last and bytes of the places that buffers need besides those of results."""
-    spans = now.spans
-    place, taken, ends = _places(now)
-    own = (as_places(place) == np.arange(len(spans))) & (_marks(now) == _MADE)
-    returned = np.frombuffer(taken, np.bool_)
-    first, last, nbytes = as_places(spans.first), as_places(ends), as_sizes(spans.nbytes)
-    rest = np.flatnonzero(own & ~returned)
-    rest = rest[np.argsort(-first[rest], kind="stable")]
-    rest = rest[np.argsort(-nbytes[rest], kind="stable")]
-    results = np.flatnonzero(own & returned) if reuse else rest[:0]
-    results = results[np.argsort(nbytes[results], kind="stable")][-_MAX_RESULTS:].tolist()
-    lives = {k: [(spans.first[k], ends[k])] for k in results}
-    # A buffer larger than all results finds no place in one.
-    largest = _aligned(spans.nbytes[results[-1]]) if results else -1
-    small = rest[nbytes[rest] <= largest].tolist()
-    placed = [k for k in small if _finds_room(k, (spans.first[k], ends[k]), spans.nbytes, lives)]
-    rest = rest[~np.isin(rest, placed)]
-    return first[rest], last[rest], -(-nbytes[rest] // _ALIGNMENT) * _ALIGNMENT
+    spans, marks = now.spans, now.spans.marks
+    place, taken, last = _places(now)
+    own = [k for k in range(len(spans)) if place[k] == k and marks[k] in (_MADE, _INNER)]
+    rest = [k for k in own if not taken[k]]
+    if reuse:
+        results = sorted((k for k in own if taken[k]), key=spans.nbytes.__getitem__)
+        placed = _in_results(results[-_MAX_RESULTS:], rest, spans, last)
+        rest = [k for k in rest if k not in placed]
+    sizes = [
+        _aligned(n) if mark == _MADE else n for n, mark in zip(spans.nbytes, marks, strict=True)
+    ]
+    return most_of(rest, spans.first, last, sizes)
 
 
 def _places(now: Computation) -> tuple[array[int], bytearray, array[int]]:
@@ -364,22 +336,26 @@ def _places(now: Computation) -> tuple[array[int], bytearray, array[int]]:
     return place, taken, last
 
 
-def _finds_room(
-    k: int, own: tuple[int, int], nbytes: list[int], lives: dict[int, list[tuple[int, int]]]
-) -> bool:
-    """Whether a buffer lies where a result will, which it then does."""
-    for result, among in lives.items():
-        at = bisect(among, own)
-        free = (not at or among[at - 1][1] < own[0]) and (
-            at == len(among) or own[1] < among[at][0]
-        )
-        if free and nbytes[k] <= _aligned(nbytes[result]):
-            among.insert(at, own)  # they never overlap, so they stay in order
-            return True
-    return False
-
-
-_MAX_RESULTS = 64  # results whose place is tried
+def _in_results(results: list[int], rest: list[int], spans: Spans, last: array[int]) -> set[int]:
+    """The buffers that lie where a result will: the largest choose first, of them the last."""
+    lives = {k: [(spans.first[k], last[k])] for k in results}
+    room = _aligned(spans.nbytes[results[-1]]) if results else -1
+    small = [k for k in rest if spans.nbytes[k] <= room and spans.marks[k] == _MADE]
+    small.sort(key=spans.first.__getitem__, reverse=True)
+    small.sort(key=spans.nbytes.__getitem__, reverse=True)
+    placed = set()
+    for k in small:
+        own = (spans.first[k], last[k])
+        for result, among in lives.items():
+            at = bisect(among, own)
+            free = (not at or among[at - 1][1] < own[0]) and (
+                at == len(among) or own[1] < among[at][0]
+            )
+            if free and spans.nbytes[k] <= _aligned(spans.nbytes[result]):
+                among.insert(at, own)  # they never overlap, so they stay in order
+                placed.add(k)
+                break
+    return placed
 
 
 def _aligned(nbytes: int) -> int:

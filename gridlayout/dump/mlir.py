@@ -172,13 +172,13 @@ def read_mlir(line: Line, context: MlirContext) -> Statement:
     at = _ADDRESS.search(text) if "address" in text else None
     address = int(at[1]) if at else None
     own = mentions[results:] if results else mentions[-1:]
-    made = [
+    values = [
         Made(f"{name}#{k}" if k else name, m.text, m.line, address)
         for k, m in enumerate(own if name else ())
     ]
     flow = _flow(text[:end], last, mentions, results) if name else None
     return Statement(
-        *(line.number, word, reads, mentions, flow, tuple(made)),
+        *(line.number, word, reads, mentions, flow, tuple(values)),
         is_view=last in _VIEWS,
         is_empty=last in _EMPTIES,
     )

@@ -7,13 +7,11 @@ has such lines, else its last use.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from sys import intern
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 MAX_ALIVE = 16  # values that a peak names
 # Values of one function, and characters of their names; of more no peak is told.
@@ -91,50 +89,37 @@ class Spans:
 
     def peak(self, function: str, memory: str) -> Peak:
         """Where the values' lives add up to most; the first such line."""
-        first, last = as_places(self.first), as_places(self.last)
-        nbytes = as_sizes(self.nbytes)
-        most, line = most_of(first, last, nbytes)
-        alive = self.largest((first <= line) & (line <= last), nbytes)
+        every = range(len(self))
+        most, line = most_of(every, self.first, self.last, self.nbytes)
+        alive = self.largest(k for k in every if self.first[k] <= line <= self.last[k])
         return Peak(function, memory, most, line, alive)
 
-    def largest(self, chosen: NDArray[np.bool_], nbytes: NDArray[Any]) -> tuple[Span, ...]:
-        """The `MAX_ALIVE` largest of the chosen values, those of no bytes left out."""
-        among = np.flatnonzero(chosen & (nbytes > 0))
-        order = among[np.argsort(-nbytes[among], kind="stable")[:MAX_ALIVE]]
+    def largest(self, among: Iterable[int]) -> tuple[Span, ...]:
+        """The `MAX_ALIVE` largest of some values, those of no bytes left out."""
+        found = nlargest(MAX_ALIVE, filter(self.nbytes.__getitem__, among), self.nbytes.__getitem__)
         return tuple(
             Span(self.names[k], self.ops[k], self.first[k], self.last[k], self.nbytes[k])
-            for k in order.tolist()
+            for k in found
         )
 
 
-def as_places(places: array[int]) -> NDArray[np.int64]:
-    """A column of places as an array of its own."""
-    return np.array(places, dtype=np.int64)
-
-
-def as_sizes(nbytes: Sequence[int]) -> NDArray[Any]:
-    """Bytes as an array whose sums are exact: of Python's integers where NumPy's could overflow.
-
-    >>> as_sizes([1, 2]).dtype, as_sizes([1 << 62, 2]).dtype
-    (dtype('int64'), dtype('O'))
-    """
-    return np.array(nbytes, dtype=np.int64 if max(nbytes, default=0) < 1 << 44 else object)
-
-
 def most_of(
-    first: NDArray[np.int64], last: NDArray[np.int64], nbytes: NDArray[Any]
+    among: Sequence[int], first: Sequence[int], last: Sequence[int], nbytes: Sequence[int]
 ) -> tuple[int, int]:
     """The most bytes at a time of lives, both ends included, and the first place where it is so.
 
-    >>> most_of(*(np.array(column) for column in ([0, 2, 3], [2, 3, 3], [8, 4, 5])))
+    among: the values that count, in the order in which they begin.
+
+    >>> most_of(range(3), [0, 2, 3], [2, 3, 3], [8, 4, 5])
     (12, 2)
     """
-    places = np.concatenate([first, last + 1])
-    order = np.argsort(places, kind="stable")
-    places = places[order]
-    held = np.cumsum(np.concatenate([nbytes, -nbytes])[order])
-    ends = np.flatnonzero(places[1:] != places[:-1])  # the last change at each place but the last
-    if not len(ends):
-        return 0, 0
-    best = ends[np.argmax(held[ends])]
-    return (int(held[best]), int(places[best])) if held[best] > 0 else (0, 0)
+    ends = sorted(among, key=last.__getitem__)
+    most = at = held = gone = 0
+    for k in among:
+        while last[ends[gone]] < first[k]:
+            held -= nbytes[ends[gone]]
+            gone += 1
+        held += nbytes[k]
+        if held > most:
+            most, at = held, first[k]
+    return most, at
