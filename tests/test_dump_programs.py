@@ -545,6 +545,25 @@ def test_peaks_of_a_compiled_program():
     assert dram.nbytes >= 3 * 2048 * 2048 * 4
 
 
+def test_a_copy_that_is_started_is_counted_once():
+    kinds = "(f32[1024]{0:T(256)}, f32[1024]{0}, u32[]{:S(2)})"
+    found = gl.explain(
+        [
+            "HloModule m, is_scheduled=true",
+            "ENTRY %main (p: f32[1024]) -> f32[1024] {",
+            "  %p = f32[1024]{0} parameter(0)",
+            f"  %s = {kinds} copy-start(%p)",
+            "  %d = f32[1024]{0:T(256)} copy-done(%s)",
+            "  ROOT %r = f32[1024]{0:T(256)} negate(%d)",
+            "}",
+        ]
+    )
+    assert [f.name for f in found.findings] == ["p", "s", "r"]
+    assert found.nbytes == 3 * 4096
+    assert (found.moves[0].op, len(found.moves)) == ("copy-start", 1)
+    assert found.peaks[0].nbytes <= 3 * 4096
+
+
 # -- the page --------------------------------------------------------------------------------------
 
 MEASURE = """<!doctype html><pre id="output"></pre>
@@ -553,7 +572,7 @@ MEASURE = """<!doctype html><pre id="output"></pre>
 const frame = document.getElementById("frame");
 frame.onload = () => {
   const page = frame.contentDocument, root = page.documentElement;
-  const light = (element) => getComputedStyle(element).color.match(/[0-9]+/g).slice(0, 3).map(Number);
+  const light = (each) => getComputedStyle(each).color.match(/[0-9]+/g).slice(0, 3).map(Number);
   const handlers = [...page.querySelectorAll("*")].flatMap((each) => [...each.attributes])
     .map((each) => each.name).filter((name) => name.startsWith("on") || name === "src");
   document.getElementById("output").textContent = JSON.stringify({

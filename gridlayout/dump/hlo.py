@@ -143,8 +143,8 @@ def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Stat
     if found is None:
         first = text.split(None, 1)[0] if line.first and text.strip() else ""
         op = first if first in ("HloModule", "ENTRY") else ""
-        mentions = tuple(Mention(number, "", kind) for kind in TYPE.findall(text))
-        return Statement(number, op, (), mentions)
+        loose = tuple(Mention(number, "", kind) for kind in TYPE.findall(text))
+        return Statement(number, op, (), loose)
     name, kind, op = found.name, found.kind, found.op
     mentions: tuple[Mention, ...]
     made: tuple[Made, ...]
@@ -158,6 +158,8 @@ def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Stat
         mentions = tuple([Mention(number, name, each) for each in own])
         names = (f"{name}#{k}" if k else name for k in range(len(own)))
         made = tuple([Made(*each, number) for each in zip(names, own, strict=True)])
+        if op == "copy-start":  # the copy, and beside it what is copied
+            made = made[:1]
     if text.find("]{", found.at) >= 0:
         mentions += tuple([Mention(number, "", each) for each in TYPE.findall(text, found.at)])
     flow = _flow(line, context, found, own) if op in _MOVERS and own else None

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 from gridlayout.constructor import starts_call
@@ -24,15 +23,15 @@ from gridlayout.dump.mlir import MlirContext, define, read_mlir
 from gridlayout.dump.moves import permutation_of
 from gridlayout.dump.passes import Passes, function_of
 from gridlayout.dump.peaks import Peak
-from gridlayout.dump.readings import read, sides_of
+from gridlayout.dump.readings import array_sizes, dense_bytes, read, sides_of
 from gridlayout.dump.sharded import Sharded
 from gridlayout.dump.statements import Flow, Made, Mention, Statement
 from gridlayout.layouts.memory import CHIPS, Chip
 
 MAX_REASONS = 20
 _MAX_PLACES = 1 << 13  # names of values, most of them let go
+_MAX_FUNCTIONS = 1 << 12
 _MAX_WAITING = 1 << 13  # computations of which it is open whether they hold anything
-_ARRAY = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\](?:\{[^{}]*\})?")
 
 
 @dataclass
@@ -111,6 +110,11 @@ class Found:
         self.peaks: dict[str, Peak] = {}
         self.mentions = 0
         self.functions: dict[str, None] = {}
+
+    def name(self, function: str, wanted: str | None) -> None:
+        """A function that begins: the first ones are remembered, and the one that is meant."""
+        if len(self.functions) < _MAX_FUNCTIONS or function == wanted:
+            self.functions[function] = None
 
     def peak(self, peak: Peak | None) -> None:
         """Keep the highest peak of each memory."""
@@ -211,7 +215,7 @@ class Dump:
         if found := function_of(text):
             self._end_function()
             self.function, self.end = found
-            self.now.functions[found[0]] = None
+            self.now.name(found[0], self.only)
             self.lives = Lives(found[0], self.chip)
             return False
         if text.startswith("}") and self.computation is not None:
@@ -222,7 +226,7 @@ class Dump:
             self.memory = self.memory or HloMemory("")
             self.computation = Computation(*begun)
             self.function = begun[0]
-            self.now.functions[begun[0]] = None
+            self.now.name(begun[0], self.only)
             self.hlo.clear()
             return True
         return False
@@ -305,7 +309,9 @@ class Dump:
         if self.computation is not None and self.memory is not None:
             sizes = [each.nbytes for each in readings]
             if len(sizes) != 1 or found.kind.startswith("("):
-                sizes = [_array_bytes(kind) for kind in _ARRAY.findall(found.kind)]
+                sizes = array_sizes(found.kind)
+            if found.op == "copy-start":  # its result also names what is copied
+                sizes[1:] = [0] * len(sizes[1:])
             self.memory.add(found, line.number, sizes, self.computation)
         self._spread(said, text, found)
 
@@ -359,30 +365,20 @@ class Dump:
         self.now.collectives.add(key, nbytes, (said.line, name))
 
 
-def _array_bytes(kind: str) -> int:
-    return read(kind).nbytes
-
-
 _RESULT = re.compile(r"tensor<((?:[0-9]{1,12}x)*)([a-z][a-z0-9]{0,8})[,>]")
 
 
 def _result_bytes(said: Statement, text: str, found: hlo.Instruction | None) -> int:
     """Bytes of a collective's result on one device."""
     if found is not None:
-        sizes = [_array_bytes(kind) for kind in _ARRAY.findall(found.kind)]
+        sizes = array_sizes(found.kind)
         if found.op.endswith("-start") and len(sizes) > 1 and found.op != "all-reduce-start":
             return sizes[1]
         return sum(sizes)
     if said.made:
         return sum(read(made.text).nbytes for made in said.made)
     types = _RESULT.findall(text.rpartition("->")[2])
-    return sum(_dense_bytes(dims, element) for dims, element in types)
-
-
-def _dense_bytes(dims: str, element: str) -> int:
-    bits = re.search(r"[0-9]+", element)
-    size = prod(int(word) for word in dims.split("x") if word)
-    return -(-size * (int(bits[0]) if bits else 8) // 8)
+    return sum(dense_bytes(dims, element) for dims, element in types)
 
 
 def collectives_of(found: Found, meshes: Meshes) -> tuple[CollectiveOp, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from math import prod
 from typing import Any, NamedTuple
 
 from gridlayout.arguments import Shape
@@ -21,6 +22,7 @@ from gridlayout.text import parse
 
 # Longer texts are read again each time rather than remembered.
 _MAX_REMEMBERED = 1 << 10
+_ARRAY = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\](?:\{[^{}]*\})?")
 
 
 class Reading(NamedTuple):
@@ -99,6 +101,26 @@ def _read(text: str) -> Reading:
     except LayoutError as error:
         return Reading(text, re.sub(r"^column \d+: ", "", str(error))[:160])
     return Reading(text, "", layout.held, layout.held.nbytes, layout.data_bytes)
+
+
+def array_sizes(kind: str) -> list[int]:
+    """Bytes of each array in an instruction's type, which may be a tuple of many.
+
+    >>> array_sizes("(f32[4]{0}, (s8[3], u32[]))")
+    [16, 3, 4]
+    """
+    return [read(each).nbytes for each in _ARRAY.findall(kind)]
+
+
+def dense_bytes(dims: str, element: str) -> int:
+    """Bytes of a tensor's elements alone.
+
+    >>> dense_bytes("3x5x", "bf16")
+    30
+    """
+    bits = re.search(r"[0-9]+", element)
+    size = prod(int(word) for word in dims.split("x") if word)
+    return -(-size * (int(bits[0]) if bits else 8) // 8)
 
 
 _layout = lru_cache(maxsize=2048)(_layout_of)

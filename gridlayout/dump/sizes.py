@@ -143,9 +143,9 @@ def _of_ttnn(text: str) -> Sizes | None:
     held = Held(_SPACES.get(space, space), cores, per_core, max(pages, 1) * is_dealt)
     key, dtype = None, own.dtype
     is_whole = word == "interleaved" and end is not None and found.end() == len(text)
-    if is_whole and space in _BUFFER_TYPES and (unit.tile_format or unit.dtype == dtype):
-        if _follows(shape, linear, tiles, unit.tile):
-            key = ("ttnn", shape, dtype, unit.has_tile and unit.tile, unit.tile_format, space)
+    is_whole = is_whole and space in _BUFFER_TYPES and bool(unit.tile_format or unit.dtype == dtype)
+    if is_whole and _follows(shape, linear, tiles, unit.tile):
+        key = ("ttnn", shape, dtype, unit.has_tile and unit.tile, unit.tile_format, space)
     return Sizes(held, cores * per_core, -(-size * unit.bits // (8 * unit.elements)), shape, key)
 
 
@@ -181,7 +181,8 @@ def _of_document(text: str) -> Sizes | None:
         return None
     sides = (1,) * (len(whole) - len(tile)) + tile
     for n, parts, count, side in zip(whole, grid, counts, sides, strict=True):
-        if -(-(-(-n // parts)) // side) != count:
+        shard = (n + parts - 1) // parts
+        if (shard + side - 1) // side != count:
             return None
     size, cores, pages = prod(shape), prod(grid), prod(counts)
     if max(size, prod(whole), cores * pages * unit.elements) > MAX_ELEMENTS:
