@@ -20,7 +20,7 @@ from benchmarks.timing import Result
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
-import distinct
+import distinct  # type: ignore[import-not-found]  # found by the path above
 
 _TYPE = re.compile(rb"(?:tensor|memref)<[^\n]*?>+|[a-z0-9]+\[[0-9,]*\]\{[^}]*\}")
 _MEGABYTES = 6
