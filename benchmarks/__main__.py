@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from benchmarks import algorithms, calling, compiling, deciding, loops, programs
+from benchmarks import algorithms, calling, compiling, deciding, loops, programs, reading
 from benchmarks.timing import Result, medians, table
 
 RNG = np.random.default_rng(0)
@@ -118,7 +118,7 @@ def main() -> int:
     results += [programs.relayout(*grids) for grids in programs.RELAYOUTS]
     results += [programs.norm(fn.__name__, fn) for fn in (programs.softmax, programs.layer_norm)]
     results += programs.transformer() + loops.results() + compiling.results()
-    results += algorithms.results() + deciding.results()
+    results += algorithms.results() + deciding.results() + reading.results()
     results.append(import_time())
     print(table([result.row() for result in results]))
     return 0

@@ -14,11 +14,16 @@ CHROMIUM = next(
 needs_chromium = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")
 
 
-def browse(markup, folder, timeout=300):
+# What makes Chromium ask pages for their dark colours.
+DARK = {"dark": ["--blink-settings=preferredColorScheme=0"], "light": []}
+
+
+def browse(markup, folder, timeout=300, scheme="light"):
     """The page as a headless Chromium leaves it, having logged nothing to its console."""
     path = folder / "page.html"
     path.write_text(markup, encoding="utf-8")
     command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    command += DARK[scheme]
     command += ["--disable-background-networking", "--no-first-run", "--disable-sync"]
     command += ["--enable-logging=stderr", "--v=0", f"--user-data-dir={folder / 'profile'}"]
     done = subprocess.run(

@@ -4,6 +4,7 @@ The judges: XLA's own `memory_analysis()`, sums over hand-counted lines, and wha
 The `*.ttnn.mlir` dumps are programs of ours as Tenstorrent's compiler printed them.
 """
 
+import html
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from browser import DARK, browse, needs_chromium, output
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import gridlayout as gl
@@ -543,11 +545,84 @@ def test_peaks_of_a_compiled_program():
     assert dram.nbytes >= 3 * 2048 * 2048 * 4
 
 
-def test_names_stay_escaped_and_the_page_works_when_narrow():
-    bad = "<script>alert(1)</script>"
-    line = f"%a = f32[4]{{0}} all-gather(%b), replica_groups=mesh['{bad}'=2] {{'{bad}'}}, sharding={{devices=[2]<=[2] {bad}}}"  # noqa: E501
-    page = gl.explain([line]).to_html()
-    assert "<script>alert" not in page
-    assert "width=device-width" in page
-    assert "overflow-x: auto" in page
-    assert "color-scheme" in page
+def test_a_copy_that_is_started_is_counted_once():
+    kinds = "(f32[1024]{0:T(256)}, f32[1024]{0}, u32[]{:S(2)})"
+    found = gl.explain(
+        [
+            "HloModule m, is_scheduled=true",
+            "ENTRY %main (p: f32[1024]) -> f32[1024] {",
+            "  %p = f32[1024]{0} parameter(0)",
+            f"  %s = {kinds} copy-start(%p)",
+            "  %d = f32[1024]{0:T(256)} copy-done(%s)",
+            "  ROOT %r = f32[1024]{0:T(256)} negate(%d)",
+            "}",
+        ]
+    )
+    assert [f.name for f in found.findings] == ["p", "s", "r"]
+    assert found.nbytes == 3 * 4096
+    assert (found.moves[0].op, len(found.moves)) == ("copy-start", 1)
+    assert found.peaks[0].nbytes <= 3 * 4096
+
+
+# -- the page --------------------------------------------------------------------------------------
+
+MEASURE = """<!doctype html><pre id="output"></pre>
+<iframe id="frame" style="width:400px;height:900px;border:0" srcdoc="PAGE"></iframe>
+<script>
+const frame = document.getElementById("frame");
+frame.onload = () => {
+  const page = frame.contentDocument, root = page.documentElement;
+  const light = (each) => getComputedStyle(each).color.match(/[0-9]+/g).slice(0, 3).map(Number);
+  const handlers = [...page.querySelectorAll("*")].flatMap((each) => [...each.attributes])
+    .map((each) => each.name).filter((name) => name.startsWith("on") || name === "src");
+  document.getElementById("output").textContent = JSON.stringify({
+    wide: root.scrollWidth - root.clientWidth, scripts: page.scripts.length, handlers,
+    pwned: String(frame.contentWindow.pwned), cells: page.querySelectorAll("td").length,
+    text: [...page.querySelectorAll("td, th, p, pre")].map(light),
+  });
+};
+</script>"""
+
+
+def hostile_page(tmp_path):
+    """Names with markup in every place where a dump's own words are shown."""
+    bad = "<script>pwned=1</script>"
+    quoted = "x\"' onmouseover='pwned=1' onerror=\"pwned=1"
+    lines = [
+        f"HloModule {bad}, num_partitions=2",
+        f"ENTRY %{bad} (x: f32[4]) -> f32[4] {{",
+        f"  %a = f32[4]{{0}} all-gather(%b), replica_groups=mesh['{bad}'=2] {{'{bad}'}}, "
+        f"sharding={{devices=[2]<=[2] {bad}}}",
+        "}",
+        f'func.func @"{bad}{quoted}"(%arg0: tensor<4x4xf32, #{bad}>) {{',
+        f"%{bad} = q9[4]{{0}} add(%b)",
+        f"%0 = a : tensor<4xf32, #{quoted}{'long' * 90}>",
+        f"// -----// IR Dump After {bad}{quoted} //----- //",
+        "  %c = f32[1000,3]{1,0:T(8,128)} copy(f32[1000,3]{0,1} %d)",
+        "  %e = f32[1000,8]{1,0:T(8,128)} copy(f32[1000,8]{0,1} %d)",
+        f"  %f = f32[4]{{0}} all-gather(%b), replica_groups=mesh['{bad}'=2] {{'{bad}'}}",
+        f"  %g = q9[4]{{0}} add(%{quoted})",
+    ]
+    path = tmp_path / f"{bad.replace('/', '')}{quoted}.txt"
+    path.write_text("\n".join(lines))
+    return [gl.explain(source, plan=True).to_html() for source in (path, lines, lines[:7])]
+
+
+def test_names_stay_escaped(tmp_path):
+    for page in hostile_page(tmp_path):
+        assert page.count("<script>") == 1
+        assert "&lt;script&gt;" in page
+        assert not re.search(r"<[^>]* on(mouseover|error)=", page)
+
+
+@needs_chromium
+@pytest.mark.parametrize("scheme", DARK)
+def test_the_page_is_harmless_narrow_and_dark(scheme, tmp_path):
+    for page in hostile_page(tmp_path):
+        markup = MEASURE.replace("PAGE", html.escape(page))
+        found = output(browse(markup, tmp_path, scheme=scheme))
+        assert found["wide"] == 0
+        assert (found["scripts"], found["handlers"], found["pwned"]) == (1, [], "undefined")
+        # Words stand out from the browser's own white, or in the dark its near black.
+        for colour in found["text"]:
+            assert max(colour) < 110 if scheme == "light" else max(colour) > 145

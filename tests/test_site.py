@@ -18,6 +18,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from browser import DARK
 
 ROOT = Path(__file__).parent.parent
 CHROMIUM = next(
@@ -27,7 +28,6 @@ pytestmark = [
     pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium"),
     pytest.mark.xdist_group("site"),  # one process builds it
 ]
-DARK = {"dark": ["--blink-settings=preferredColorScheme=0"], "light": []}
 
 # In each frame: how far the page reaches beyond its width, what sticks out of it, and texts that
 # their background hides. What scrolls by itself may hold more than it shows.

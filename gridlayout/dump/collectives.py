@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 from gridlayout.arguments import Shape
@@ -91,6 +92,7 @@ class CollectiveOp:
         return held * (n - 1) if self.kind == "reduce_scatter" else held
 
 
+@lru_cache(maxsize=1024)
 def kind_of(op: str) -> str | None:
     """The collective that an op is, in the words of `CollectiveOp`; None where it is none.
 

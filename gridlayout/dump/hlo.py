@@ -22,8 +22,8 @@ TYPE = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\]\{[^{}]*\}")
 BARE_TYPE = re.compile(r"\s*[A-Za-z][A-Za-z0-9]*\[[0-9, ]*\]\s*")
 _NAME = re.compile(r"\s*(ROOT\s+)?%?([\w.-]{1,200})\s*=\s")
 _OP = re.compile(r"[\])}] ([a-z][a-z0-9-]{0,99})\(")
-_OPERAND = re.compile(r"%([\w.-]{1,200})|\(\s*([\w.-]{1,200})\s*\)")
-_BRACKET = re.compile(r"[()]")
+_OPERAND = re.compile(r"%([\w.-]{1,200})")
+_ALONE = re.compile(r"\(\s*([\w.-]{1,200})\s*\)")
 _MOVERS = ("copy", "copy-start", "transpose")
 _COMPUTATION = re.compile(r"(ENTRY\s+)?%?([\w.-]{1,200})\s*(?:\([^\n]*->[^\n]*)?\{\s*$")
 # What has no memory of its own: other names of what is there.
@@ -69,9 +69,25 @@ class Instruction(NamedTuple):
 
 @dataclass
 class HloContext:
-    """The types of recent names, of one computation."""
+    """The types of recent names, of one computation: the last ones, and those before them."""
 
     types: dict[str, str] = field(default_factory=dict)
+    older: dict[str, str] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """Another computation begins."""
+        self.types.clear()
+        self.older.clear()
+
+    def name(self, name: str, kind: str) -> None:
+        """Remember the type of a name."""
+        if len(self.types) >= MAX_NAMES // 2:
+            self.types, self.older = {}, self.types
+        self.types[name] = kind
+
+    def type_of(self, name: str) -> str | None:
+        """The type of a name, unless that was long ago."""
+        return self.types.get(name) or self.older.get(name)
 
 
 def computation_of(text: str) -> tuple[str, bool] | None:
@@ -96,20 +112,23 @@ def instruction_of(text: str) -> Instruction | None:
     found = _OP.search(text, named.end() - 1) if named else None
     if not named or not found:
         return None
-    end = _closing(text, found.end() - 1)
-    inside = text[found.end() - 1 : end + 1]
-    operands = tuple(a or b for a, b in _OPERAND.findall(inside))
-    kind = text[named.end() : found.start() + 1]
-    rest = text[end + 1 :]
-    return Instruction(named[2], named[1] is not None, kind, found[1], operands, rest, found.end())
+    start, at = found.span()
+    end = _closing(text, at - 1)
+    inside = text[at - 1 : end + 1]
+    operands = tuple((_OPERAND if "%" in inside else _ALONE).findall(inside))
+    root, name = named.groups()
+    kind = text[named.end() : start + 1]
+    return Instruction(name, root is not None, kind, found[1], operands, text[end + 1 :], at)
 
 
 def _closing(text: str, start: int) -> int:
-    depth = 0
-    for found in _BRACKET.finditer(text, start):
-        depth += 1 if found[0] == "(" else -1
+    """Where the bracket at `start` is closed; the text's end where it is not."""
+    end, depth = start, 0
+    while (found := text.find(")", end)) >= 0:
+        depth += text.count("(", end, found) - 1
         if not depth:
-            return found.start()
+            return found
+        end = found + 1
     return len(text)
 
 
@@ -124,31 +143,35 @@ def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Stat
     if found is None:
         first = text.split(None, 1)[0] if line.first and text.strip() else ""
         op = first if first in ("HloModule", "ENTRY") else ""
-        mentions = tuple(Mention(number, "", kind) for kind in TYPE.findall(text))
-        return Statement(number, op, (), mentions)
-    own = TYPE.findall(found.kind)
-    mentions = tuple(Mention(number, found.name, kind) for kind in own)
-    if "]{" in text[found.at : -1]:
-        mentions += tuple(Mention(number, "", kind) for kind in TYPE.findall(text, found.at))
-    flow = _flow(line, context, found, own)
-    if len(own) == 1 and not found.kind.startswith("(") and len(own[0]) <= MAX_NAMED:
-        if len(context.types) >= MAX_NAMES:
-            context.types.pop(next(iter(context.types)))  # the oldest
-        context.types[found.name] = own[0]
-    is_view = found.op in VIEWS
-    names = [f"{found.name}#{k}" if k else found.name for k in range(len(own))]
-    made = tuple(Made(name, kind, number) for name, kind in zip(names, own, strict=True))
-    return Statement(number, found.op, found.operands, mentions, flow, made, is_view=is_view)
+        loose = tuple(Mention(number, "", kind) for kind in TYPE.findall(text))
+        return Statement(number, op, (), loose)
+    name, kind, op = found.name, found.kind, found.op
+    mentions: tuple[Mention, ...]
+    made: tuple[Made, ...]
+    if TYPE.fullmatch(kind):
+        own = [kind]
+        mentions, made = (Mention(number, name, kind),), (Made(name, kind, number),)
+        if len(kind) <= MAX_NAMED:
+            context.name(name, kind)
+    else:
+        own = TYPE.findall(kind)
+        mentions = tuple([Mention(number, name, each) for each in own])
+        names = (f"{name}#{k}" if k else name for k in range(len(own)))
+        made = tuple([Made(*each, number) for each in zip(names, own, strict=True)])
+        if op == "copy-start":  # the copy, and beside it what is copied
+            made = made[:1]
+    if text.find("]{", found.at) >= 0:
+        mentions += tuple([Mention(number, "", each) for each in TYPE.findall(text, found.at)])
+    flow = _flow(line, context, found, own) if op in _MOVERS and own else None
+    return Statement(number, op, found.operands, mentions, flow, made, is_view=op in VIEWS)
 
 
 def _flow(line: Line, context: HloContext, found: Instruction, own: list[str]) -> Flow | None:
-    if found.op not in _MOVERS or not own:
-        return None
     # Newer XLA prints operands by name alone, older XLA with their types.
     inside = TYPE.search(line.text, found.at)
     before = inside[0] if inside else None
     if before is None and found.operands:
-        before = context.types.get(found.operands[0])
+        before = context.type_of(found.operands[0])
     if before is None:
         return None
     permutation = reordering(found.attributes) if found.op == "transpose" else ()

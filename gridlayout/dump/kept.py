@@ -24,6 +24,15 @@ class Kept:
         self.seen: dict[Any, list[Any]] = {}  # count, rank, and what was given with the first
         self.heap: list[tuple[Any, int, Any]] = []
 
+    def passes_over(self, rank: Any) -> bool:
+        """Count a key of too low a rank to be kept; False, and not counted, where it may be.
+
+        What is kept has such a rank, so this key was not kept before.
+        """
+        low = len(self.heap) == self.limit and rank < self.heap[0][0]
+        self.total += low
+        return low
+
     def add(self, key: Any, rank: Any, first: Any, times: int = 1) -> bool:
         """Count `key`; `first` is kept when it is new. Whether it is kept."""
         self.total += times

@@ -9,29 +9,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gridlayout.dump.peaks import MAX_SPANS, Peak, Span, peak_of
+from gridlayout.dump.peaks import MAX_SPANS, Peak, Spans
 from gridlayout.dump.statements import Made, Statement
 from gridlayout.layouts.memory import Chip, Held
 
+_MAX_EMPTIES = 1 << 12  # allocated and not yet filled
 
-@dataclass(slots=True)
-class _Life:
-    op: str
-    line: int
-    last: int
-    memory: str
-    nbytes: int
-    is_ended: bool = False
+
+_MEMORIES = ("l1", "dram")
 
 
 @dataclass
 class Lives:
-    """The values of one function, as its lines come."""
+    """The values of one function, as its lines come.
+
+    spans: the values of each memory, marked where they are ended. values: by name, the number of
+    each that is not, times two, and its memory's.
+    """
 
     function: str
     chip: Chip
-    values: dict[str, _Life] = field(default_factory=dict)
-    ended: list[tuple[str, _Life]] = field(default_factory=list)
+    spans: tuple[Spans, Spans] = field(default_factory=lambda: (Spans(), Spans()))
+    values: dict[str, int] = field(default_factory=dict)
     same: dict[str, str] = field(default_factory=dict)  # another name of
     empties: dict[str, str] = field(default_factory=dict)  # allocated, to be filled: its type
     has_ends: bool = False
@@ -42,53 +41,64 @@ class Lives:
         """What a line reads lives on to it; what it frees ends there."""
         self.line = said.line
         for name in said.reads:
-            if life := self.values.get(self.same.get(name, name)):
-                life.last = said.line
+            place = self.values.get(self.same.get(name, name))
+            if place is not None:
+                self.spans[place & 1].last[place >> 1] = said.line
         for name in said.frees:
             self.has_ends = True
-            if life := self.values.pop(self.same.get(name, name), None):
-                life.is_ended = True
-                self.ended.append((name, life))
+            place = self.values.pop(self.same.get(name, name), None)
+            if place is not None:
+                self.spans[place & 1].marks[place >> 1] = 1
 
     def owner_of(self, said: Statement, made: Made) -> str | None:
         """The value that a made one is another name of; None where it has its own memory."""
         found = None
         if said.is_view and said.reads:
             found = said.reads[0]
-        else:
+        elif self.empties:
             for name in said.reads:
                 if self.empties.get(name) == made.text:
                     found = name
         if found is None:
             if said.is_empty:
+                if len(self.empties) >= _MAX_EMPTIES:
+                    self.empties.clear()
                 self.empties[made.name] = made.text
             return None
-        self.same[made.name] = self.same.get(found, found)
+        if len(self.same) >= MAX_SPANS:
+            self._give_up()
+        if not self.over:
+            self.same[made.name] = self.same.get(found, found)
         return found
 
     def add(self, said: Statement, made: Made, held: Held) -> None:
         """A value with memory of its own."""
-        self.over = self.over or len(self.values) + len(self.ended) >= MAX_SPANS
-        if self.over:
+        if self.over or held.memory not in _MEMORIES:
+            return
+        which = _MEMORIES.index(held.memory)
+        spans = self.spans[which]
+        if spans.is_full:
+            self._give_up()
             return
         nbytes = held.share(self.chip) if held.memory == "l1" else held.nbytes
-        if old := self.values.pop(made.name, None):  # another region's value of this name
-            self.ended.append((made.name, old))
-        self.values[made.name] = _Life(said.op, said.line, said.line, held.memory, nbytes)
-        self.same.pop(made.name, None)
+        k = spans.add(made.name, said.op, nbytes, said.line)
+        self.values[made.name] = k << 1 | which
+        if self.same:
+            self.same.pop(made.name, None)
+
+    def _give_up(self) -> None:
+        """Too many values to say what they hold at a time."""
+        self.over, self.spans = True, (Spans(), Spans())
+        self.values.clear()
+        self.same.clear()
 
     def peaks(self) -> list[Peak]:
         """The most that L1 and DRAM hold at a time; none where there are too many values."""
-        if self.over:
-            return []
-        spans: dict[str, list[Span]] = {}
-        for name, life in [*self.ended, *self.values.items()]:
-            stays = self.has_ends and not life.is_ended
-            last = self.line if stays else life.last
-            span = Span(name, life.op, life.line, last, life.nbytes)
-            spans.setdefault(life.memory, []).append(span)
-        return [
-            peak_of(self.function, memory, spans[memory])
-            for memory in ("l1", "dram")
-            if memory in spans
-        ]
+        found = []
+        for memory, spans in zip(_MEMORIES, self.spans, strict=True):
+            for k in range(len(spans)) if self.has_ends else ():
+                if not spans.marks[k]:
+                    spans.last[k] = self.line
+            if len(spans):
+                found.append(spans.peak(self.function, memory))
+        return found

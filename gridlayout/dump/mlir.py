@@ -23,7 +23,11 @@ _ALIAS_LINE = re.compile(r"\s*([#!][\w$.-]{1,200})\s*=\s*(.*)", re.DOTALL)
 _ALIAS = re.compile(r"[#!][A-Za-z_][\w$.-]*")
 _BRACKET = re.compile(r"->|[<>]")
 _TYPE = re.compile(r"\b(?:tensor|memref)<")
-_SHORT = re.compile(r"[a-z]+<[^<>-]*(?:<[^<>-]*>[^<>-]*)*>")
+_WORDS = r"[^<>-]++|->?+"  # the arrow of a map closes nothing
+_INSIDE = rf"(?:{_WORDS})*+"
+for _ in range(6):
+    _INSIDE = rf"(?:{_WORDS}|<{_INSIDE}>)*+"
+_WHOLE = re.compile(rf"[a-z]+<{_INSIDE}>")
 # Names and ops longer than these are none: what is kept of a dump is bounded.
 _ARGUMENT = re.compile(r"(%[\w$.-]{1,200}):\s*$")
 _OP = re.compile(
@@ -120,8 +124,8 @@ def _replaced(text: str, aliases: dict[str, str]) -> str:
         value = aliases.get(text[start:-1], "") if start >= 0 else ""
         if value and len(value) + start < MAX_TEXT:
             return f"{text[:start]}{value}>"
-    names = _ALIAS.findall(text)
-    if len(text) + sum(len(aliases.get(name, name)) - len(name) for name in names) > MAX_TEXT:
+    names = [name for name in _ALIAS.findall(text) if name in aliases]
+    if not names or len(text) + sum(len(aliases[name]) - len(name) for name in names) > MAX_TEXT:
         return text
     return _ALIAS.sub(lambda found: aliases.get(found[0], found[0]), text)
 
@@ -131,9 +135,9 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
     found = _TYPE.search(text)
     while found:
         start = found.start()
-        # Most types have an alias: one match is several times faster than counting brackets.
-        short = _SHORT.match(text, start)
-        end = short.end() if short else _closing(text, start)
+        # One match is several times faster than counting brackets.
+        whole = _WHOLE.match(text, start)
+        end = whole.end() if whole else _closing(text, start)
         yield start, end
         found = _TYPE.search(text, end)
 
@@ -168,13 +172,13 @@ def read_mlir(line: Line, context: MlirContext) -> Statement:
     at = _ADDRESS.search(text) if "address" in text else None
     address = int(at[1]) if at else None
     own = mentions[results:] if results else mentions[-1:]
-    made = tuple(
+    values = [
         Made(f"{name}#{k}" if k else name, m.text, m.line, address)
         for k, m in enumerate(own if name else ())
-    )
+    ]
     flow = _flow(text[:end], last, mentions, results) if name else None
     return Statement(
-        *(line.number, word, reads, mentions, flow, made),
+        *(line.number, word, reads, mentions, flow, tuple(values)),
         is_view=last in _VIEWS,
         is_empty=last in _EMPTIES,
     )
@@ -198,11 +202,11 @@ def _mentions(line: Line, name: str, context: MlirContext) -> tuple[tuple[Mentio
         kind = resolve(kind, context)
         if "#" in kind and "#ttnn.trace_id" not in kind:  # a trace's handle is no layout
             found.append((at, argument[1] if argument else "", kind))
-    mentions = tuple(
+    mentions = [
         Mention(at, argument or (name if k >= results else ""), kind)
         for k, (at, argument, kind) in enumerate(found)
-    )
-    return mentions, results, end
+    ]
+    return tuple(mentions), results, end
 
 
 def _flow(text: str, last: str, mentions: tuple[Mention, ...], results: int) -> Flow | None:

@@ -54,22 +54,21 @@ class Move:
         return -(-self.data_bytes * self.elements // self.before.size)
 
 
-def permutation_of(before: Layout, after: Layout, permutation: Shape, swap: Shape) -> Shape | None:
-    """How dims go from one layout to the other, () if they stay; None where they don't fit.
+def permutation_of(before: Shape, after: Shape, permutation: Shape, swap: Shape) -> Shape | None:
+    """How dims go from one shape to the other, () if they stay; None where they don't fit.
 
-    >>> from gridlayout import xla
-    >>> a, b = (xla.layout(shape) for shape in ((2, 3), (3, 2)))
-    >>> permutation_of(a, b, (1, 0), ()), permutation_of(a, b, (), (-2, 1))
+    >>> permutation_of((2, 3), (3, 2), (1, 0), ()), permutation_of((2, 3), (3, 2), (), (-2, 1))
     ((1, 0), (1, 0))
-    >>> permutation_of(a, b, (), ())
+    >>> permutation_of((2, 3), (3, 2), (), ())
     """
-    dims = list(permutation or range(before.ndim))
-    if swap and all(-before.ndim <= d < before.ndim for d in swap):
+    rank = len(before)
+    dims = list(permutation or range(rank))
+    if swap and all(-rank <= d < rank for d in swap):
         first, second = swap
         dims[first], dims[second] = dims[second], dims[first]
-    if sorted(dims) != list(range(before.ndim)):
+    if sorted(dims) != list(range(rank)):
         return None
-    if tuple(before.shape[d] for d in dims) != after.shape:
+    if tuple(before[d] for d in dims) != after:
         return None
     return () if dims == sorted(dims) else tuple(dims)
 

@@ -17,6 +17,7 @@ STYLE = """
 .gl-dump { color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif; }
 .gl-dump table { border-collapse: collapse; margin: 0.5em 0 1.5em; display: block;
   overflow-x: auto; }
+.gl-dump p, .gl-dump pre { overflow-wrap: anywhere; white-space: pre-wrap; }
 .gl-dump th, .gl-dump td { padding: 0.25em 0.7em; text-align: left; white-space: nowrap;
   border-bottom: 1px solid color-mix(in srgb, currentColor 15%, transparent); }
 .gl-dump th { cursor: pointer; user-select: none; }

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any
 
 from gridlayout.constructor import starts_call
@@ -24,16 +23,15 @@ from gridlayout.dump.mlir import MlirContext, define, read_mlir
 from gridlayout.dump.moves import permutation_of
 from gridlayout.dump.passes import Passes, function_of
 from gridlayout.dump.peaks import Peak
-from gridlayout.dump.readings import read
+from gridlayout.dump.readings import array_sizes, dense_bytes, read, sides_of
 from gridlayout.dump.sharded import Sharded
 from gridlayout.dump.statements import Flow, Made, Mention, Statement
-from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip
 
 MAX_REASONS = 20
 _MAX_PLACES = 1 << 13  # names of values, most of them let go
+_MAX_FUNCTIONS = 1 << 12
 _MAX_WAITING = 1 << 13  # computations of which it is open whether they hold anything
-_ARRAY = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\](?:\{[^{}]*\})?")
 
 
 @dataclass
@@ -54,16 +52,17 @@ class Tally:
     def add(self, said: Statement, made: Made, function: str) -> None:
         """A value that owns memory; one named twice is counted once."""
         found = read(made.text)
-        waste = max(found.nbytes - found.data_bytes, 0)
-        self.nbytes, self.data_bytes = (
-            self.nbytes + found.nbytes,
-            self.data_bytes + found.data_bytes,
-        )
+        nbytes, data_bytes = found.nbytes, found.data_bytes
+        self.nbytes += nbytes
+        self.data_bytes += data_bytes
         self.count += 1
+        rank = (max(nbytes - data_bytes, 0), nbytes)
+        if self.values.passes_over(rank):
+            return
         # A value's row: where it is made, its last use, its op, type and address, how often used.
         row = [made.line, made.line, said.op, made.text, made.address, 0]
         key = (function, made.name, made.line) if made.name else (said.op, made.text)
-        if self.values.add(key, (waste, found.nbytes), row) and made.name:
+        if self.values.add(key, rank, row) and made.name:
             self.places[function, made.name] = key
             if len(self.places) > max(_MAX_PLACES, 2 * self.limit):
                 self.places = {key[:2]: key for key in self.values.seen if len(key) == 3}
@@ -72,19 +71,24 @@ class Tally:
         """Data that goes from one layout to another."""
         if flow.before == flow.after.text and not flow.permutation and not flow.swap:
             return
-        before, after = read(flow.before).layout, read(flow.after.text).layout
-        if not isinstance(before, Layout) or not isinstance(after, Layout):
+        sides = sides_of(flow.before, flow.after.text)
+        if sides is None:
             return
+        before, after, data_bytes, same = sides
         permutation = permutation_of(before, after, flow.permutation, flow.swap)
-        if permutation is not None and (permutation or before != after):
+        if permutation is not None and (permutation or not same):
+            if self.moves.passes_over(data_bytes):
+                return
             key = (said.op, flow.before, flow.after.text, permutation)
-            self.moves.add(key, before.data_bytes, (flow.after.line, flow.after.name))
+            self.moves.add(key, data_bytes, (flow.after.line, flow.after.name))
 
-    def of_name(self, function: str, name: str) -> list[list[Any]]:
-        """The rows of a value, if they are kept."""
-        place = self.places.get((function, name))
-        entry = self.values.seen.get(place) if place else None
-        return [entry] if entry else []
+    def used(self, function: str, said: Statement) -> None:
+        """Uses are folded into the value's row, if that is kept."""
+        for name in said.reads:
+            place = self.places.get((function, name))
+            if place and (entry := self.values.seen.get(place)):
+                entry[2][5] += 1
+                entry[2][1] = said.line
 
     def take(self, other: Tally) -> None:
         """What another place holds too."""
@@ -106,6 +110,11 @@ class Found:
         self.peaks: dict[str, Peak] = {}
         self.mentions = 0
         self.functions: dict[str, None] = {}
+
+    def name(self, function: str, wanted: str | None) -> None:
+        """A function that begins: the first ones are remembered, and the one that is meant."""
+        if len(self.functions) < _MAX_FUNCTIONS or function == wanted:
+            self.functions[function] = None
 
     def peak(self, peak: Peak | None) -> None:
         """Keep the highest peak of each memory."""
@@ -198,13 +207,15 @@ class Dump:
     def _begins(self, line: Line) -> bool:
         """Follow functions and computations; whether the line is nothing but a place's edge."""
         text = line.text
+        if text[:1] == " " and self.computation is not None and "func" not in text:
+            return False  # inside of one
         if self.end and text.rstrip() == self.end:
             self._end_function()
             return True
         if found := function_of(text):
             self._end_function()
             self.function, self.end = found
-            self.now.functions[found[0]] = None
+            self.now.name(found[0], self.only)
             self.lives = Lives(found[0], self.chip)
             return False
         if text.startswith("}") and self.computation is not None:
@@ -215,8 +226,8 @@ class Dump:
             self.memory = self.memory or HloMemory("")
             self.computation = Computation(*begun)
             self.function = begun[0]
-            self.now.functions[begun[0]] = None
-            self.hlo.types.clear()
+            self.now.name(begun[0], self.only)
+            self.hlo.clear()
             return True
         return False
 
@@ -270,7 +281,7 @@ class Dump:
                 self._loose(said, mention)
         if said.flow:
             self.now.tally.flow(said, said.flow)
-        self._used(self.now.tally, said)
+        self.now.tally.used(self.function, said)
         self._spread(said, line.text)
 
     def _hlo(self, line: Line) -> None:
@@ -288,16 +299,19 @@ class Dump:
         said = hlo.read_hlo(line, self.hlo, found)
         self._mentioned(said.mentions)
         tally = self._tally()
-        for made in () if said.is_view else said.made:
-            if read(made.text).held is not None:
+        readings = [read(made.text) for made in said.made]
+        for made, each in zip(said.made, readings, strict=True):
+            if each.held is not None and not said.is_view:
                 tally.add(said, made, self.function)
         if said.flow:
             tally.flow(said, said.flow)
-        self._used(tally, said)
+        tally.used(self.function, said)
         if self.computation is not None and self.memory is not None:
-            sizes = [read(made.text).nbytes for made in said.made]
+            sizes = [each.nbytes for each in readings]
             if len(sizes) != 1 or found.kind.startswith("("):
-                sizes = [_array_bytes(kind) for kind in _ARRAY.findall(found.kind)]
+                sizes = array_sizes(found.kind)
+            if found.op == "copy-start":  # its result also names what is copied
+                sizes[1:] = [0] * len(sizes[1:])
             self.memory.add(found, line.number, sizes, self.computation)
         self._spread(said, text, found)
 
@@ -337,13 +351,6 @@ class Dump:
             made = Made(mention.name, mention.text, mention.line)
             self.now.tally.add(said, made, self.function)
 
-    def _used(self, tally: Tally, said: Statement) -> None:
-        """Uses are folded into the value's row."""
-        for name in said.reads:
-            for entry in tally.of_name(self.function, name):
-                entry[2][5] += 1
-                entry[2][1] = said.line
-
     def _spread(self, said: Statement, text: str, found: hlo.Instruction | None = None) -> None:
         """Collectives and shardings."""
         if "sharding" in text:
@@ -358,30 +365,20 @@ class Dump:
         self.now.collectives.add(key, nbytes, (said.line, name))
 
 
-def _array_bytes(kind: str) -> int:
-    return read(kind).nbytes
-
-
 _RESULT = re.compile(r"tensor<((?:[0-9]{1,12}x)*)([a-z][a-z0-9]{0,8})[,>]")
 
 
 def _result_bytes(said: Statement, text: str, found: hlo.Instruction | None) -> int:
     """Bytes of a collective's result on one device."""
     if found is not None:
-        sizes = [_array_bytes(kind) for kind in _ARRAY.findall(found.kind)]
+        sizes = array_sizes(found.kind)
         if found.op.endswith("-start") and len(sizes) > 1 and found.op != "all-reduce-start":
             return sizes[1]
         return sum(sizes)
     if said.made:
         return sum(read(made.text).nbytes for made in said.made)
     types = _RESULT.findall(text.rpartition("->")[2])
-    return sum(_dense_bytes(dims, element) for dims, element in types)
-
-
-def _dense_bytes(dims: str, element: str) -> int:
-    bits = re.search(r"[0-9]+", element)
-    size = prod(int(word) for word in dims.split("x") if word)
-    return -(-size * (int(bits[0]) if bits else 8) // 8)
+    return sum(dense_bytes(dims, element) for dims, element in types)
 
 
 def collectives_of(found: Found, meshes: Meshes) -> tuple[CollectiveOp, ...]:

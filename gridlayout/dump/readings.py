@@ -7,46 +7,37 @@ first, and its layout is made where it is asked for.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import Any, NamedTuple
 
-from gridlayout import dtypes
-from gridlayout.arguments import MAX_ELEMENTS, Shape
+from gridlayout.arguments import Shape
 from gridlayout.dump.findings import Described
+from gridlayout.dump.sizes import sizes_of
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Held
 from gridlayout.tenstorrent.allocation import read_allocation
 from gridlayout.text import parse
 
 # Longer texts are read again each time rather than remembered.
 _MAX_REMEMBERED = 1 << 10
-_HLO = re.compile(
-    r"([a-z]+[0-9]*)\[([0-9,]{0,99})\]\{([0-9,]{0,99})(?::(?:T\(([0-9,]{1,40})\))?(?:S\(([0-9])\))?)?\}"
-)
-_ELEMENT = r"(!ttcore\.tile<[0-9]{1,4}x[0-9]{1,4}, \w{1,12}>|[a-z]\w{0,15})"
-_TTNN = re.compile(
-    rf"tensor<((?:[0-9]{{1,18}}x)*)([a-z]\w{{0,15}}), #ttnn\.ttnn_layout<\([^<>]*-> \([^<>]*\), "
-    rf"<([0-9]{{1,9}}x[0-9]{{1,9}})>, memref<((?:[0-9]{{1,18}}x)+){_ELEMENT}, "
-    r"#ttnn\.buffer_type<(\w{1,20})>>(?:, <(\w{1,20})>)?"
-)
-_SPACES = {"l1_small": "l1", "system_memory": "system"}
-_BITS = {name: dtypes.bits(dtypes.as_dtype(dtype)) for name, dtype in dtypes.FROM_XLA.items()}
+_ARRAY = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\](?:\{[^{}]*\})?")
 
 
-@dataclass(frozen=True)
-class Reading:
-    """What is known of a text: its sizes, and its `layout`; or why it has none."""
+class Reading(NamedTuple):
+    """What is known of a text: its sizes, and its `layout`; or why it has none.
+
+    nbytes: what all buffers take. shape, key: as in `Sizes`, where the text alone gave them.
+    """
 
     text: str
-    held: Held | None = None
-    data_bytes: int = 0
     reason: str = ""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that all buffers take."""
-        return self.held.nbytes if self.held else 0
+    held: Held | None = None
+    nbytes: int = 0
+    data_bytes: int = 0
+    shape: Shape | None = None
+    key: tuple[Any, ...] | None = None
 
     @property
     def layout(self) -> Described | None:
@@ -62,6 +53,24 @@ def read(text: str) -> Reading:
     (4096, 60, (3, 5))
     """
     return _remembered(text) if len(text) <= _MAX_REMEMBERED else _read(text)
+
+
+def sides_of(before: str, after: str) -> tuple[Shape, Shape, int, bool] | None:
+    """Two layouts' shapes, the bytes of the first one's elements, and whether the layouts are one.
+
+    None where one of them is none.
+
+    >>> sides_of("f32[4]{0}", "f32[4]{0:T(128)}"), sides_of("f32[4]{0}", "f32[4]{0:S(0)}")
+    (((4,), (4,), 16, False), ((4,), (4,), 16, True))
+    """
+    one, other = read(before), read(after)
+    if one.key is not None and other.key is not None:
+        shapes = (one.shape or (), other.shape or ())
+        return *shapes, one.data_bytes, one.key == other.key
+    first, second = one.layout, other.layout
+    if not isinstance(first, Layout) or not isinstance(second, Layout):
+        return None
+    return first.shape, second.shape, first.data_bytes, first == second
 
 
 def layout_of(text: str) -> Described:
@@ -85,85 +94,33 @@ def _layout_of(text: str) -> Described:
 
 
 def _read(text: str) -> Reading:
-    if quick := (_of_hlo(text) if text[-1:] == "}" else _of_ttnn(text) or _of_metal(text)):
-        return quick
+    if (found := sizes_of(text)) is not None:
+        return Reading(text, "", *found)
     try:
         layout = layout_of(text)
     except LayoutError as error:
-        return Reading(text, reason=re.sub(r"^column \d+: ", "", str(error))[:160])
-    return Reading(text, layout.held, layout.data_bytes)
+        return Reading(text, re.sub(r"^column \d+: ", "", str(error))[:160])
+    return Reading(text, "", layout.held, layout.held.nbytes, layout.data_bytes)
 
 
-def _of_ttnn(text: str) -> Reading | None:
-    """What a ttnn_layout holds, by the memref that it states."""
-    found = _TTNN.match(text)
-    if found is None or "oob" in text or "row_alignment" in text:
-        return None
-    dims, element, grid, counts, stored, space, word = found.groups()
-    unit = _unit_of(stored)
-    is_dealt = word in (None, "interleaved")
-    if unit is None or _unit_of(element) is None or (is_dealt and grid != "1x1"):
-        return None
-    bits, elements, pages = unit[0], unit[1], _product(counts)
-    size, cores = _product(dims), _product(grid)
-    if max(size, pages * cores * elements) > MAX_ELEMENTS:
-        return None
-    per_core = -(-pages * bits // 8)
-    memory = _SPACES.get(space, space)
-    held = Held(memory, cores, per_core, max(pages, 1) if is_dealt else 0)
-    return Reading(text, held, -(-size * bits // (8 * elements)))
+def array_sizes(kind: str) -> list[int]:
+    """Bytes of each array in an instruction's type, which may be a tuple of many.
+
+    >>> array_sizes("(f32[4]{0}, (s8[3], u32[]))")
+    [16, 3, 4]
+    """
+    return [read(each).nbytes for each in _ARRAY.findall(kind)]
 
 
-def _of_metal(text: str) -> Reading | None:
-    """What a metal_layout holds, by the device's shape; any text that states one."""
-    if "#ttcore.metal_layout<logical_shape" not in text or "oob" in text:
-        return None
-    try:
-        found = read_allocation(text)
-    except LayoutError:
-        return None
-    return Reading(text, found.held, found.data_bytes) if found.kind == "metal" else None
+def dense_bytes(dims: str, element: str) -> int:
+    """Bytes of a tensor's elements alone.
 
-
-@lru_cache(maxsize=256)
-def _unit_of(element: str) -> tuple[int, int] | None:
-    """Bits of a tile, or of an element alone, and its elements."""
-    try:
-        found = read_allocation(f"memref<1x1x{element}, #ttcore.memory_space<l1>>")
-    except LayoutError:
-        return None
-    return 8 * found.bytes_per_core if found.tile else found.stored_bits, prod(found.local_shape)
-
-
-def _product(dims: str) -> int:
-    found = 1
-    for word in dims.split("x"):
-        if word:
-            found *= int(word)
-    return found
-
-
-def _of_hlo(text: str) -> Reading | None:
-    """What an array of HLO takes, if its layout is but an order of dims and one tile."""
-    found = _HLO.fullmatch(text)
-    bits = _BITS.get(found[1], 0) if found else 0
-    if found is None or bits < 8:
-        return None
-    shape = _numbers(found[2])
-    order, tile = _numbers(found[3]), _numbers(found[4] or "")
-    if sorted(order) != list(range(len(shape))) or len(tile) > len(shape) or 0 in tile:
-        return None
-    padded = [shape[d] for d in order]
-    for k, side in enumerate(reversed(tile)):
-        padded[k] = -(-padded[k] // side) * side
-    if prod(padded) > MAX_ELEMENTS:
-        return None
-    held = Held(found[5] or "", 1, prod(padded) * bits // 8)
-    return Reading(text, held, prod(shape) * bits // 8)
-
-
-def _numbers(text: str) -> Shape:
-    return tuple(map(int, text.split(","))) if text and text.strip(",") == text else ()
+    >>> dense_bytes("3x5x", "bf16")
+    30
+    """
+    bits = re.search(r"[0-9]+", element)
+    size = prod(int(word) for word in dims.split("x") if word)
+    return -(-size * (int(bits[0]) if bits else 8) // 8)
 
 
 _layout = lru_cache(maxsize=2048)(_layout_of)

@@ -1,0 +1,254 @@
+"""Sizes: what a type's text says that it holds, without making its layout. Bytes.
+
+Of a dump's million types the worst are shown, so layouts are made where they are asked for. Here
+are the spellings that compilers print by the thousand; of any other there are no sizes but those of
+its layout. What is sized is what the layout holds: a text whose parts disagree has no sizes.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+from gridlayout import dtypes
+from gridlayout.arguments import MAX_ELEMENTS, MAX_RANK, Shape
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.memory import MEMORY_SPACES, Held
+from gridlayout.tenstorrent.allocation import read_allocation
+
+_DIM = "[0-9]{1,18}"
+_HLO = re.compile(
+    rf"([a-z]+[0-9]*[a-z0-9]*)\[((?:{_DIM}(?:,{_DIM}){{0,7}})?)\]\{{([0-7](?:,[0-7]){{0,7}})?"
+    r"(?::(?:T\(([0-9,]{1,40})\)(?:\(([0-9,]{1,40})\))?)?(?:E\(([0-9]{1,2})\))?(?:S\(([0-9])\))?)?\}"
+)
+_ELEMENT = r"(!ttcore\.tile<[0-9]{1,4}x[0-9]{1,4}, \w{1,12}>|[a-z]\w{0,15})"
+_TENSOR = rf"tensor<((?:{_DIM}x)*)([a-z]\w{{0,15}}), "
+_MEMREF = rf"memref<((?:{_DIM}x)+){_ELEMENT}, "
+_TTNN = re.compile(
+    rf"{_TENSOR}#ttnn\.ttnn_layout<(\([^<>()]*\) -> \([^<>()]*\)), <([0-9]{{1,9}}x[0-9]{{1,9}})>, "
+    rf"{_MEMREF}#ttnn\.buffer_type<(\w{{1,20}})>>(?:, <(\w{{1,20}})>)?(>>)?"
+)
+_DOCUMENT = re.compile(
+    rf"{_TENSOR}#ttcore\.metal_layout<(\([^<>()]*\) -> \([^<>()]*\)), (?:undef|zero), "
+    rf"<((?:[0-9]{{1,9}}x)*[0-9]{{1,9}})>, {_MEMREF}#ttcore\.memory_space<(\w{{1,20}})>>>>"
+)
+_MEMORIES = {str(n): f"memory {n}" for n in range(10)}
+_BUFFER_TYPES = ("dram", "l1", "l1_small", "system_memory")
+_SPACES = {"l1_small": "l1", "system_memory": "system"}
+_BITS = {name: dtypes.bits(dtypes.as_dtype(dtype)) for name, dtype in dtypes.FROM_XLA.items()}
+_DIMS = [", ".join(f"d{k}" for k in range(rank)) for rank in range(9)]
+_TERM = re.compile(r"d([0-9])(?: \* ([0-9]{1,18}))?")
+
+
+class Sizes(NamedTuple):
+    """What a text holds, its bytes in all buffers, and the bytes of its elements alone.
+
+    shape: the logical one. key: two texts that have one are of equal layouts just where it is
+    equal; None where that is for the layouts to say.
+    """
+
+    held: Held
+    nbytes: int
+    data_bytes: int
+    shape: Shape | None = None
+    key: tuple[Any, ...] | None = None
+
+
+def sizes_of(text: str) -> Sizes | None:
+    """The sizes that a text states; None where its layout must be made for them.
+
+    >>> found = sizes_of("bf16[3,5]{1,0:T(8,128)(2,1)}")
+    >>> found.nbytes, found.data_bytes, found.shape
+    (2048, 30, (3, 5))
+    """
+    if text[-1:] == "}":
+        return _of_hlo(text)
+    if "#ttnn.ttnn_layout" in text:
+        return _of_ttnn(text)
+    if "#ttcore.metal_layout<(" in text:
+        return _of_document(text)
+    if text.startswith("memref<") or "#ttcore.metal_layout<logical_shape" in text:
+        return _of_buffers(text)
+    return None
+
+
+def _of_hlo(text: str) -> Sizes | None:
+    """An array of HLO whose layout is but an order of dims, up to two tiles and a space."""
+    found = _HLO.fullmatch(text)
+    if found is None:
+        return None
+    element, dims, orders, first, second, own, space = found.groups()
+    shape = tuple(map(int, dims.split(","))) if dims else ()
+    order, bits = _order_of(orders, len(shape)), _BITS.get(element, 0)
+    if order is None or not bits:
+        return None
+    held = [shape[d] for d in order]
+    for tile in (first, second) if first else ():
+        if tile is not None:
+            sides = _tile_of(tile)
+            if not sides:
+                return None
+            held = _tiled(held, sides)
+    bits = int(own or 0) or max(bits, 8)
+    nbytes, space = (prod(held) * bits + 7) // 8, space or "0"
+    if nbytes > MAX_ELEMENTS or len(held) > MAX_RANK:
+        return None
+    key = (element, shape, orders, first, second, own or "0", space)
+    memory = Held(_MEMORIES[space], 1, nbytes, even=True)
+    return Sizes(memory, nbytes, (prod(shape) * bits + 7) // 8, shape, key)
+
+
+@lru_cache(maxsize=1024)
+def _order_of(orders: str | None, rank: int) -> tuple[int, ...] | None:
+    """The dims, the major first; None where they are not all dims."""
+    found = tuple(map(int, orders.split(",")))[::-1] if orders else ()
+    return found if sorted(found) == list(range(rank)) else None
+
+
+@lru_cache(maxsize=1024)
+def _tile_of(text: str) -> Shape:
+    """The tile's sides; none where it is none."""
+    sides = tuple(map(int, text.split(","))) if text.strip(",") == text else ()
+    return () if 0 in sides or len(sides) > 8 else sides
+
+
+def _tiled(extents: list[int], tile: Shape) -> list[int]:
+    """The extents, the minor ones cut into tiles: how many there are, then the tile's own."""
+    at = len(extents) - len(tile)
+    if at < 0:
+        extents, at = [1] * -at + extents, 0
+    for k, side in enumerate(tile, at):
+        extents[k] = -(-extents[k] // side)
+    extents += tile
+    return extents
+
+
+def _of_ttnn(text: str) -> Sizes | None:
+    """A ttnn_layout, by the memref that it states."""
+    found = _TTNN.match(text)
+    if found is None or "oob" in text or "row_alignment" in text:
+        return None
+    dims, element, linear, grid, counts, stored, space, word, end = found.groups()
+    unit, own = _unit_of(stored), _unit_of(element)
+    is_dealt = word in (None, "interleaved")
+    if unit is None or own is None or (is_dealt and grid != "1x1"):
+        return None
+    shape, tiles = _by_x(dims), _by_x(counts)
+    size, pages, cores = prod(shape), prod(tiles), prod(_by_x(grid))
+    if max(size, pages * cores * unit.elements) > MAX_ELEMENTS:
+        return None
+    per_core = -(-pages * unit.bits // 8)
+    held = Held(_SPACES.get(space, space), cores, per_core, max(pages, 1) * is_dealt)
+    key, dtype = None, own.dtype
+    is_whole = word == "interleaved" and end is not None and found.end() == len(text)
+    is_whole = is_whole and space in _BUFFER_TYPES and bool(unit.tile_format or unit.dtype == dtype)
+    if is_whole and _follows(shape, linear, tiles, unit.tile):
+        key = ("ttnn", shape, dtype, unit.has_tile and unit.tile, unit.tile_format, space)
+    return Sizes(held, cores * per_core, -(-size * unit.bits // (8 * unit.elements)), shape, key)
+
+
+def _follows(shape: Shape, linear: str, counts: Shape, tile: Shape) -> bool:
+    """Whether the map and the counts are those of a whole tensor, padded to tiles."""
+    if not 2 <= len(shape) <= 8 or 0 in shape or len(counts) != 2:
+        return False
+    rows = -(-shape[-2] // tile[0]) * tile[0]
+    terms = []
+    for k in range(len(shape) - 1):
+        stride = prod(shape[k + 1 : -2]) * rows if k < len(shape) - 2 else 1
+        terms.append(f"d{k} * {stride}" if stride != 1 else f"d{k}")
+    rank = len(shape)
+    if linear != f"({_DIMS[rank]}) -> ({' + '.join(terms)}, d{rank - 1})":
+        return False
+    return counts == (prod(shape[:-2]) * rows // tile[0], -(-shape[-1] // tile[1]))
+
+
+def _of_document(text: str) -> Sizes | None:
+    """The document's metal_layout, where the memref is what shape, map and grid need."""
+    found = _DOCUMENT.fullmatch(text)
+    if found is None:
+        return None
+    dims, element, linear, grids, memref, stored, space = found.groups()
+    shape, grid, counts, unit = _by_x(dims), _by_x(grids), _by_x(memref), _unit_of(stored)
+    whole = _collapsed(linear, shape)
+    if unit is None or whole is None or space not in MEMORY_SPACES:
+        return None
+    tile = unit.tile
+    if stored != element and not stored.endswith(f", {element}>"):
+        return None
+    if not 0 < len(tile) <= len(whole) == len(grid) == len(counts) or 0 in grid:
+        return None
+    sides = (1,) * (len(whole) - len(tile)) + tile
+    for n, parts, count, side in zip(whole, grid, counts, sides, strict=True):
+        shard = (n + parts - 1) // parts
+        if (shard + side - 1) // side != count:
+            return None
+    size, cores, pages = prod(shape), prod(grid), prod(counts)
+    if max(size, prod(whole), cores * pages * unit.elements) > MAX_ELEMENTS:
+        return None
+    held = Held(space, cores, -(-pages * unit.bits // 8), even=True)
+    return Sizes(held, held.nbytes, -(-size * unit.bits // (8 * unit.elements)), shape)
+
+
+def _collapsed(linear: str, shape: Shape) -> Shape | None:
+    """The extents that a map of sums takes the indices to; None where it may join two indices."""
+    rank = len(shape)
+    if rank > 8 or 0 in shape or not linear.startswith(f"({_DIMS[rank]}) -> ("):
+        return None
+    used, found = 0, []
+    for result in linear[len(_DIMS[rank]) + 7 : -1].split(", "):
+        terms = []
+        for word in result.split(" + "):
+            term = _TERM.fullmatch(word)
+            if term is None or int(term[1]) >= rank or used & 1 << int(term[1]):
+                return None
+            used |= 1 << int(term[1])
+            terms.append((int(term[2] or 1), shape[int(term[1])]))
+        extent = 1
+        for stride, n in sorted(terms):
+            if stride < extent:
+                return None
+            extent = stride * (n - 1) + extent
+        found.append(extent)
+    return tuple(found) if used == (1 << rank) - 1 else None
+
+
+def _of_buffers(text: str) -> Sizes | None:
+    """Memrefs in a memory space, and the metal_layout that states the device's shape."""
+    if "oob" in text:
+        return None
+    try:
+        found = read_allocation(text)
+    except LayoutError:
+        return None
+    if not text.startswith("memref<") and found.kind != "metal":
+        return None
+    held = found.held
+    return Sizes(held, held.nbytes, found.data_bytes)
+
+
+class _Unit(NamedTuple):
+    """What a memref counts: bits of a tile, or of an element alone, and its elements."""
+
+    bits: int
+    elements: int
+    tile: Shape
+    has_tile: bool
+    dtype: str
+    tile_format: str | None
+
+
+@lru_cache(maxsize=256)
+def _unit_of(element: str) -> _Unit | None:
+    try:
+        found = read_allocation(f"memref<1x1x{element}, #ttcore.memory_space<l1>>")
+    except LayoutError:
+        return None
+    bits = 8 * found.bytes_per_core if found.tile else found.stored_bits
+    names = (found.tile or (1, 1), found.tile is not None, found.dtype.name, found.tile_format)
+    return _Unit(bits, prod(found.local_shape), *names)
+
+
+def _by_x(dims: str) -> Shape:
+    return tuple(map(int, dims.rstrip("x").split("x"))) if dims else ()
