@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, Protocol, TypedDict, Unpack, overload
 
+from gridlayout import objects
 from gridlayout.arguments import as_flag
 from gridlayout.dump import page, record, table
 from gridlayout.dump.collectives import CollectiveOp
@@ -19,13 +22,15 @@ from gridlayout.dump.reading import Dump, Found, collectives_of
 from gridlayout.dump.readings import read
 from gridlayout.dump.sharded import Reshard
 from gridlayout.dump.shardings import ShardedTensor
-from gridlayout.dump.sources import Source, is_path, opened
+from gridlayout.dump.sources import is_path, opened
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip, as_chip
 from gridlayout.layouts.summary import Summary
 
 MAX_LIMIT = 1 << 16
+Lines = Sequence[str] | Sequence[bytes] | Iterator[str] | Iterator[bytes]
+Text = str | os.PathLike[str] | bytes | bytearray | memoryview | io.BufferedIOBase | Lines
 
 
 @dataclass(frozen=True)
@@ -96,57 +101,81 @@ class Explanation:
         return page.body_of(self)
 
 
-@overload
-def explain(
-    source: Layout,
-    *,
-    chip: Chip | str | None = None,
-    limit: int = 50,
-    plan: bool = False,
-    progress: Callable[[int], None] | None = None,
-    pass_name: str | int | None = None,
-    function: str | None = None,
-) -> Summary: ...
+class Options(TypedDict, total=False):
+    """What `explain` takes by name."""
+
+    chip: Chip | str | None
+    limit: int
+    plan: bool
+    progress: Callable[[int], None] | None
+    pass_name: str | int | None
+    function: str | None
+
+
+class LaidOut(Protocol):
+    """What has a layout, such as a `GridArray`."""
+
+    @property
+    def layout(self) -> Layout:
+        """Where its elements lie."""
+
+
+class Program(Protocol):
+    """What `jax.jit(f).lower(...)` and `.compile()` give."""
+
+    def as_text(self) -> Any:
+        """Its text."""
 
 
 @overload
+def explain(source: Layout | LaidOut, **options: Unpack[Options]) -> Summary:
+    """A layout, or an array that has one: its summary."""
+
+
+@overload
+def explain(source: Text | Program, **options: Unpack[Options]) -> Explanation:
+    """A dump."""
+
+
+@overload
+def explain(source: Callable[..., Any], *arguments: Any, **options: Unpack[Options]) -> Explanation:
+    """A function and what it is called with: what JAX compiles of it."""
+
+
+@overload
+def explain(source: Any, *arguments: Any, **options: Unpack[Options]) -> Any:
+    """A tree of arrays: a table of them."""
+
+
 def explain(
-    source: Source,
-    *,
+    source: Any,
+    *arguments: Any,
     chip: Chip | str | None = None,
     limit: int = 50,
     plan: bool = False,
     progress: Callable[[int], None] | None = None,
     pass_name: str | int | None = None,
     function: str | None = None,
-) -> Explanation: ...
-
-
-def explain(
-    source: Source | Layout,
-    *,
-    chip: Chip | str | None = None,
-    limit: int = 50,
-    plan: bool = False,
-    progress: Callable[[int], None] | None = None,
-    pass_name: str | int | None = None,
-    function: str | None = None,
-) -> Explanation | Summary:
+) -> Any:
     """What a layout, or the layouts in a compiler's dump, cost: padding, bytes, whether they fit.
 
-    source: a layout, of which the answer is its `summary`, with a `better` layout where `plan`
-    finds one. Or a dump: a path; or a text, if no file has that name; or bytes, a binary stream,
-    lines, or what `jax.jit(f).lower(...)` and `.compile()` give. tt-mlir IR with
-    `#ttcore.metal_layout`, `#ttnn.ttnn_layout` or memrefs in a memory space, HLO, StableHLO with
-    shardings, or any layout's own text. It is read once and never held: memory is bounded whatever
-    its size. chip: whose memory is meant, a `gl.Chip` or a name ("wormhole"); by default that of
+    source: a layout or a `GridArray`, of which the answer is its `summary`, with a `better` layout
+    where `plan` finds one. Or a tree of arrays and layouts: then it is `gl.summary`'s table. Or a
+    dump: a path; or a text, if no file has that name; or bytes, a binary stream, lines, or what
+    `jax.jit(f).lower(...)` and `.compile()` give (compiled for Tenstorrent's chips, its TTNN IR).
+    Or a function, which `jax.jit` compiles for the arguments: what it runs is explained, of
+    `gl.on_grid(f)` what its devices run. tt-mlir IR with `#ttcore.metal_layout`,
+    `#ttnn.ttnn_layout` or memrefs in a memory space, HLO, StableHLO with shardings, or any layout's
+    own text. It is read once and never held: memory is bounded whatever its size. arguments: the
+    function's. chip: whose memory is meant, a `gl.Chip` or a name ("wormhole"); by default that of
     the dump's `system_desc`, else a Wormhole. limit: rows to keep. plan: look for layouts that
     waste less, on more cores where they do not fit. progress: called with the bytes of every piece.
     pass_name: of a dump of several passes the one that is meant, by its number from 1 or a part of
     its title; by default the last. function: the one that is meant, by its name; by default all.
 
-    Raises `LayoutError` for what can't be read, a pass or function that is not there, and a text
-    without any layout, which it takes for the name of a file that is none.
+    Raises `LayoutError` for what can't be read, a pass or function that is not there, a function
+    that can't be compiled, and a text without any layout, which it takes for the name of a file
+    that is none.
 
     >>> found = explain("ROOT %a = f32[3,5]{1,0:T(8,128)} add(%b, %c)")
     >>> [(f.name, f.op, f.layout.nbytes, f.data_bytes) for f in found.findings]
@@ -161,15 +190,21 @@ def explain(
     """
     _check(limit, progress, pass_name, function)
     chip, plan = None if chip is None else as_chip(chip), as_flag(plan, "plan")
-    if isinstance(source, Layout):
-        return _summary(source, chip, plan)
+    title = ""
+    if arguments:
+        title, source = objects.name_of(source), objects.compiled(source, arguments)
+    elif not objects.is_text(source):
+        if isinstance(layout := getattr(source, "layout", source), Layout):
+            return _summary(layout, chip, plan)
+        if tree := objects.tree_of(source, chip, plan):
+            return tree
     dump = Dump(chip, limit, pass_name, function)
     with opened(source, progress) as (name, lines):
         dump.read(lines)
     found = _chosen(dump, function)
     if isinstance(source, str) and found.is_empty and not is_path(source):
         raise _no_layout(source, dump, found)
-    return _explanation(name, dump, found, plan)
+    return _explanation(title or name, dump, found, plan)
 
 
 def _no_layout(text: str, dump: Dump, found: Found) -> LayoutError:
