@@ -6,29 +6,37 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
 from typing import Any, Protocol, TypedDict, Unpack, overload
 
 from gridlayout import objects
 from gridlayout.arguments import as_flag
 from gridlayout.dump import page, record, table
-from gridlayout.dump.collectives import CollectiveOp
-from gridlayout.dump.findings import Finding, fit_of
+from gridlayout.dump.collectives import CollectiveOp, Meshes
+from gridlayout.dump.comparison import Comparison
+from gridlayout.dump.costs import Costs, between_cores, cores_of, mean_of
+from gridlayout.dump.findings import Described, Finding, fit_of
 from gridlayout.dump.kept import Kept
+from gridlayout.dump.matching import Value, in_order
 from gridlayout.dump.moves import Move, moved
-from gridlayout.dump.peaks import Peak
+from gridlayout.dump.peaks import MAX_SPANS, Peak
 from gridlayout.dump.plan import propose
 from gridlayout.dump.reading import Dump, Found, collectives_of
-from gridlayout.dump.readings import read
+from gridlayout.dump.readings import layout_of, read
 from gridlayout.dump.sharded import Reshard
 from gridlayout.dump.shardings import ShardedTensor
+from gridlayout.dump.sides import Side, side_by_side
 from gridlayout.dump.sources import is_path, opened
+from gridlayout.dump.traffic import Blocks, cores_by_config
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip, as_chip
 from gridlayout.layouts.summary import Summary
 
 MAX_LIMIT = 1 << 16
+KEPT = 1 << 12  # rows that comparisons have, however few are shown
 Lines = Sequence[str] | Sequence[bytes] | Iterator[str] | Iterator[bytes]
 Text = str | os.PathLike[str] | bytes | bytearray | memoryview | io.BufferedIOBase | Lines
 
@@ -80,11 +88,70 @@ class Explanation:
     passes: tuple[tuple[int, str], ...] = ()
     pass_name: str = ""
     note: str = ""
+    found: Found | None = field(default=None, repr=False, compare=False)
 
     @property
     def left_out(self) -> int:
         """Values that waste less than those in `findings`."""
         return self.layouts - sum(finding.values for finding in self.findings)
+
+    @cached_property
+    def values(self) -> tuple[Value, ...]:
+        """The values that own memory and have a name, in order; of very many those of most waste.
+
+        Each has function, name, line, op, the text of its type, and its layout.
+        """
+        rows = self.found.tally.values.worst_first() if self.found else ()
+        named = [(*key, row) for key, _, row in rows if len(key) == 3]
+        return tuple(in_order(Value(f, n, line, row[2], row[3]) for f, n, line, row in named))
+
+    @cached_property
+    def costs(self) -> Costs:
+        """What the layouts cost, in the numbers that `gl.compare` compares. Bytes of one chip."""
+        peaks = {peak.memory: peak.nbytes for peak in self.peaks}
+        known = Costs(
+            relayouts=self.all_moves,
+            chip_bytes=_received(self.found),
+            values=self.layouts,
+            held_bytes=self.nbytes,
+            data_bytes=self.data_bytes,
+            l1_peak=peaks.get("l1"),
+            dram_peak=peaks.get("dram"),
+            memory_peak=peaks.get("memory"),
+        )
+        if self.kind != "ttnn" or self.found is None:
+            return known
+        none = None if self.layouts > MAX_SPANS else 0
+        known = replace(known, l1_peak=peaks.get("l1", none), dram_peak=peaks.get("dram", none))
+        return replace(known, **_of_cores(self.found, self.chip))
+
+    @property
+    def side(self) -> Side:
+        """The program as one side of a comparison."""
+        chip = None if self.kind == "hlo" else self.chip
+        left_out = self.layouts - sum(1 for _ in self.found.tally.values.seen) if self.found else 0
+        return Side(
+            *(self.source, self.kind, self.costs, chip, self.values, self.note),
+            left_out=max(left_out, 0),
+        )
+
+    def diff(self, other: Any) -> Comparison:
+        """Which layouts `other` changed, and what that saves: the comparison of the two.
+
+        other: another explanation, or what `explain` takes as a dump; of one function, say at
+        another level of optimization. `rows` are the values that lie differently, `saved` what
+        `other` saves; printed, it is a table, in notebooks a page. `LayoutError` where there is
+        nothing to compare, as for `gl.compare`.
+
+        >>> a, b = (f"%a = f32[1000,3]{{{order}:T(8,128)}} add(%b)" for order in ("1,0", "0,1"))
+        >>> found = explain([a]).diff([b])
+        >>> [row.op for row in found.rows], found.saved["held_bytes"]
+        (['add'], 479232)
+        """
+        found = other if isinstance(other, Explanation) else explain(other)
+        if not isinstance(found, Explanation):
+            raise LayoutError(f"a dump can't be compared with {type(found).__name__}")
+        return side_by_side([self.side, found.side])
 
     def __str__(self) -> str:
         return table.text_of(self)
@@ -198,13 +265,13 @@ def explain(
             return _summary(layout, chip, plan)
         if tree := objects.tree_of(source, chip, plan):
             return tree
-    dump = Dump(chip, limit, pass_name, function)
+    dump = Dump(chip, max(limit, KEPT), pass_name, function)
     with opened(source, progress) as (name, lines):
         dump.read(lines)
     found = _chosen(dump, function)
     if isinstance(source, str) and found.is_empty and not is_path(source):
         raise _no_layout(source, dump, found)
-    return _explanation(title or name, dump, found, plan)
+    return _explanation(title or name, dump, found, plan, limit)
 
 
 def _no_layout(text: str, dump: Dump, found: Found) -> LayoutError:
@@ -244,9 +311,9 @@ def _chosen(dump: Dump, function: str | None) -> Found:
     return found
 
 
-def _explanation(source: str, dump: Dump, found: Found, plan: bool) -> Explanation:
+def _explanation(source: str, dump: Dump, found: Found, plan: bool, limit: int) -> Explanation:
     chip, tally = dump.chip, found.tally
-    findings = [_finding(*each, chip, plan) for each in tally.values.worst_first()]
+    findings = [_finding(*each, chip, plan) for each in islice(tally.values.worst_first(), limit)]
     if plan:
         findings.sort(key=lambda each: -(each.proposal.saved_bytes if each.proposal else 0))
     unknown = [
@@ -254,20 +321,56 @@ def _explanation(source: str, dump: Dump, found: Found, plan: bool) -> Explanati
         for reason, times, first in found.unknown.worst_first()
     ]
     unknown += [Unknown(reason, n, *_at(at)) for reason, n, at in _unread(found.sharded.unknown)]
-    moves = [_move(*each, chip) for each in tally.moves.worst_first()]
+    moves = [_move(*each, chip) for each in islice(tally.moves.worst_first(), limit)]
+    collectives = collectives_of(found, dump.meshes)[:limit]
+    sharded = found.sharded
     note = "" if not found.is_empty else f"no layout found: it was taken for {dump.kind.why}"
     return Explanation(
         *(source, chip, dump.lines, tally.count, tally.nbytes, tally.data_bytes),
         *(tuple(findings), tuple(sorted(moves, key=_most_first)), tally.moves.total),
-        *(tuple(unknown), found.unknown.total + found.sharded.unknown.total, found.mentions),
-        *(tuple(found.peaks.values()), collectives_of(found, dump.meshes), found.collectives.total),
-        tuple(_with_count(each, n) for _, n, each in found.sharded.tensors.worst_first()),
-        tuple(_reshard(first, n) for _, n, first in found.sharded.reshards.worst_first()),
+        *(tuple(unknown), found.unknown.total + sharded.unknown.total, found.mentions),
+        *(tuple(found.peaks.values()), collectives, found.collectives.total),
+        tuple(_with_count(s, n) for _, n, s in islice(sharded.tensors.worst_first(), limit)),
+        tuple(_reshard(s, n) for _, n, s in islice(sharded.reshards.worst_first(), limit)),
         kind=dump.kind.name,
         passes=tuple(dump.passes.titles),
         pass_name=found.title,
         note=note,
+        found=found,
     )
+
+
+def _received(found: Found | None) -> int | None:
+    """Bytes that a chip receives from others; None where a group's size isn't told."""
+    ops = collectives_of(found, Meshes()) if found else ()
+    if any(not each.group_size and each.kind not in ("mesh_shard", "all_slice") for each in ops):
+        return None
+    return sum(each.received_bytes * each.count for each in ops)
+
+
+def _of_cores(found: Found, chip: Chip) -> dict[str, Any]:
+    """What TTNN's ops read, write and move between cores, and on how many of these results lie."""
+    traffic = found.traffic
+    moves = [_move(*each, chip) for each in found.tally.moves.worst_first()]
+    known = [
+        (_cores(layout_of(text), text, blocks), times)
+        for (text, blocks), times in traffic.results.items()
+        if read(text).held is not None
+    ]
+    names = ("cores", "results_known", "results")
+    return {
+        "ops": traffic.ops,
+        "dram_bytes": traffic.touched["dram"],
+        "l1_bytes": traffic.touched["l1"],
+        "relayout_bytes": between_cores(moves),
+        **dict(zip(names, mean_of(known), strict=True)),
+    }
+
+
+def _cores(layout: Described, text: str, blocks: Blocks | None) -> int | None:
+    """On how many cores a result lies, or is made: by its shards, or by a product's config."""
+    found = cores_of(layout)
+    return cores_by_config(text, blocks) if found is None and blocks else found
 
 
 def _unread(kept: Kept) -> list[tuple[str, int, Any]]:

@@ -27,6 +27,7 @@ from gridlayout.dump.peaks import Peak
 from gridlayout.dump.readings import read
 from gridlayout.dump.sharded import Sharded
 from gridlayout.dump.statements import Flow, Made, Mention, Statement
+from gridlayout.dump.traffic import Traffic
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip
 
@@ -104,6 +105,7 @@ class Found:
         self.unknown = Kept(MAX_REASONS)
         self.collectives, self.sharded = Kept(limit), Sharded(limit)
         self.peaks: dict[str, Peak] = {}
+        self.traffic = Traffic()
         self.mentions = 0
         self.functions: dict[str, None] = {}
 
@@ -258,6 +260,7 @@ class Dump:
             self.lives = Lives(self.function, self.chip)
         self.lives.read(said)
         self._mentioned(said.mentions)
+        self.now.traffic.add(said, line.text)
         for made in said.made:
             held = read(made.text).held
             if held is None or self.lives.owner_of(said, made):
