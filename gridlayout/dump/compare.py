@@ -32,7 +32,7 @@ def compare(
 
     >>> wide, tall = (f"%a = f32[1000,3]{{{order}:T(8,128)}} add(%b)" for order in ("1,0", "0,1"))
     >>> print(compare([wide], [tall], names=("wide", "tall")))
-    wide, tall: 0 values lie alike, 1 value does not
+    wide, tall: 0 values lie alike, 1 does not
     <BLANKLINE>
                                  wide             tall
     all values together     500.0 KiB    32.0 KiB -94%

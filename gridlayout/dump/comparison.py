@@ -20,10 +20,11 @@ from gridlayout.dump.findings import Described
 from gridlayout.dump.matching import Match, Value
 from gridlayout.dump.words import dims, plain
 from gridlayout.layouts.memory import Chip, number, size
-from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
+from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
 
 WIDTH = 100  # columns of the text
 _COLUMN = 18  # of one program, at most
+_REST = 14  # more of it, where more has to be said
 _SHOWN = 50  # values of the text and the page
 
 Cells = tuple[str, ...]
@@ -70,7 +71,7 @@ class Comparison:
 
     @cached_property
     def rows(self) -> tuple[Match, ...]:
-        """The values that lie differently in two dumps, or are not in all."""
+        """The values that lie otherwise in another dump, or are not in all."""
         return tuple(match for match in self.values if match.is_changed)
 
     @property
@@ -104,14 +105,11 @@ class Comparison:
         names = ", ".join(plain(program.name, _COLUMN) for program in self.programs)
         chips = [program.chip for program in self.programs if program.chip is not None]
         chip = f", on {plain(chips[0].name)} ({dims(chips[0].grid)} cores)" if chips else ""
-        same = len(self.values) - len(self.rows)
-        alike = ""
-        if len(self.dumps) > 1:
-            alike = f": {number(same, 'value')} {'lies' if same == 1 else 'lie'} alike, "
-            alike += (
-                f"{number(len(self.rows), 'value')} do{'es' if len(self.rows) == 1 else ''} not"
-            )
-        return f"{names}{chip}{alike}"
+        if len(self.dumps) < 2:
+            return f"{names}{chip}"
+        same, others = len(self.values) - len(self.rows), len(self.rows)
+        verbs = "lies" if same == 1 else "lie", "does" if others == 1 else "do"
+        return f"{names}{chip}: {number(same, 'value')} {verbs[0]} alike, {others:,} {verbs[1]} not"
 
     # -- output ------------------------------------------------------------------------------------
 
@@ -172,7 +170,7 @@ class Comparison:
 
     def _notes(self) -> list[str]:
         hidden = len(self.rows) - _SHOWN
-        notes = [f"and {number(hidden, 'value')} more that lie differently"] if hidden > 0 else []
+        notes = [f"and {hidden:,} more that lie otherwise"] if hidden > 0 else []
         if self.left_out:
             notes.append(f"{number(self.left_out, 'value')} of less waste are not compared")
         return notes
@@ -209,6 +207,7 @@ def _row(match: Match, width: int) -> Cells:
     """One value: its op, its tensor, and how it lies in each dump."""
     words = [None if value is None else words_of(value.layout) for value in match.values]
     if len(set(words)) == 1:  # what differs is in none of these words
+        width += _REST
         words = [None if v is None else f"{words_of(v.layout)} {_rest(v)}" for v in match.values]
     elements = [None if value is None else _element(value) for value in match.values]
     if len({*elements} - {None}) > 1:
@@ -239,7 +238,10 @@ def words_of(layout: Described) -> str:
 
 
 def _rest(value: Value) -> str:
-    return str(getattr(value.layout, "ranges_text", "")) or table.shard(value.layout)
+    """What tells layouts apart of which all else is the same: the cores, or the shard."""
+    corners: Ranges = getattr(value.layout, "core_ranges", ())
+    ranges = (f"({x},{y})-({right},{low})" for (x, y), (right, low) in corners)
+    return " ".join(ranges) or table.shard(value.layout)
 
 
 def _element(value: Value) -> str:

@@ -352,6 +352,7 @@ def _of_cores(found: Found, chip: Chip) -> dict[str, Any]:
     """What TTNN's ops read, write and move between cores, and on how many of these results lie."""
     traffic = found.traffic
     moves = [_move(*each, chip) for each in found.tally.moves.worst_first()]
+    known_moves = sum(move.count for move in moves)  # of some the buffers alone are known
     known = [
         (_cores(layout_of(text), text, blocks), times)
         for (text, blocks), times in traffic.results.items()
@@ -360,9 +361,10 @@ def _of_cores(found: Found, chip: Chip) -> dict[str, Any]:
     names = ("cores", "results_known", "results")
     return {
         "ops": traffic.ops,
+        "relayouts": traffic.relayouts,
         "dram_bytes": traffic.touched["dram"],
         "l1_bytes": traffic.touched["l1"],
-        "relayout_bytes": between_cores(moves),
+        "relayout_bytes": None if traffic.relayouts > known_moves else between_cores(moves),
         **dict(zip(names, mean_of(known), strict=True)),
     }
 

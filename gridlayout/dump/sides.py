@@ -72,10 +72,10 @@ def names_of(sources: Sequence[str]) -> list[str]:
     if len(sources) == 1:
         return [re.split(r"[/\\]", sources[0])[-1] or "1"]
     parts = [re.split(r"[./\\]+", source) for source in sources]
-    while all(len(each) > 1 for each in parts) and len({each[0] for each in parts}) == 1:
-        parts = [each[1:] for each in parts]
     while all(len(each) > 1 for each in parts) and len({each[-1] for each in parts}) == 1:
         parts = [each[:-1] for each in parts]
+    while all(len(each) > 1 for each in parts) and len({each[0] for each in parts}) == 1:
+        parts = [each[1:] for each in parts]
     found = [".".join(filter(None, each)) for each in parts]
     if len(set(found)) == len(found) and all(found):
         return found

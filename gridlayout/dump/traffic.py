@@ -23,13 +23,15 @@ Blocks = tuple[int, int, int, int]  # columns and rows of cores, and a core's ti
 
 
 class Traffic:
-    """The ops of one pass: bytes read and written by memory, and their results by type.
+    """The ops of one pass: bytes read and written by memory, and other ops' results by type.
+
+    relayouts: those that only bring a value to another type.
 
     Of TTNN: other dialects have ops that neither read nor write, or whose results are operands.
     """
 
     def __init__(self) -> None:
-        self.ops = 0
+        self.ops = self.relayouts = 0
         self.touched: Counter[str] = Counter()
         self.results: Counter[tuple[str, Blocks | None]] = Counter()
         self.is_whole = True
@@ -43,6 +45,7 @@ class Traffic:
             if held := read(mention.text).held:
                 self.touched[held.memory] += held.nbytes
         if said.flow is not None:
+            self.relayouts += said.flow.before != said.flow.after.text
             return
         blocks = None
         if "per_core_m" in text and (found := _CONFIG.search(text)):
