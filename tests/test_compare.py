@@ -26,13 +26,16 @@ from gridlayout.dump.matching import Value, matched
 from gridlayout.dump.sides import MAX_PROGRAMS
 
 LEVELS = Path(__file__).parent / "dumps" / "levels"
-NAMES = sorted({path.name.split(".")[0] for path in LEVELS.glob("*.ttnn.mlir.gz")})
+NAMES = sorted({path.name.split(".")[0] for path in LEVELS.glob("*.ttnn.mlir*")})
 TILE = 4096
 CHIP = gl.Chip("toy", (4, 4), {"l1": 1 << 20, "dram": 1 << 30}, banks=4)
 
 
 def text_of(name, level):
-    return gzip.decompress((LEVELS / f"{name}.p150.O{level}.ttnn.mlir.gz").read_bytes()).decode()
+    path = LEVELS / f"{name}.p150.O{level}.ttnn.mlir"  # those of docs/ are not compressed
+    if path.exists():
+        return path.read_text()
+    return gzip.decompress(Path(f"{path}.gz").read_bytes()).decode()
 
 
 def levels(name, count=3):

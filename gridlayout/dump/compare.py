@@ -34,9 +34,12 @@ def compare(
     >>> print(compare([wide], [tall], names=("wide", "tall")))
     wide, tall: 0 values lie alike, 1 does not
     <BLANKLINE>
-                                 wide             tall
-    all values together     500.0 KiB    32.0 KiB -94%
-    padding in them   488.3 KiB (98%)  20.3 KiB (63%)
+                                    wide            tall
+    all values together        500.0 KiB   32.0 KiB -94%
+    padding in them      488.3 KiB (98%)  20.3 KiB (63%)
+    <BLANKLINE>
+    op   tensor       wide            tall
+    add  f32[1000,3]  {1,0:T(8,128)}  {0,1:T(8,128)}
     """
     sides = []
     for k, program in enumerate(programs[: MAX_PROGRAMS + 1], 1):

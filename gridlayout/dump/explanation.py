@@ -6,7 +6,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol, TypedDict, Unpack, overload
@@ -14,22 +14,22 @@ from typing import Any, Protocol, TypedDict, Unpack, overload
 from gridlayout import objects
 from gridlayout.arguments import as_flag
 from gridlayout.dump import page, record, table
-from gridlayout.dump.collectives import CollectiveOp, Meshes
+from gridlayout.dump.collectives import CollectiveOp
 from gridlayout.dump.comparison import Comparison
-from gridlayout.dump.costs import Costs, between_cores, cores_of, mean_of
-from gridlayout.dump.findings import Described, Finding, fit_of
+from gridlayout.dump.costs import Costs
+from gridlayout.dump.counting import costs_of
+from gridlayout.dump.findings import Finding, fit_of
 from gridlayout.dump.kept import Kept
 from gridlayout.dump.matching import Value, in_order
-from gridlayout.dump.moves import Move, moved
-from gridlayout.dump.peaks import MAX_SPANS, Peak
+from gridlayout.dump.moves import Move, move_of
+from gridlayout.dump.peaks import Peak
 from gridlayout.dump.plan import propose
 from gridlayout.dump.reading import Dump, Found, collectives_of
-from gridlayout.dump.readings import layout_of, read
+from gridlayout.dump.readings import read
 from gridlayout.dump.sharded import Reshard
 from gridlayout.dump.shardings import ShardedTensor
 from gridlayout.dump.sides import Side, side_by_side
 from gridlayout.dump.sources import is_path, opened
-from gridlayout.dump.traffic import Blocks, cores_by_config
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip, as_chip
@@ -108,27 +108,12 @@ class Explanation:
     @cached_property
     def costs(self) -> Costs:
         """What the layouts cost, in the numbers that `gl.compare` compares. Bytes of one chip."""
-        peaks = {peak.memory: peak.nbytes for peak in self.peaks}
-        known = Costs(
-            relayouts=self.all_moves,
-            chip_bytes=_received(self.found),
-            values=self.layouts,
-            held_bytes=self.nbytes,
-            data_bytes=self.data_bytes,
-            l1_peak=peaks.get("l1"),
-            dram_peak=peaks.get("dram"),
-            memory_peak=peaks.get("memory"),
-        )
-        if self.kind != "ttnn" or self.found is None:
-            return known
-        none = None if self.layouts > MAX_SPANS else 0
-        known = replace(known, l1_peak=peaks.get("l1", none), dram_peak=peaks.get("dram", none))
-        return replace(known, **_of_cores(self.found, self.chip))
+        return costs_of(self)
 
     @property
     def side(self) -> Side:
         """The program as one side of a comparison."""
-        chip = None if self.kind == "hlo" else self.chip
+        chip = None if self.kind in ("hlo", "text") else self.chip
         left_out = self.layouts - sum(1 for _ in self.found.tally.values.seen) if self.found else 0
         return Side(
             *(self.source, self.kind, self.costs, chip, self.values, self.note),
@@ -321,7 +306,7 @@ def _explanation(source: str, dump: Dump, found: Found, plan: bool, limit: int) 
         for reason, times, first in found.unknown.worst_first()
     ]
     unknown += [Unknown(reason, n, *_at(at)) for reason, n, at in _unread(found.sharded.unknown)]
-    moves = [_move(*each, chip) for each in islice(tally.moves.worst_first(), limit)]
+    moves = [move_of(*each, chip) for each in islice(tally.moves.worst_first(), limit)]
     collectives = collectives_of(found, dump.meshes)[:limit]
     sharded = found.sharded
     note = "" if not found.is_empty else f"no layout found: it was taken for {dump.kind.why}"
@@ -338,41 +323,6 @@ def _explanation(source: str, dump: Dump, found: Found, plan: bool, limit: int) 
         note=note,
         found=found,
     )
-
-
-def _received(found: Found | None) -> int | None:
-    """Bytes that a chip receives from others; None where a group's size isn't told."""
-    ops = collectives_of(found, Meshes()) if found else ()
-    if any(not each.group_size and each.kind not in ("mesh_shard", "all_slice") for each in ops):
-        return None
-    return sum(each.received_bytes * each.count for each in ops)
-
-
-def _of_cores(found: Found, chip: Chip) -> dict[str, Any]:
-    """What TTNN's ops read, write and move between cores, and on how many of these results lie."""
-    traffic = found.traffic
-    moves = [_move(*each, chip) for each in found.tally.moves.worst_first()]
-    known_moves = sum(move.count for move in moves)  # of some the buffers alone are known
-    known = [
-        (_cores(layout_of(text), text, blocks), times)
-        for (text, blocks), times in traffic.results.items()
-        if read(text).held is not None
-    ]
-    names = ("cores", "results_known", "results")
-    return {
-        "ops": traffic.ops,
-        "relayouts": traffic.relayouts,
-        "dram_bytes": traffic.touched["dram"],
-        "l1_bytes": traffic.touched["l1"],
-        "relayout_bytes": None if traffic.relayouts > known_moves else between_cores(moves),
-        **dict(zip(names, mean_of(known), strict=True)),
-    }
-
-
-def _cores(layout: Described, text: str, blocks: Blocks | None) -> int | None:
-    """On how many cores a result lies, or is made: by its shards, or by a product's config."""
-    found = cores_of(layout)
-    return cores_by_config(text, blocks) if found is None and blocks else found
 
 
 def _unread(kept: Kept) -> list[tuple[str, int, Any]]:
@@ -407,12 +357,3 @@ def _finding(key: tuple[Any, ...], count: int, row: list[Any], chip: Chip, plan:
 
 def _most_first(move: Move) -> tuple[int, int]:
     return -(move.data_bytes if move.moved_bytes is None else move.moved_bytes), move.line
-
-
-def _move(key: tuple[Any, ...], count: int, first: tuple[int, str], chip: Chip) -> Move:
-    (op, was, is_now, permutation), (line, name) = key, first
-    before, after = read(was).layout, read(is_now).layout
-    assert isinstance(before, Layout)
-    assert isinstance(after, Layout)
-    elements, where = moved(before, after, permutation, chip)
-    return Move(line, count, op, name, before, after, permutation, elements, where)

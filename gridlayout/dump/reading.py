@@ -103,9 +103,8 @@ class Found:
         self.title, self.limit = title, limit
         self.tally = Tally(limit)
         self.unknown = Kept(MAX_REASONS)
-        self.collectives, self.sharded = Kept(limit), Sharded(limit)
+        self.collectives, self.sharded, self.traffic = Kept(limit), Sharded(limit), Traffic()
         self.peaks: dict[str, Peak] = {}
-        self.traffic = Traffic()
         self.mentions = 0
         self.functions: dict[str, None] = {}
 
