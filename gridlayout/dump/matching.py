@@ -22,7 +22,7 @@ _NUMBERS = re.compile("([0-9]+)")
 
 
 class Value(NamedTuple):
-    """A value that owns memory: where it is made, by which op, and its type as text."""
+    """A value that owns memory: where it is made, by which op, its type as text, its `layout`."""
 
     function: str
     name: str
