@@ -8,6 +8,7 @@ them for a p150 at three levels of optimization.
 import gzip
 import io
 import json
+import random
 import re
 from math import prod
 from pathlib import Path
@@ -427,6 +428,24 @@ def test_what_can_not_be_compared(programs, options, words):
         gl.compare(*programs, **options)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_garbled_dumps_are_compared_or_refused(seed):
+    chance = random.Random(seed)
+    name = chance.choice(NAMES)
+    letters = list(text_of(name, 2))
+    for _ in range(chance.randrange(1, 60)):
+        at = chance.randrange(len(letters))
+        letters[at] = chance.choice(["", letters[at] * 9, *"0123456789x<>,#%()-"])
+    cut = chance.randrange(len(letters) // 2, len(letters) + 1)
+    try:
+        found = gl.compare(text_of(name, 0), "".join(letters[:cut]).encode(), chip="blackhole")
+    except gl.LayoutError:
+        return
+    assert max(map(len, str(found).splitlines())) <= 100
+    assert json.loads(found.to_json())
+    assert found.to_html()
+
+
 def test_other_chips_are_refused_but_where_one_is_given():
     text = text_of("matmul_odd", 0)
     other = text.replace("l1_size = 1572864", "l1_size = 1499136")
@@ -479,6 +498,18 @@ def test_more_values_than_are_shown():
     assert len(found.rows) == 80
     assert "and 30 more that lie otherwise" in str(found)
     assert str(found).count("ttnn.relu") == 50
+
+
+def test_values_that_were_not_kept_are_named():
+    many = [line(k, "relu", [f"%{k - 1}"], [DRAM], DRAM) for k in range(1100)]
+    found = gl.compare(many, many)
+    assert found.left_out == 2 * (1100 - 512)
+    assert "1,176 values of less waste are not compared" in str(found)
+    assert max(map(len, str(found).splitlines())) <= 100
+    whole = gl.explain(many, limit=1100)
+    assert whole.diff(whole).left_out == 0
+    # Totals are of all.
+    assert found.programs[0].costs == whole.costs
 
 
 def test_json_has_what_the_text_has():

@@ -172,7 +172,10 @@ class Comparison:
         hidden = len(self.rows) - _SHOWN
         notes = [f"and {hidden:,} more that lie otherwise"] if hidden > 0 else []
         if self.left_out:
-            notes.append(f"{number(self.left_out, 'value')} of less waste are not compared")
+            notes.append(
+                f"{number(self.left_out, 'value')} of less waste are not compared: compare what "
+                "gl.explain(..., limit=65536) gives"
+            )
         return notes
 
 

@@ -36,7 +36,7 @@ from gridlayout.layouts.memory import CHIPS, Chip, as_chip
 from gridlayout.layouts.summary import Summary
 
 MAX_LIMIT = 1 << 16
-KEPT = 1 << 12  # rows that comparisons have, however few are shown
+KEPT = 1 << 9  # rows that comparisons have, however few are shown
 Lines = Sequence[str] | Sequence[bytes] | Iterator[str] | Iterator[bytes]
 Text = str | os.PathLike[str] | bytes | bytearray | memoryview | io.BufferedIOBase | Lines
 

@@ -32,7 +32,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip
 
 MAX_REASONS = 20
-_MAX_PLACES = 1 << 13  # names of values, most of them let go
+_MAX_PLACES = 1 << 11  # names of values, most of them let go
 _MAX_WAITING = 1 << 13  # computations of which it is open whether they hold anything
 _ARRAY = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\](?:\{[^{}]*\})?")
 
