@@ -15,6 +15,10 @@ nitpick_ignore = [  # only ever printed, or made by the library
     ("py:class", "gridlayout.sharding.exchange.Exchange"),
     ("py:class", "gridlayout.sharding.pieces.Pieces"),
     ("py:class", "gridlayout.ops.programs.program.Program"),
+    ("py:class", "gridlayout.dump.reading.Found"),
+    ("py:class", "gridlayout.dump.explanation.LaidOut"),  # what type checkers are told
+    ("py:class", "gridlayout.dump.explanation.Options"),
+    ("py:class", "gridlayout.dump.explanation.Program"),
 ]
 # Other projects' names link nowhere: the site is built without a network.
 nitpick_ignore_regex = [("py:.*", r"(?!gridlayout).*")]

@@ -25,6 +25,8 @@ from gridlayout.text import parse
 
 if TYPE_CHECKING:
     from gridlayout.conversion.convert import Conversion, convert
+    from gridlayout.dump.compare import compare
+    from gridlayout.dump.comparison import Comparison
     from gridlayout.dump.explanation import Explanation, explain
     from gridlayout.explorer.page import Explorer, explore
     from gridlayout.ops.array.grid_array import GridArray
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
 _LAZY = {
     "Conversion": "conversion.convert",
     "convert": "conversion.convert",
+    "Comparison": "dump.comparison",
+    "compare": "dump.compare",
     "Explanation": "dump.explanation",
     "explain": "dump.explanation",
     "Explorer": "explorer.page",
@@ -104,6 +108,7 @@ __all__ = [
     "AffineMap",
     "AffineSet",
     "Chip",
+    "Comparison",
     "Conversion",
     "Cost",
     "DeviceGrid",
@@ -123,6 +128,7 @@ __all__ = [
     "Summary",
     "TreeSummary",
     "all_gather",
+    "compare",
     "convert",
     "core_index",
     "def_rule",

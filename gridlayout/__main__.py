@@ -26,11 +26,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     demo.add_argument("--steps", type=int, default=200, help="training steps (default: 200)")
     demo.add_argument("--full", action="store_true", help="also print every layout and primitive")
     _add_explain(commands.add_parser("explain", help="what the layouts in a compiler dump cost"))
+    _add_compare(commands.add_parser("compare", help="dumps of one function, side by side"))
     gallery = commands.add_parser("gallery", help="write a page of the documents' figures")
     gallery.add_argument("path", help="the HTML file to write")
     options = parser.parse_args(argv)
     if options.command == "explain":
         return _explain(options)
+    if options.command == "compare":
+        return _compare(options)
     if options.command == "gallery":
         return _gallery(options.path)
     if options.steps < 1:
@@ -59,14 +62,36 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
         help="a dump: tt-mlir IR or HLO; - for standard input; what is no file is taken as a text, "
         "such as 'f32[3,5]{1,0:T(8,128)}'",
     )
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--html", action="store_true", help="print a page of HTML")
+    _add_form(parser)
     parser.add_argument(
         "--plan",
         action="store_true",
         help="look for layouts that waste less, on more cores where they do not fit",
     )
+    _add_choice(parser)
+    parser.add_argument("--limit", type=int, default=50, help="rows of a table (default: 50)")
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "sources",
+        metavar="FILE",
+        nargs="+",
+        help="two dumps or more of one function, such as one at several levels of optimization; - "
+        "for standard input",
+    )
+    _add_form(parser)
+    _add_choice(parser)
+
+
+def _add_form(parser: argparse.ArgumentParser) -> None:
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print JSON")
+    form.add_argument("--html", action="store_true", help="print a page of HTML")
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    """Which pass, function and chip are meant."""
     parser.add_argument(
         "--pass",
         dest="pass_name",
@@ -75,7 +100,6 @@ def _add_explain(parser: argparse.ArgumentParser) -> None:
         "(default: the last)",
     )
     parser.add_argument("--function", help="the function meant (default: all)")
-    parser.add_argument("--limit", type=int, default=50, help="rows of a table (default: 50)")
     parser.add_argument(
         "--chip",
         choices=CHIPS,
@@ -105,6 +129,27 @@ def _explain(options: argparse.Namespace) -> int:
     if options.json:
         return _print(found.to_json())
     return _print(found.to_html() if options.html else text_of(found, colour))
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from gridlayout.dump.compare import compare
+
+    try:
+        sources = [sys.stdin.buffer if name == "-" else name for name in options.sources]
+        if options.sources.count("-") > 1:
+            raise LayoutError("standard input is one dump: give - once")
+        found = compare(
+            *sources,
+            chip=CHIPS.get(options.chip),
+            pass_name=_pass(options.pass_name),
+            function=options.function,
+        )
+    except LayoutError as error:
+        print(f"python -m gridlayout compare: {error}", file=sys.stderr)
+        return 2
+    if options.json:
+        return _print(found.to_json())
+    return _print(found.to_html() if options.html else str(found))
 
 
 def _pass(text: str | None) -> str | int | None:

@@ -9,8 +9,12 @@ function that is being read, and the worst findings.
 from __future__ import annotations
 
 from gridlayout.dump.collectives import CollectiveOp
+from gridlayout.dump.compare import compare
+from gridlayout.dump.comparison import Comparison, Program
+from gridlayout.dump.costs import Costs
 from gridlayout.dump.explanation import Explanation, explain
 from gridlayout.dump.findings import Finding
+from gridlayout.dump.matching import Match, Value
 from gridlayout.dump.moves import Move
 from gridlayout.dump.peaks import Peak, Span
 from gridlayout.dump.plan import Proposal
@@ -19,13 +23,19 @@ from gridlayout.dump.shardings import ShardedTensor
 
 __all__ = [
     "CollectiveOp",
+    "Comparison",
+    "Costs",
     "Explanation",
     "Finding",
+    "Match",
     "Move",
     "Peak",
+    "Program",
     "Proposal",
     "Reshard",
     "ShardedTensor",
     "Span",
+    "Value",
+    "compare",
     "explain",
 ]

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, overload
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any, Protocol, TypedDict, Unpack, overload
 
+from gridlayout import objects
 from gridlayout.arguments import as_flag
 from gridlayout.dump import page, record, table
 from gridlayout.dump.collectives import CollectiveOp
+from gridlayout.dump.comparison import Comparison
+from gridlayout.dump.costs import Costs
+from gridlayout.dump.counting import costs_of
 from gridlayout.dump.findings import Finding, fit_of
 from gridlayout.dump.kept import Kept
-from gridlayout.dump.moves import Move, moved
+from gridlayout.dump.matching import Value, in_order
+from gridlayout.dump.moves import Move, move_of
 from gridlayout.dump.peaks import Peak
 from gridlayout.dump.plan import propose
 from gridlayout.dump.reading import Dump, Found, collectives_of
 from gridlayout.dump.readings import read
 from gridlayout.dump.sharded import Reshard
 from gridlayout.dump.shardings import ShardedTensor
-from gridlayout.dump.sources import Source, is_path, opened
+from gridlayout.dump.sides import Side, side_by_side
+from gridlayout.dump.sources import is_path, opened
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip, as_chip
 from gridlayout.layouts.summary import Summary
 
 MAX_LIMIT = 1 << 16
+KEPT = 1 << 9  # rows that comparisons have, however few are shown
+Lines = Sequence[str] | Sequence[bytes] | Iterator[str] | Iterator[bytes]
+Text = str | os.PathLike[str] | bytes | bytearray | memoryview | io.BufferedIOBase | Lines
 
 
 @dataclass(frozen=True)
@@ -75,11 +88,55 @@ class Explanation:
     passes: tuple[tuple[int, str], ...] = ()
     pass_name: str = ""
     note: str = ""
+    found: Found | None = field(default=None, repr=False, compare=False)
 
     @property
     def left_out(self) -> int:
         """Values that waste less than those in `findings`."""
         return self.layouts - sum(finding.values for finding in self.findings)
+
+    @cached_property
+    def values(self) -> tuple[Value, ...]:
+        """The values that own memory and have a name, in order; of very many those of most waste.
+
+        Each has function, name, line, op, the text of its type, and its layout.
+        """
+        rows = self.found.tally.values.worst_first() if self.found else ()
+        named = [(*key, row) for key, _, row in rows if len(key) == 3]
+        return tuple(in_order(Value(f, n, line, row[2], row[3]) for f, n, line, row in named))
+
+    @cached_property
+    def costs(self) -> Costs:
+        """What the layouts cost, in the numbers that `gl.compare` compares. Bytes of one chip."""
+        return costs_of(self)
+
+    @property
+    def side(self) -> Side:
+        """The program as one side of a comparison."""
+        chip = None if self.kind in ("hlo", "text") else self.chip
+        left_out = self.layouts - sum(1 for _ in self.found.tally.values.seen) if self.found else 0
+        return Side(
+            *(self.source, self.kind, self.costs, chip, self.values, self.note),
+            left_out=max(left_out, 0),
+        )
+
+    def diff(self, other: Any) -> Comparison:
+        """Which layouts `other` changed, and what that saves: the comparison of the two.
+
+        other: another explanation, or what `explain` takes as a dump; of one function, say at
+        another level of optimization. `rows` are the values that lie differently, `saved` what
+        `other` saves; printed, it is a table, in notebooks a page. `LayoutError` where there is
+        nothing to compare, as for `gl.compare`.
+
+        >>> a, b = (f"%a = f32[1000,3]{{{order}:T(8,128)}} add(%b)" for order in ("1,0", "0,1"))
+        >>> found = explain([a]).diff([b])
+        >>> [row.op for row in found.rows], found.saved["held_bytes"]
+        (['add'], 479232)
+        """
+        found = other if isinstance(other, Explanation) else explain(other)
+        if not isinstance(found, Explanation):
+            raise LayoutError(f"a dump can't be compared with {type(found).__name__}")
+        return side_by_side([self.side, found.side])
 
     def __str__(self) -> str:
         return table.text_of(self)
@@ -96,57 +153,81 @@ class Explanation:
         return page.body_of(self)
 
 
-@overload
-def explain(
-    source: Layout,
-    *,
-    chip: Chip | str | None = None,
-    limit: int = 50,
-    plan: bool = False,
-    progress: Callable[[int], None] | None = None,
-    pass_name: str | int | None = None,
-    function: str | None = None,
-) -> Summary: ...
+class Options(TypedDict, total=False):
+    """What `explain` takes by name."""
+
+    chip: Chip | str | None
+    limit: int
+    plan: bool
+    progress: Callable[[int], None] | None
+    pass_name: str | int | None
+    function: str | None
+
+
+class LaidOut(Protocol):
+    """What has a layout, such as a `GridArray`."""
+
+    @property
+    def layout(self) -> Layout:
+        """Where its elements lie."""
+
+
+class Program(Protocol):
+    """What `jax.jit(f).lower(...)` and `.compile()` give."""
+
+    def as_text(self) -> Any:
+        """Its text."""
 
 
 @overload
+def explain(source: Layout | LaidOut, **options: Unpack[Options]) -> Summary:
+    """A layout, or an array that has one: its summary."""
+
+
+@overload
+def explain(source: Text | Program, **options: Unpack[Options]) -> Explanation:
+    """A dump."""
+
+
+@overload
+def explain(source: Callable[..., Any], *arguments: Any, **options: Unpack[Options]) -> Explanation:
+    """A function and what it is called with: what JAX compiles of it."""
+
+
+@overload
+def explain(source: Any, *arguments: Any, **options: Unpack[Options]) -> Any:
+    """A tree of arrays: a table of them."""
+
+
 def explain(
-    source: Source,
-    *,
+    source: Any,
+    *arguments: Any,
     chip: Chip | str | None = None,
     limit: int = 50,
     plan: bool = False,
     progress: Callable[[int], None] | None = None,
     pass_name: str | int | None = None,
     function: str | None = None,
-) -> Explanation: ...
-
-
-def explain(
-    source: Source | Layout,
-    *,
-    chip: Chip | str | None = None,
-    limit: int = 50,
-    plan: bool = False,
-    progress: Callable[[int], None] | None = None,
-    pass_name: str | int | None = None,
-    function: str | None = None,
-) -> Explanation | Summary:
+) -> Any:
     """What a layout, or the layouts in a compiler's dump, cost: padding, bytes, whether they fit.
 
-    source: a layout, of which the answer is its `summary`, with a `better` layout where `plan`
-    finds one. Or a dump: a path; or a text, if no file has that name; or bytes, a binary stream,
-    lines, or what `jax.jit(f).lower(...)` and `.compile()` give. tt-mlir IR with
-    `#ttcore.metal_layout`, `#ttnn.ttnn_layout` or memrefs in a memory space, HLO, StableHLO with
-    shardings, or any layout's own text. It is read once and never held: memory is bounded whatever
-    its size. chip: whose memory is meant, a `gl.Chip` or a name ("wormhole"); by default that of
+    source: a layout or a `GridArray`, of which the answer is its `summary`, with a `better` layout
+    where `plan` finds one. Or a tree of arrays and layouts: then it is `gl.summary`'s table. Or a
+    dump: a path; or a text, if no file has that name; or bytes, a binary stream, lines, or what
+    `jax.jit(f).lower(...)` and `.compile()` give (compiled for Tenstorrent's chips, its TTNN IR).
+    Or a function, which `jax.jit` compiles for the arguments: what it runs is explained, of
+    `gl.on_grid(f)` what its devices run. tt-mlir IR with `#ttcore.metal_layout`,
+    `#ttnn.ttnn_layout` or memrefs in a memory space, HLO, StableHLO with shardings, or any layout's
+    own text. It is read once and never held: memory is bounded whatever its size. arguments: the
+    function's. chip: whose memory is meant, a `gl.Chip` or a name ("wormhole"); by default that of
     the dump's `system_desc`, else a Wormhole. limit: rows to keep. plan: look for layouts that
     waste less, on more cores where they do not fit. progress: called with the bytes of every piece.
     pass_name: of a dump of several passes the one that is meant, by its number from 1 or a part of
     its title; by default the last. function: the one that is meant, by its name; by default all.
 
-    Raises `LayoutError` for what can't be read, a pass or function that is not there, and a text
-    without any layout, which it takes for the name of a file that is none.
+    Raises `LayoutError` for what can't be read, a pass or function that is not there, a function
+    that can't be compiled, and a text without any layout, which it takes for the name of a file
+    that is none.
 
     >>> found = explain("ROOT %a = f32[3,5]{1,0:T(8,128)} add(%b, %c)")
     >>> [(f.name, f.op, f.layout.nbytes, f.data_bytes) for f in found.findings]
@@ -161,15 +242,21 @@ def explain(
     """
     _check(limit, progress, pass_name, function)
     chip, plan = None if chip is None else as_chip(chip), as_flag(plan, "plan")
-    if isinstance(source, Layout):
-        return _summary(source, chip, plan)
-    dump = Dump(chip, limit, pass_name, function)
+    title = ""
+    if arguments:
+        title, source = objects.name_of(source), objects.compiled(source, arguments)
+    elif not objects.is_text(source):
+        if isinstance(layout := getattr(source, "layout", source), Layout):
+            return _summary(layout, chip, plan)
+        if tree := objects.tree_of(source, chip, plan):
+            return tree
+    dump = Dump(chip, max(limit, KEPT), pass_name, function)
     with opened(source, progress) as (name, lines):
         dump.read(lines)
     found = _chosen(dump, function)
     if isinstance(source, str) and found.is_empty and not is_path(source):
         raise _no_layout(source, dump, found)
-    return _explanation(name, dump, found, plan)
+    return _explanation(title or name, dump, found, plan, limit)
 
 
 def _no_layout(text: str, dump: Dump, found: Found) -> LayoutError:
@@ -209,9 +296,9 @@ def _chosen(dump: Dump, function: str | None) -> Found:
     return found
 
 
-def _explanation(source: str, dump: Dump, found: Found, plan: bool) -> Explanation:
+def _explanation(source: str, dump: Dump, found: Found, plan: bool, limit: int) -> Explanation:
     chip, tally = dump.chip, found.tally
-    findings = [_finding(*each, chip, plan) for each in tally.values.worst_first()]
+    findings = [_finding(*each, chip, plan) for each in islice(tally.values.worst_first(), limit)]
     if plan:
         findings.sort(key=lambda each: -(each.proposal.saved_bytes if each.proposal else 0))
     unknown = [
@@ -219,19 +306,22 @@ def _explanation(source: str, dump: Dump, found: Found, plan: bool) -> Explanati
         for reason, times, first in found.unknown.worst_first()
     ]
     unknown += [Unknown(reason, n, *_at(at)) for reason, n, at in _unread(found.sharded.unknown)]
-    moves = [_move(*each, chip) for each in tally.moves.worst_first()]
+    moves = [move_of(*each, chip) for each in islice(tally.moves.worst_first(), limit)]
+    collectives = collectives_of(found, dump.meshes)[:limit]
+    sharded = found.sharded
     note = "" if not found.is_empty else f"no layout found: it was taken for {dump.kind.why}"
     return Explanation(
         *(source, chip, dump.lines, tally.count, tally.nbytes, tally.data_bytes),
         *(tuple(findings), tuple(sorted(moves, key=_most_first)), tally.moves.total),
-        *(tuple(unknown), found.unknown.total + found.sharded.unknown.total, found.mentions),
-        *(tuple(found.peaks.values()), collectives_of(found, dump.meshes), found.collectives.total),
-        tuple(_with_count(each, n) for _, n, each in found.sharded.tensors.worst_first()),
-        tuple(_reshard(first, n) for _, n, first in found.sharded.reshards.worst_first()),
+        *(tuple(unknown), found.unknown.total + sharded.unknown.total, found.mentions),
+        *(tuple(found.peaks.values()), collectives, found.collectives.total),
+        tuple(_with_count(s, n) for _, n, s in islice(sharded.tensors.worst_first(), limit)),
+        tuple(_reshard(s, n) for _, n, s in islice(sharded.reshards.worst_first(), limit)),
         kind=dump.kind.name,
         passes=tuple(dump.passes.titles),
         pass_name=found.title,
         note=note,
+        found=found,
     )
 
 
@@ -267,12 +357,3 @@ def _finding(key: tuple[Any, ...], count: int, row: list[Any], chip: Chip, plan:
 
 def _most_first(move: Move) -> tuple[int, int]:
     return -(move.data_bytes if move.moved_bytes is None else move.moved_bytes), move.line
-
-
-def _move(key: tuple[Any, ...], count: int, first: tuple[int, str], chip: Chip) -> Move:
-    (op, was, is_now, permutation), (line, name) = key, first
-    before, after = read(was).layout, read(is_now).layout
-    assert isinstance(before, Layout)
-    assert isinstance(after, Layout)
-    elements, where = moved(before, after, permutation, chip)
-    return Move(line, count, op, name, before, after, permutation, elements, where)

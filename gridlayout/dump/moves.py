@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap, dim
 from gridlayout.arguments import Shape
+from gridlayout.dump.readings import read
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip
@@ -128,3 +130,13 @@ def _on_chip(cores: NDArray[np.int64], grid: Shape, chip: Chip) -> NDArray[np.in
     forward = device_map(grid, chip_grid=chip.grid).forward
     columns = [np.broadcast_to(np.asarray(c), len(cores)) for c in forward(*cores.T)]
     return np.stack(columns, axis=1)
+
+
+def move_of(key: tuple[Any, ...], count: int, first: tuple[int, str], chip: Chip) -> Move:
+    """The move of a tally's row: its key, how often it comes, and where it comes first."""
+    (op, was, is_now, permutation), (line, name) = key, first
+    before, after = read(was).layout, read(is_now).layout
+    assert isinstance(before, Layout)
+    assert isinstance(after, Layout)
+    elements, where = moved(before, after, permutation, chip)
+    return Move(line, count, op, name, before, after, permutation, elements, where)

@@ -51,13 +51,16 @@ _WORDS = table.LEFT
 
 def page_of(found: Explanation) -> str:
     """A whole page."""
-    title = escape(plain(found.source))
+    return whole(f"Layouts of {plain(found.source)}", f"{body_of(found)}<script>{_SCRIPT}</script>")
+
+
+def whole(title: str, body: str) -> str:
+    """A page of HTML that needs nothing else, around a body."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>Layouts of {title}</title>\n</head>\n<body>\n{body_of(found)}"
-        f"<script>{_SCRIPT}</script>\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
     )
 
 
@@ -151,6 +154,30 @@ def _cell(name: str, text: str, numbers: Mapping[str, float]) -> str:
     if name in numbers:
         value = f' data-n="{numbers[name]:.6f}"'
     return f"<td{_class(kind)}{style}{value}>{escape(text)}</td>"
+
+
+def framed(parts: Sequence[str]) -> str:
+    """Parts of HTML with their style: what a notebook shows."""
+    return f'<div class="gl-dump"><style>{STYLE}</style>{"".join(parts)}</div>\n'
+
+
+def paragraph(text: str) -> str:
+    """A paragraph of plain text."""
+    return f"<p>{escape(text)}</p>"
+
+
+def heading(text: str) -> str:
+    """A heading of plain text."""
+    return f"<h2>{escape(text)}</h2>"
+
+
+def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """One table of words."""
+    names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>\n" for cells in rows
+    )
+    return f"<table><thead><tr>{names}</tr></thead>\n<tbody>{body}</tbody></table>\n"
 
 
 def _class(kind: str) -> str:

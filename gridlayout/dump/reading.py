@@ -26,10 +26,11 @@ from gridlayout.dump.peaks import Peak
 from gridlayout.dump.readings import array_sizes, dense_bytes, read, sides_of
 from gridlayout.dump.sharded import Sharded
 from gridlayout.dump.statements import Flow, Made, Mention, Statement
+from gridlayout.dump.traffic import Traffic
 from gridlayout.layouts.memory import CHIPS, Chip
 
 MAX_REASONS = 20
-_MAX_PLACES = 1 << 13  # names of values, most of them let go
+_MAX_PLACES = 1 << 11  # names of values, most of them let go
 _MAX_FUNCTIONS = 1 << 12
 _MAX_WAITING = 1 << 13  # computations of which it is open whether they hold anything
 
@@ -106,7 +107,7 @@ class Found:
         self.title, self.limit = title, limit
         self.tally = Tally(limit)
         self.unknown = Kept(MAX_REASONS)
-        self.collectives, self.sharded = Kept(limit), Sharded(limit)
+        self.collectives, self.sharded, self.traffic = Kept(limit), Sharded(limit), Traffic()
         self.peaks: dict[str, Peak] = {}
         self.mentions = 0
         self.functions: dict[str, None] = {}
@@ -269,6 +270,7 @@ class Dump:
             self.lives = Lives(self.function, self.chip)
         self.lives.read(said)
         self._mentioned(said.mentions)
+        self.now.traffic.add(said, line.text)
         for made in said.made:
             held = read(made.text).held
             if held is None or self.lives.owner_of(said, made):

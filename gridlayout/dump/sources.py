@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 Source = Any  # a path, a text, bytes, a binary stream, lines, or what jax.jit lowers and compiles
 
+# An executable of the `tt` platform: the magic, then offset and size of the TTIR text, of the TTNN
+# text and of a binary, as little-endian 64-bit numbers; offsets count from the end of these.
+_MAGIC, _WORD = b"TTSERv00", 8
+
 
 def is_path(source: Any) -> bool:
     """Whether the source names a file: a path, or a text of one line that a file has as its name.
@@ -55,21 +59,63 @@ def opened(
     if isinstance(source, str):
         yield "text", lines_of(io.BytesIO(source.encode("utf-8", "replace")), progress)
     elif isinstance(source, bytes | bytearray | memoryview):
-        yield "bytes", lines_of(io.BytesIO(bytes(source)), progress)
+        data = bytes(source)
+        yield "bytes", lines_of(io.BytesIO(ttnn_text(data) or data), progress)
     elif isinstance(source, io.BufferedIOBase):
         yield str(getattr(source, "name", "stream")), lines_of(source, progress)
-    elif callable(text_of := getattr(source, "as_text", None)):
-        yield type(source).__name__.lower(), lines_of(io.BytesIO(_printed(text_of)), progress)
+    elif hasattr(source, "as_text") or hasattr(source, "runtime_executable"):
+        yield type(source).__name__.lower(), lines_of(io.BytesIO(_printed(source)), progress)
     else:
         yield "lines", lines_of_each(source)
 
 
-def _printed(text_of: Callable[[], Any]) -> bytes:
-    """The text of a lowered or compiled program."""
+def ttnn_text(data: bytes) -> bytes:
+    """The TTNN IR in an executable of the `tt` platform; nothing where the bytes are no such thing.
+
+    Raises `LayoutError` for one that is cut off.
+
+    >>> sizes = [0, 4, 4, 6, 10, 0]
+    >>> head = b"TTSERv00" + b"".join(n.to_bytes(8, "little") for n in sizes)
+    >>> ttnn_text(b"any start" + head + b"TTIRTTNN 1"), ttnn_text(b"text")
+    (b'TTNN 1', b'')
+    """
+    at = data.find(_MAGIC)
+    if at < 0:
+        return b""
+    start = at + 7 * _WORD
+    words = [data[k : k + _WORD] for k in range(at + _WORD, start, _WORD)]
+    offset, size = (int.from_bytes(word, "little") for word in words[2:4])
+    if len(data) < start + offset + size:
+        raise LayoutError(
+            f"an executable of the tt platform whose TTNN text of {size:,} bytes is not all there: "
+            f"{len(data):,} bytes were given"
+        )
+    return data[start + offset : start + offset + size]
+
+
+def _printed(program: Any) -> bytes:
+    """The text of a lowered or compiled program; of the `tt` platform its TTNN IR.
+
+    What `as_text` gives of those is the HLO that went in, in layouts that nothing has.
+    """
     try:
-        found = text_of()
+        if data := _serialized(program):
+            return ttnn_text(data)
+        found = program.as_text()
+    except LayoutError:
+        raise
     except Exception as error:  # whatever a backend raises that has no text
         raise LayoutError(f"the program gives no text to read: {error}") from error
     if not isinstance(found, str):
         raise LayoutError("the program gives no text to read: its backend has none")
     return found.encode("utf-8", "replace")
+
+
+def _serialized(program: Any) -> bytes:
+    """The executable of a program that was compiled for the `tt` platform; nothing of others."""
+    if not callable(made := getattr(program, "runtime_executable", None)):
+        return b""
+    executable = made()
+    platform = getattr(getattr(executable, "client", None), "platform", "tt")
+    data = executable.serialize() if platform == "tt" else b""
+    return data if _MAGIC in data else b""

@@ -151,8 +151,21 @@ def padding_per_core(layout: Layout) -> NDArray[np.int64]:
     return np.asarray(prod(layout.local_shape) - valid)
 
 
-# Positions up to which a scatter's padding is counted one by one.
+# Positions up to which elements are counted one by one: a moment's work, and megabytes.
 _MAX_COUNTED = 1 << 22
+
+
+def elements_per_core(layout: Layout) -> NDArray[np.int64] | None:
+    """How many elements each core holds, in the core dims' shape; None where they are too many.
+
+    >>> from gridlayout import GridLayout
+    >>> elements_per_core(GridLayout((5, 4), grid=(4, 1))).tolist()
+    [[8], [8], [4], [0]]
+    """
+    counted = sum(prod(layout.physical_shape[k] for k in part.physical) for part in parts(layout))
+    if max(counted, layout.num_cores) > _MAX_COUNTED:
+        return None
+    return prod(layout.local_shape) - padding_per_core(layout)
 
 
 def padding_share(layout: Layout) -> float:

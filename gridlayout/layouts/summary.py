@@ -10,7 +10,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from gridlayout.layouts.memory import CHIPS, MEMORY_SPACES, Chip, Fit, number, size
-from gridlayout.layouts.padding import padding_per_core, padding_share, parts
+from gridlayout.layouts.padding import elements_per_core, padding_share
 from gridlayout.layouts.reader import dims_text
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 WIDTH = 100  # columns
 _INDENT = 11
-# Positions up to which each core's elements are counted: a moment's work, and megabytes.
-_MAX_COUNTED = 1 << 22
 _ROWS = "text-align: left; vertical-align: top; padding: 0.1em 0.8em 0.1em 0"
 
 
@@ -159,10 +157,7 @@ def _cores_text(layout: Layout) -> str:
         return ""
     if layout.is_interleaved:
         return "pages are dealt to all of them"
-    counted = sum(prod(layout.physical_shape[k] for k in part.physical) for part in parts(layout))
-    held = None
-    if max(counted, layout.num_cores) <= _MAX_COUNTED:
-        held = prod(layout.local_shape) - padding_per_core(layout)
+    held = elements_per_core(layout)
     last = tuple(n - 1 for n in layout.shape)
     if layout.locate((0,) * layout.ndim).core == (core := layout.locate(last).core):
         words = [f"{core} holds the first and the last element"]

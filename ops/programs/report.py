@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from gridlayout.dump.costs import Costs, cores_of, mean_of
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.builder import FALLBACK, Decision, Step
+from gridlayout.ops.decisions.builder import FALLBACK, VIEW, Decision, Step
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.programs.memory import peak_bytes
 from gridlayout.ops.programs.program import Program
-from gridlayout.sharding.collectives import Collective, total_bytes
+from gridlayout.sharding.collectives import COPY, Collective, total_bytes
 from gridlayout.sharding.cost import Cost
 
 
@@ -23,7 +25,8 @@ class Row:
     results and what else the rule holds on its device. A layout is None for a value that no core
     holds: a scalar, a constant. `note` names the algorithm, where a rule has several, or says what
     of a loop or a branch is counted. `collectives` are what the devices send each other, and
-    `device_flops` one device's operations, on padding too.
+    `device_flops` one device's operations, on padding too. times: how often it runs, in a loop;
+    bytes, masks and flops are of all of them.
     """
 
     primitive: str
@@ -37,6 +40,7 @@ class Row:
     note: str = ""
     collectives: tuple[Collective, ...] = ()
     device_flops: int = 0
+    times: int = 1
 
 
 @dataclass(frozen=True)
@@ -44,17 +48,20 @@ class Report:
     """The rows of a function's primitives in order. `print` shows them as a table.
 
     peak_bytes: the most that one device holds at a time, operands and results included;
-    core_peak_bytes: the most that one core holds of arrays in layouts.
+    core_peak_bytes: the most that one core holds of arrays in layouts. arguments: their layouts,
+    None of those that no core holds.
     """
 
     rows: tuple[Row, ...]
     peak_bytes: int = 0
     core_peak_bytes: int = 0
+    arguments: tuple[Layout | None, ...] = ()
 
     @classmethod
     def of(cls, program: Program) -> Report:
         """The report of a program: its decisions, and those of the programs inside."""
-        return cls(tuple(_rows(program, 1)), *peak_bytes(program))
+        arguments = tuple(map(layout_of, program.operands))
+        return cls(tuple(_rows(program, 1)), *peak_bytes(program), arguments)
 
     @property
     def fallbacks(self) -> tuple[Row, ...]:
@@ -75,6 +82,36 @@ class Report:
     def flops(self) -> int:
         """Operations on logical elements, in all rows."""
         return sum(row.flops for row in self.rows)
+
+    @property
+    def costs(self) -> Costs:
+        """What the layouts cost, in the numbers that `gl.compare` compares, each device a core.
+
+        As if each primitive but views read its operands and wrote its results once, whole; which of
+        them are relayouts only is not told.
+        """
+        touched: Counter[str] = Counter()
+        rows = [row for row in self.rows if row.how != VIEW]
+        for row in rows:
+            for held in (x.held for x in (*row.inputs, *row.outputs) if x is not None):
+                touched[held.memory] += held.nbytes * row.times
+        values = [(x, 1) for x in self.arguments if x is not None]
+        results = [(x, row.times) for row in rows for x in row.outputs if x is not None]
+        cores, known, count = mean_of((cores_of(x), times) for x, times in results)
+        sent = sum(c.total_bytes for row in self.rows for c in row.collectives if c.kind != COPY)
+        return Costs(
+            ops=sum(row.times for row in rows),
+            dram_bytes=touched["dram"],
+            l1_bytes=touched["l1"],
+            core_bytes=sent,
+            values=sum(times for _, times in (*values, *results)),
+            held_bytes=sum(x.held.nbytes * times for x, times in (*values, *results)),
+            data_bytes=sum(x.data_bytes * times for x, times in (*values, *results)),
+            l1_peak=self.core_peak_bytes,
+            cores=cores,
+            results_known=known,
+            results=count,
+        )
 
     def __str__(self) -> str:
         head = ("primitive", "how", "in", "out", "bytes moved", "masks", "each device receives")
@@ -138,4 +175,5 @@ def _row(decision: Decision, steps: Sequence[Step], times: int, note: str) -> Ro
         ", ".join(filter(None, (decision.note, note))),
         own,
         decision.device_flops * times,
+        times,
     )
