@@ -46,7 +46,9 @@ def test_products_and_their_gradients_are_jaxs(name):
 def test_the_smaller_operand_is_sent():
     def sent(name):
         shapes = SHAPES[name]
-        layouts = [gl.GridLayout(shape, grid=(COUNT,), collapse=[(0, len(shape))]) for shape in shapes]
+        layouts = [
+            gl.GridLayout(shape, grid=(COUNT,), collapse=[(0, len(shape))]) for shape in shapes
+        ]
         given = [gl.put(jax.ShapeDtypeStruct(x.shape, "float32"), x, DEVICE) for x in layouts]
         return gl.on_grid(lambda *xs: lax.ragged_dot(*xs, SIZES)).report(*given).bytes_moved
 

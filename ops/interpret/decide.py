@@ -39,6 +39,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.empty import without_elements
 from gridlayout.ops.rules.table import (
     LOOPS,
+    REASONS,
     SHARDED,
     flops,
     is_key,
@@ -214,7 +215,7 @@ def _everywhere(b: Builder, op: Op, *values: Value) -> list[Value]:
 
 def fallback(b: Builder, op: Op, *values: Value) -> list[Value]:
     """No rule: as with keys, which the report tells apart."""
-    b.how = FALLBACK
+    b.how, b.note = FALLBACK, REASONS.get(op.name, "")
     return _everywhere(b, op, *values)
 
 

@@ -22,7 +22,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value, nbytes
 from gridlayout.ops.rules.along import run, target_layout
-from gridlayout.ops.rules.windows import as_storage, blocks, local_blocks, without_tail
+from gridlayout.ops.rules.windows import as_storage, in_rows, local_blocks, without_tail
 from gridlayout.sharding.collectives import Axes, index_of
 
 
@@ -78,7 +78,7 @@ def _of_left_columns(b: Builder, op: Op, left: Value, right: Value, sizes: Value
 def _of_rows(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
     """Each device makes the rows of the result that it has of the left operand."""
     (ragged,) = _dims(op).lhs_ragged_dimensions
-    x, axes, block = _in_rows(b, left, ragged, left if left.layout else right)
+    x, axes, block = in_rows(b, left, ragged, left if left.layout else right)
     assert isinstance(x.spec, Sharded)
     cores = x.spec.layout.core_shape[ragged]
     out = b.sharded(GridLayout(op.out.shape, op.out.dtype, (cores, 1), collapse=[]))
@@ -95,8 +95,8 @@ def _sums(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
     """Each device adds up the rows that it has; then all of them do."""
     ((dim,), (right_dim,)), _ = _dims(op).dot_dimension_numbers
     like = left if left.layout else right
-    x, axes, block = _in_rows(b, left, dim, like)
-    y, right_axes, _ = _in_rows(b, right, right_dim, like)
+    x, axes, block = in_rows(b, left, dim, like)
+    y, right_axes, _ = in_rows(b, right, right_dim, like)
     if axes != right_axes:
         return None
     extent, out = left.shape[dim], Replicated(op.out.shape, op.out.dtype)
@@ -110,17 +110,6 @@ def _sums(b: Builder, op: Op, left: Value, right: Value, sizes: Value) -> Any:
     sent = b.collectives().all_reduce(axes, nbytes(out.shape, out.dtype))
     (made,) = b.run(kernel, [x, y, b.replicated(sizes)], [out], sent)
     return b.on_cores(made, like=right)
-
-
-def _in_rows(b: Builder, value: Value, dim: int, like: Value) -> tuple[Value, Axes, int]:
-    """A matrix in blocks along one dim, the mesh axes along it, and rows of a device."""
-    extent = value.shape[dim]
-    cores = blocks(like.layout, like.shape, {0: extent}, value.dtype).num_cores
-    grid = tuple(cores if d == dim else 1 for d in range(2))
-    layout = GridLayout(value.shape, value.dtype, grid, collapse=[])
-    placed = b.placement(layout)
-    block = placed.per_device[dim] * int(layout.shard_shape[dim])
-    return b.on_cores(value, layout), placed.axes[dim], block
 
 
 def _own_sizes(sizes: jax.Array, axes: Axes, block: int) -> jax.Array:
