@@ -1,6 +1,7 @@
 """Linear algebra over batches: the matrices are unsharded, the batch where it was.
 
-One matrix alone has no dim that could stay spread: it falls back.
+One matrix alone has no dim that could stay spread: it falls back, but for what `tall.py` has and
+triangular systems.
 """
 
 from __future__ import annotations
