@@ -1,6 +1,7 @@
 # The targets need only make and Python >= 3.11; the first one run creates .venv.
 #   make demo    the tour of the library
 #   make test    the whole test suite, doctests too     PYTEST_ARGS="-k affine -n0" narrows it
+#   make programs   programs of other libraries on the grid, which it installs
 #   make lint    ruff check, ruff format --check, mypy
 #   make bench   the benchmarks
 #   make docs    the site, in build/docs; a warning is an error
@@ -19,7 +20,7 @@ VENV ?= .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test lint bench docs notebooks clean
+.PHONY: demo test programs lint bench docs notebooks clean
 .DEFAULT_GOAL := test
 
 demo: $(INSTALLED)
@@ -27,6 +28,10 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(RUN) -m pytest $(PYTEST_ARGS)
+
+programs: $(INSTALLED)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,programs]'
+	$(RUN) -m pytest tests/test_programs.py $(PYTEST_ARGS)
 
 lint: $(INSTALLED)
 	$(RUN) -m ruff check .

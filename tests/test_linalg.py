@@ -1,4 +1,4 @@
-"""Linear algebra over batches: what lies spread stays, and gradients are JAX's."""
+"""Linear algebra over batches, and of one tall matrix: what lies spread stays."""
 
 import jax
 import jax.numpy as jnp
@@ -83,5 +83,80 @@ def test_gradients_are_jaxs():
 def test_one_matrix_falls_back():
     s = gl.put(POSITIVE[0], gl.GridLayout((4, 4), grid=(2, 2)), DEVICE)
     fn = gl.on_grid(lambda s: lax.linalg.cholesky(s, symmetrize_input=False))
-    assert [row.primitive for row in fn.report(s).fallbacks] == ["cholesky"]
+    (row,) = fn.report(s).fallbacks
+    assert (row.primitive, row.note) == ("cholesky", "one matrix, of which no dim can stay spread")
     np.testing.assert_allclose(np.asarray(fn(s)), np.linalg.cholesky(POSITIVE[0]), rtol=1e-4)
+
+
+# -- one tall matrix -------------------------------------------------------------------------------
+
+TALL = np.random.default_rng(2).normal(size=(13 * COUNT + 5, 5)).astype("f4")
+RIGHT = np.random.default_rng(3).normal(size=len(TALL)).astype("f4")
+
+
+def tall(a, grid=(3, 2), tile=(8, 4)):
+    return poisoned(a, gl.GridLayout(a.shape, a.dtype, grid, tile), DEVICE)
+
+
+def several(a, y):
+    """All that is made of one tall matrix: decompositions, solutions, with their signs."""
+    u, s, vt = jnp.linalg.svd(a, full_matrices=False)
+    wide = jnp.linalg.svd(2 * a.T, full_matrices=False)
+    values = jnp.linalg.svd(a + 1, compute_uv=False)
+    return jnp.linalg.qr(a), u * s @ vt, abs(u), s, wide[0] * wide[1] @ wide[2], wide[1], values
+
+
+def test_one_tall_matrix_is_decomposed_by_its_rows():
+    given = tall(TALL), poisoned(RIGHT, gl.GridLayout(RIGHT.shape, grid=(3,)), DEVICE)
+    on_grid = gl.on_grid(several)
+    report = on_grid.report(*given)
+    assert report.fallbacks == ()
+    rows = [row for row in report.rows if row.primitive in ("qr", "svd")]
+    assert len(rows) == 4
+    for row in rows:
+        assert row.device_flops < row.flops / COUNT + 1
+        kinds = {each.kind: each.received_bytes for each in row.collectives}
+        assert COUNT == 1 or kinds["all_gather"] < TALL.nbytes / 2
+    assert_same(on_grid(*given), jax.jit(several)(TALL, RIGHT), rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_of_one_tall_matrix_are_jaxs():
+    def loss(a):
+        q, r = jnp.linalg.qr(a)
+        s = jnp.linalg.svd(a, compute_uv=False)
+        return jnp.sin(q).sum() + jnp.cos(r).sum() + jnp.sin(s).sum()
+
+    fn = jax.grad(gl.on_grid(loss))
+    assert_same(fn(tall(TALL, (2, 2))), jax.jit(jax.grad(loss))(TALL), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["no rank", "one column", "complex", "zero"])
+def test_decompositions_multiply_to_the_matrix_whatever_it_is(kind):
+    a = {
+        "no rank": TALL * np.float32([1, 0, 1, 0, 1]),
+        "one column": TALL[:, :1],
+        "complex": TALL + 1j * TALL[::-1],
+        "zero": 0 * TALL,
+    }[kind]
+
+    def fn(a):
+        (q, r), (u, s, vt) = jnp.linalg.qr(a), jnp.linalg.svd(a, full_matrices=False)
+        return q.conj().T @ q, q @ r, u.conj().T @ u, u * s @ vt
+
+    on_grid, x = gl.on_grid(fn), tall(a)
+    assert on_grid.report(x).fallbacks == ()
+    one = np.eye(a.shape[1])
+    for found, wanted in zip(on_grid(x), (one, a, one, a), strict=True):
+        np.testing.assert_allclose(np.asarray(found), wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_what_is_not_tall_falls_back_for_that_reason(full):
+    a = TALL if full else TALL[:5]
+    mode = "complete" if full else "reduced"
+    fn = gl.on_grid(lambda a: (jnp.linalg.svd(a, full), jnp.linalg.qr(a, mode)))
+    rows = fn.report(tall(a)).fallbacks
+    assert {row.primitive for row in rows} == {"qr", "svd"}
+    assert {row.note for row in rows} == {
+        "one matrix: by its rows only if tall, and not full_matrices"
+    }

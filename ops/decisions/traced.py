@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from gridlayout.ops.decisions.jaxprs import jaxprs_in
 from gridlayout.sharding.collectives import Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -23,7 +24,7 @@ def traced_collectives(closed: Any, device: DeviceGrid) -> tuple[Collective, ...
 def _of(jaxpr: Any, device: DeviceGrid) -> Iterator[Collective]:
     for eqn in jaxpr.eqns:
         name, params = eqn.primitive.name, eqn.params
-        inner = [_of(getattr(j, "jaxpr", j), device) for j in _inner(params)]
+        inner = [_of(each, device) for each in jaxprs_in(params)]
         if name == "cond":
             yield from max(map(list, inner), key=total_bytes)
         elif inner:
@@ -31,15 +32,6 @@ def _of(jaxpr: Any, device: DeviceGrid) -> Iterator[Collective]:
                 yield from (each.times(params.get("length") or 1) for each in found)
         else:
             yield from _one(name, params, eqn, device)
-
-
-def _inner(params: Any) -> list[Any]:
-    return [
-        leaf
-        for value in params.values()
-        for leaf in (value if isinstance(value, (tuple, list)) else (value,))
-        if hasattr(leaf, "eqns") or hasattr(getattr(leaf, "jaxpr", None), "eqns")
-    ]
 
 
 def _one(name: str, params: Any, eqn: Any, device: DeviceGrid) -> list[Collective]:

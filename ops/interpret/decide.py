@@ -11,7 +11,6 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.errors import LayoutError
@@ -38,8 +37,10 @@ from gridlayout.ops.decisions.specs import (
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.loops import sends_often, with_small_whole
+from gridlayout.ops.rules.empty import without_elements
 from gridlayout.ops.rules.table import (
     LOOPS,
+    REASONS,
     SHARDED,
     flops,
     is_key,
@@ -109,9 +110,16 @@ def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
         yield _replicated
     elif op.name not in _EMPTY_TOO and op.outs and all(0 in aval.shape for aval in op.outs):
         yield _empty
+    elif op.name not in _EMPTY_TOO and _has_no_elements(operands):
+        yield _everywhere  # nothing is moved
     else:
         yield from (rule.decide for rule in rules_of(op))
         yield _everywhere if any(map(is_key, (*op.ins, *op.outs))) else fallback
+
+
+def _has_no_elements(operands: Sequence[Spec]) -> bool:
+    """Whether no operand that cores hold has elements."""
+    return all(0 in spec.shape for spec in operands if is_laid_out(spec))
 
 
 def _written(
@@ -196,11 +204,8 @@ def has_effects(op: Op) -> bool:
 
 
 def _empty(b: Builder, op: Op, *values: Value) -> list[Value]:
-    """Results without elements, of which nothing has to be moved."""
-    like = next(value for value in values if value.layout is not None)
-    outs = [Replicated(aval.shape, aval.dtype) for aval in op.outs]
-    made = b.run(lambda: [jnp.zeros(out.shape, out.dtype) for out in outs], [], outs)
-    return [b.on_cores(out, like=like) for out in made]
+    """Results without elements."""
+    return without_elements(b, op.outs, next(x for x in values if x.layout is not None))
 
 
 def _everywhere(b: Builder, op: Op, *values: Value) -> list[Value]:
@@ -215,7 +220,7 @@ def _everywhere(b: Builder, op: Op, *values: Value) -> list[Value]:
 
 def fallback(b: Builder, op: Op, *values: Value) -> list[Value]:
     """No rule: as with keys, which the report tells apart."""
-    b.how = FALLBACK
+    b.how, b.note = FALLBACK, REASONS.get(op.name, "")
     return _everywhere(b, op, *values)
 
 

@@ -16,9 +16,10 @@ from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, is_laid_out, known_number
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.interpret.decide import decide
+from gridlayout.ops.interpret.decide import decide, has_effects
 from gridlayout.ops.products.dot_general import dot_general
 from gridlayout.ops.programs.program import Program
+from gridlayout.ops.rules.composed import composition
 from gridlayout.ops.rules.table import RULES
 
 _CALLS = {
@@ -128,10 +129,13 @@ class Planner:
             return self.closed(inner, values, scope)
         op = Op.of(eqn, follower)
         specs = tuple(value.spec for value in values)
+        laid_out = any(map(is_laid_out, specs))
+        is_unknown = laid_out and name not in RULES and not has_effects(op)
+        if is_unknown and (made_of := composition(op)) is not None:
+            return self.closed(made_of, values, scope)
         decision = decide(op, specs, self.env, Planner)
         is_array = self.env.whole and any(aval.shape for aval in (*op.ins, *op.outs))
-        listed = is_array or any(map(is_laid_out, specs))
-        outs = self.made.append(decision, values, scope, listed)
+        outs = self.made.append(decision, values, scope, laid_out or is_array)
         return [self._gathered_if_small(out) for out in outs] if self.env.whole else outs
 
     def _gathered_if_small(self, out: Value) -> Value:

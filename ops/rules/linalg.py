@@ -1,6 +1,7 @@
 """Linear algebra over batches: the matrices are unsharded, the batch where it was.
 
-One matrix alone has no dim that could stay spread: it falls back.
+One matrix alone has no dim that could stay spread: it falls back, but for what `tall.py` has and
+triangular systems.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.flops import Rule, nothing, of_matrix, of_solve, per_result
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.rules import tall
 from gridlayout.ops.rules.along import run
 
 # How many dims the first operand has without a batch, where these are not two.
@@ -58,4 +60,8 @@ LINALG: dict[str, Rule] = {
     "lu_pivots_to_permutation": Rule(batched, nothing),
 }
 # One matrix alone, of which something stays spread.
-MATRICES: dict[str, Rule] = {"triangular_solve": Rule(solve_columns, of_solve)}
+MATRICES: dict[str, Rule] = {
+    "triangular_solve": Rule(solve_columns, of_solve),
+    "qr": Rule(tall.qr, of_matrix(_LEADING["qr"])),
+    "svd": Rule(tall.svd, of_matrix(_LEADING["svd"])),
+}

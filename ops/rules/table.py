@@ -43,10 +43,12 @@ from gridlayout.ops.rules.control import cond, scan, while_
 from gridlayout.ops.rules.convolution import conv_general_dilated
 from gridlayout.ops.rules.elements import ELEMENTS
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, barrier, elementwise, key
+from gridlayout.ops.rules.empty import EMPTY
 from gridlayout.ops.rules.fourier import fft
 from gridlayout.ops.rules.indexing import INDEXING
 from gridlayout.ops.rules.linalg import LINALG, MATRICES
 from gridlayout.ops.rules.pooling import POOLING
+from gridlayout.ops.rules.ragged import RAGGED
 from gridlayout.ops.rules.random import random_gamma
 from gridlayout.ops.rules.reductions import (
     NEUTRAL,
@@ -74,7 +76,7 @@ _GENERAL: tuple[dict[str, Rule], ...] = (
     dict.fromkeys(ELEMENTWISE, Rule(elementwise, per_result)),
     dict.fromkeys(NEUTRAL, Rule(reduction, per_operand)),
     {"reduce_xor": Rule(bitwise, per_operand), "reduce": Rule(own_function, per_operand)},
-    *(ALONG, INDEXING, POOLING, LINALG),
+    *(ALONG, INDEXING, POOLING, LINALG, RAGGED),
     {"conv_general_dilated": Rule(conv_general_dilated, of_convolution)},
     {"dot_general": Rule(dot_general, of_product), "fft": Rule(fft, of_fft)},
     {"broadcast_in_dim": Rule(broadcast_in_dim, nothing), "transpose": Rule(transpose, nothing)},
@@ -194,7 +196,7 @@ def rules_of(op: Op) -> tuple[Rule, ...]:
     if op.name in LOOPS or (op.name in ELEMENTWISE and not any(map(is_key, (*op.ins, *op.outs)))):
         return rules
     if op.name != "with_layout" and any(0 in aval.shape for aval in (*op.ins, *op.outs)):
-        return ()
+        return (EMPTY[op.name],) if op.name in EMPTY else ()
     return rules if op.name in _TAKES_KEYS or not any(map(is_key, (*op.ins, *op.outs))) else ()
 
 
@@ -215,8 +217,17 @@ def flops(op: Op) -> int:
 
 _WITHOUT_RULE: dict[str, Flops] = {
     "cholesky_update": of_last(4),
-    "ragged_dot_general": of_last(2),
     "select_and_scatter": per_operand,
+}
+
+
+# Why what has a rule, or could have one, falls back: the report says it.
+REASONS: dict[str, str] = {
+    **dict.fromkeys(LINALG, "one matrix, of which no dim can stay spread"),
+    **dict.fromkeys(("qr", "svd"), "one matrix: by its rows only if tall, and not full_matrices"),
+    "sort": "no other dim stays spread",
+    "pallas_call": "a kernel chooses its blocks: give it each core's with gl.map_shards",
+    **dict.fromkeys(("pure_callback", "io_callback"), "the host gets the whole array"),
 }
 
 

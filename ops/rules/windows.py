@@ -19,6 +19,7 @@ from jax import lax
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import Axes, Collectives, all_gather, index_of, permute
 
@@ -229,6 +230,17 @@ def blocks(
         if chosen is not None:
             grid[chosen] = min(grid[chosen] * cores, max(extents[chosen], 1))
     return GridLayout(shape, dtype, tuple(grid.values()), collapse=[])
+
+
+def in_rows(b: Builder, value: Value, dim: int, like: Value) -> tuple[Value, Axes, int]:
+    """A matrix in blocks along one dim, the mesh axes along it, and rows of a device."""
+    extent = value.shape[dim]
+    cores = blocks(like.layout, like.shape, {0: extent}, value.dtype).num_cores
+    grid = tuple(cores if d == dim else 1 for d in range(2))
+    layout = GridLayout(value.shape, value.dtype, grid, collapse=[])
+    placed = b.placement(layout)
+    block = placed.per_device[dim] * int(layout.shard_shape[dim])
+    return b.on_cores(value, layout), placed.axes[dim], block
 
 
 def _groups(layout: Layout | None) -> list[tuple[Sequence[int], int]]:

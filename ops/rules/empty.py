@@ -1,0 +1,60 @@
+"""Primitives of which some operands or results have no elements: the others are all there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.flops import Rule, nothing
+from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.specs import Replicated
+from gridlayout.ops.decisions.value import Value
+
+
+def without_elements(b: Builder, avals: Sequence[Aval], like: Value) -> list[Value]:
+    """Arrays without elements, of which nothing has to be moved."""
+    outs = [Replicated(aval.shape, aval.dtype) for aval in avals]
+    made = b.run(lambda: [jnp.zeros(out.shape, out.dtype) for out in outs], [], outs)
+    return [b.on_cores(out, like=like) for out in made]
+
+
+def concatenate(b: Builder, op: Op, *values: Value) -> Any:
+    """The arrays that have elements, side by side."""
+    some = [x for x in values if 0 not in x.shape]
+    if len(some) == 1:
+        return b.on_cores(some[0], like=next(x for x in values if x.layout is not None))
+    return b.call(Op.made(op.primitive, op.params, *some), *some)
+
+
+def split(b: Builder, op: Op, value: Value) -> Any:
+    """The parts that have elements; the array itself where one has them all."""
+    full = [aval for aval in op.outs if 0 not in aval.shape]
+    made = [value]
+    if len(full) > 1:
+        sizes = tuple(aval.shape[op.params["axis"]] for aval in full)
+        made = b.call(Op.made(op.primitive, {**op.params, "sizes": sizes}, value), value)
+    parts = iter(made)
+    return [
+        without_elements(b, [aval], value)[0] if 0 in aval.shape else next(parts)
+        for aval in op.outs
+    ]
+
+
+def unchanged(b: Builder, op: Op, value: Value, *others: Value) -> Any:
+    """The array itself, of which nothing is written over."""
+    return b.on_cores(value, like=next(x for x in (value, *others) if x.layout is not None))
+
+
+EMPTY: dict[str, Rule] = {
+    **{"concatenate": Rule(concatenate, nothing), "split": Rule(split, nothing)},
+    **{
+        name: Rule(unchanged, nothing)
+        for name in (
+            *("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min"),
+            *("scatter-max", "dynamic_update_slice"),
+        )
+    },
+}

@@ -1,0 +1,124 @@
+"""QR and singular values of one tall matrix, whose rows lie spread.
+
+Each device decomposes its own rows, sends its triangle to all, and all decompose the triangles
+under each other (Demmel, Grigori, Hoemmen, Langou, "Communication-optimal parallel and sequential
+QR and LU factorizations"). It pays where a device has more rows than the matrix has columns; any
+other matrix is decomposed whole by every device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.specs import Replicated, Sharded
+from gridlayout.ops.decisions.value import Value, nbytes
+from gridlayout.ops.rules.along import target_layout
+from gridlayout.ops.rules.windows import as_storage, in_rows, local_blocks, without_tail
+from gridlayout.sharding.collectives import Axes, all_gather, index_of
+
+# Of R, matrices that Q is multiplied by, and what every device then has.
+OfTriangle = Callable[[jax.Array], tuple[list[jax.Array], list[jax.Array]]]
+
+
+def qr(b: Builder, op: Op, value: Value) -> Any:
+    """Orthonormal columns, which lie as the matrix, and a triangle."""
+    if op.params["full_matrices"] or op.params.get("pivoting"):
+        return None
+
+    def parts(r: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
+        return [jnp.eye(len(r), dtype=r.dtype)], [r]
+
+    return _decomposed(b, value, 0, op.outs[:1], parts)
+
+
+def svd(b: Builder, op: Op, value: Value) -> Any:
+    """Singular values; with vectors, those of the long side lie as the matrix."""
+    is_full = op.params["full_matrices"] and op.params["compute_uv"]
+    if is_full or op.params.get("subset_by_index") is not None:
+        return None
+    dim = int(value.ndim == 2 and value.shape[0] < value.shape[1])
+
+    def parts(r: jax.Array) -> tuple[list[jax.Array], list[jax.Array]]:
+        s, *vectors = op.bind(r.T if dim else r)
+        if not vectors:
+            return [], [s]
+        left, right = vectors
+        return ([right.T], [s, left]) if dim else ([left], [s, right])
+
+    found = _decomposed(b, value, dim, op.outs[1 + dim : 2 + dim], parts)
+    if found is None or not op.params["compute_uv"]:
+        return found
+    long, s, short = found
+    return [s, short, long] if dim else [s, long, short]
+
+
+def _decomposed(
+    b: Builder, value: Value, dim: int, long: Sequence[Aval], parts: OfTriangle
+) -> list[Value] | None:
+    """What is made of Q and R, whose product is a matrix, or its transpose where `dim` is 1.
+
+    dim: along which it is long. long: the types of what is made of Q, which comes first. None where
+    it would be as much work as the whole matrix.
+    """
+    if value.ndim != 2 or value.layout is None:
+        return None
+    columns = value.shape[1 - dim]
+    x, axes, block = in_rows(b, value, dim, value)
+    if block <= columns:
+        return None
+    assert isinstance(x.spec, Sharded)
+    extent, out = value.shape[dim], x.spec
+    r = jax.ShapeDtypeStruct((columns, columns), value.dtype)
+    short = [Replicated(aval.shape, aval.dtype) for aval in jax.eval_shape(parts, r)[1]]
+
+    def kernel(part: jax.Array) -> list[jax.Array]:
+        a = without_tail(local_blocks(part), dim, axes, extent, 0)
+        q, r = _rows_and_triangle(a.T if dim else a, axes)
+        factors, rest = parts(r)
+        made = [q @ factor for factor in factors]
+        return [*(as_storage(y.T if dim else y, out.placement.per_device) for y in made), *rest]
+
+    size = nbytes((columns, columns), value.dtype)
+    sent = b.collectives().all_gather(axes, size).all_reduce(axes, size)
+    specs = [out.with_oob(None) for _ in long]
+    made = b.run(kernel, [x], [*specs, *short], sent)
+    home = target_layout(b, out.layout, value, ())
+    return [b.relayout(y, home) for y in made[: len(long)]] + [
+        b.on_cores(y, like=value) for y in made[len(long) :]
+    ]
+
+
+def _rows_and_triangle(a: jax.Array, axes: Axes) -> tuple[jax.Array, jax.Array]:
+    """A device's rows of Q, and R, with the signs that Householder's method gives them."""
+    columns = a.shape[1]
+    own, r = jnp.linalg.qr(a)
+    among, r = jnp.linalg.qr(all_gather(r, axes, 0))
+    here = index_of(axes)
+    q = own @ lax.dynamic_slice_in_dim(among, here * columns, columns)
+    at = here * len(a) + jnp.arange(len(a))
+    first = jnp.zeros((columns, columns), q.dtype).at[at].add(q, mode="drop")
+    signs = _signs(lax.psum(first, axes) if axes else first)
+    return q * signs, r * signs[:, None]
+
+
+def _signs(q: jax.Array) -> jax.Array:
+    """Signs of columns, by the first rows, with which Q is what reflections make of the identity.
+
+    Ballard, Demmel, Grigori, Jacquelin, Nguyen, Solomonik, "Reconstructing Householder vectors
+    from tall-skinny QR": each diagonal element is made negative as Q less the signs is eliminated.
+    """
+
+    def eliminate(k: Any, carried: Any) -> Any:
+        q, signs = carried
+        sign = jnp.where(q[k, k].real < 0, 1, -1).astype(q.dtype)
+        below = jnp.where(jnp.arange(len(q)) > k, q[:, k] / (q[k, k] - sign), 0)
+        return q - jnp.outer(below, q[k]), signs.at[k].set(sign)
+
+    return lax.fori_loop(0, len(q), eliminate, (q, jnp.ones(len(q), q.dtype)))[1]
