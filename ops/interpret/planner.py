@@ -18,7 +18,7 @@ from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, is_laid_ou
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide
 from gridlayout.ops.products.dot_general import dot_general
-from gridlayout.ops.programs.program import Program
+from gridlayout.ops.programs.program import RELAYOUT, Program
 from gridlayout.ops.rules.table import RULES
 
 _CALLS = {
@@ -27,8 +27,7 @@ _CALLS = {
         ("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"
     ),
 }
-# What brings operands and results to their places, where no equation says so.
-RELAYOUT = core.Primitive("relayout")
+_RELAYOUT = core.Primitive(RELAYOUT)
 
 
 def planned(
@@ -59,6 +58,8 @@ class Planner:
 
     def __init__(self, env: Env, operands: Sequence[Spec]) -> None:
         self.env, self.made = env, Program(env.device, tuple(operands))
+        self._within: tuple[tuple[str, int], ...] = ()  # the calls that equations are in
+        self._calls = 0
 
     @property
     def operands(self) -> list[Value]:
@@ -81,9 +82,10 @@ class Planner:
         """A value brought somewhere by `fn(builder, value, ...)`."""
         builder = Builder(self.env, [value.spec])
         out = fn(builder, value if not isinstance(value.at, int) else Value(value.spec, 0), *args)
-        op = Op(RELAYOUT, {}, (), ())
+        op = Op(_RELAYOUT, {}, (), ())
         decision = builder.decision(op, [value.spec], [out])
-        return self.made.append(decision, [value], listed=bool(decision.collectives))[0]
+        listed = bool(decision.collectives)
+        return self.made.append(decision, [value], listed=listed, within=self._within)[0]
 
     def closed(self, closed: Any, values: Sequence[Value], scope: str = "") -> list[Value]:
         """The results of a closed jaxpr on values."""
@@ -125,12 +127,25 @@ class Planner:
             if eqn.params.get("differentiated") and eqn.params.get("prevent_cse"):
                 # A backward pass computes this part again; keep XLA from finding the first result.
                 values = self._apart(values)
-            return self.closed(inner, values, scope)
+            return self._called(str(eqn.params.get("name", "")), inner, values, scope)
         op = Op.of(eqn, follower)
         specs = tuple(value.spec for value in values)
         decision = decide(op, specs, self.env, Planner)
         listed = any(map(is_laid_out, specs))
-        return self.made.append(decision, values, scope, listed)
+        return self.made.append(decision, values, scope, listed, self._within)
+
+    def _called(
+        self, name: str, closed: Any, values: Sequence[Value], scope: str
+    ) -> Sequence[Value]:
+        """The results of a called function, under its name where it has one."""
+        if not name:
+            return self.closed(closed, values, scope)
+        self._calls += 1
+        outside, self._within = self._within, (*self._within, (name, self._calls))
+        try:
+            return self.closed(closed, values, scope)
+        finally:
+            self._within = outside
 
     def _apart(self, values: Sequence[Value]) -> list[Value]:
         settled = [self.moved(Builder.settled, value) for value in values]
@@ -141,7 +156,7 @@ class Planner:
             return list(lax.optimization_barrier(tuple(arrays)))
 
         outs = builder.run(barrier, inside, [value.spec for value in settled])
-        op = Op(RELAYOUT, {}, (), ())
+        op = Op(_RELAYOUT, {}, (), ())
         decision = builder.decision(op, [value.spec for value in settled], outs)
         return self.made.append(decision, settled, listed=False)
 

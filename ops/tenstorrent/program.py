@@ -173,7 +173,7 @@ class TtnnProgram:
             mesh, spreads = self._runner.mesh, None
             given = [stand_in(k, self._runner.layout_of(k), mesh) for k in self.arguments]
         found = self._on_grid(spreads).report(*given)
-        return ProgramReport(found.rows, found.peak_bytes, found.core_peak_bytes, self.operations)
+        return ProgramReport(**vars(found), operations=self.operations)
 
     def _on_grid(self, spreads: tuple[Spread, ...] | None) -> OnGrid:
         """The program lifted to the grid; of several chips, for results that are so spread."""
