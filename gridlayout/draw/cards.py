@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from gridlayout.draw.layered import Link, Placed, placed
 from gridlayout.draw.letters import lines_of, mono_width, text_width
@@ -51,6 +52,11 @@ class Chart:
     lines: tuple[tuple[int, int, int], ...]
     parts: tuple[Chart, ...] = ()
 
+    @cached_property
+    def picture(self) -> Picture:
+        """The cards and the lines between them, without the parts."""
+        return _picture(self)
+
     @property
     def fills(self) -> set[str]:
         """The fills that are drawn, of all parts."""
@@ -60,8 +66,7 @@ class Chart:
         return own.union(*(part.fills for part in self.parts))
 
 
-def chart_picture(chart: Chart) -> Picture:
-    """The cards of a chart and the lines between them, without its parts."""
+def _picture(chart: Chart) -> Picture:
     shapes = [_Shape.of(card) for card in chart.cards]
     links = [Link(a, b, shapes[a].port(cell)) for a, cell, b in chart.lines]
     found = placed([(shape.width, shape.height) for shape in shapes], links)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
-from gridlayout.draw.cards import Chart, chart_picture
+from gridlayout.draw.cards import Chart
 from gridlayout.draw.letters import text_width
 from gridlayout.draw.palette import style
 from gridlayout.draw.panels import Picture, figure
@@ -28,7 +28,7 @@ def folded(
     seen = chart.fills
     drawn = [entry for entry in legend if entry[0] in seen]
     charts = [each for part in chart.parts for each in _all(part)]
-    pictures = [chart_picture(chart), *map(_captioned, charts)]
+    pictures = [chart.picture, *map(_captioned, charts)]
     flat = figure(title, subtitle, description, pictures, drawn, notes)
     return replace(flat, html=_html(title, subtitle, description, chart, drawn, notes))
 
@@ -41,7 +41,7 @@ def _all(chart: Chart) -> Iterator[Chart]:
 
 def _captioned(chart: Chart) -> Picture:
     """A part's cards under its title."""
-    found = chart_picture(chart)
+    found = chart.picture
     caption = tag("text", escape(chart.title), x=0, y=12, class_="sub")
     moved = tag("g", found.body, transform=f"translate(0 {_CAPTION})")
     width = max(found.width, text_width(chart.title, 12, bold=True))
@@ -86,7 +86,7 @@ def _part(chart: Chart) -> str:
 
 def _scrolled(chart: Chart, words: str) -> str:
     """A chart's cards, which scroll sideways where they are wider than the page."""
-    picture = chart_picture(chart)
+    picture = chart.picture
     svg = tag(
         "svg",
         tag("rect", class_="paper", width=picture.width, height=picture.height) + picture.body,

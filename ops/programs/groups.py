@@ -90,7 +90,7 @@ def _folded(graph: Graph, items: Sequence[Item]) -> tuple[Item, ...]:
     waiting = [(0, len(items))]
     while waiting:
         start, stop = waiting.pop()
-        first, period, times = _repeated(graph, items, codes, reads, start, stop)
+        first, period, times = _repeated(items, codes, reads, start, stop)
         if times < 2:
             found += items[start:stop]
             continue
@@ -99,13 +99,11 @@ def _folded(graph: Graph, items: Sequence[Item]) -> tuple[Item, ...]:
         ends = span(items[first]).start, span(items[last - 1]).stop
         steps = number(len(range(*ends)) // times, "step")
         found.append(Group(f"{steps}, {times} times", *ends, _few(tuple(some)), times))
-        waiting.append((start, first)) if start < first else None
-        waiting.append((last, stop)) if last < stop else None
+        waiting += [(a, b) for a, b in ((start, first), (last, stop)) if a < b]
     return tuple(sorted(found, key=lambda item: span(item).start))
 
 
 def _repeated(
-    graph: Graph,
     items: Sequence[Item],
     codes: np.ndarray[Any, Any],
     reads: Sequence[tuple[int, ...]],
@@ -117,7 +115,9 @@ def _repeated(
     for period in range(1, min((stop - start) // 2, _PERIODS) + 1):
         same = codes[start : stop - period] == codes[start + period : stop]
         ends = np.flatnonzero(np.diff(np.concatenate(([0], same.astype(np.int8), [0]))))
-        for low, high in ends.reshape(-1, 2).tolist():
+        runs = ends.reshape(-1, 2)
+        again = (runs[:, 1] - runs[:, 0]) // period
+        for low, high in runs[again > 0].tolist():
             times = (high - low) // period + 1
             first = start + low
             size = sum(len(span(item)) for item in items[first : first + period])

@@ -25,7 +25,7 @@ from gridlayout.ops.programs.texts import (
 if TYPE_CHECKING:
     from gridlayout.ops.programs.report import Report
 
-MOST_CARDS = 1500  # of all charts of a drawing
+MOST_CARDS = 1000  # of all charts of a drawing
 _MOST_ENTRIES = 6  # cards of operands that one item alone reads
 
 
