@@ -32,6 +32,7 @@ from gridlayout.ops.array.grid_type import (
     represent,
     storage_of,
 )
+from gridlayout.ops.array.folding import folded_line
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.agreement import agree_on, check_has_part
@@ -134,7 +135,12 @@ class GridArray(metaclass=_Meta):
         return f"GridArray({self.dtype.name}[{dims}], grid {grid}{tiles}, on {mesh} devices)"
 
     def _repr_html_(self) -> str:
-        return self.layout.draw("fold", device=self.device).svg
+        drawing = self.layout.draw("fold", device=self.device)
+        return self.layout.summary().beside(drawing.svg)
+
+    def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
+        """One line that unfolds to the layout's summary, where treescope shows a tree."""
+        return folded_line(repr(self), str(self.layout.summary()), path)
 
     def __len__(self) -> int:
         if not self.shape:
