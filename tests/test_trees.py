@@ -2,6 +2,8 @@
 
 import dataclasses
 import math
+import subprocess
+import sys
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -632,3 +634,27 @@ def test_a_summary_in_a_notebook():
     assert "1 array on cores" in html
     assert gl.summary({})._repr_html_().count("<table") == 0
     assert str(gl.summary({"n": 3})) == "no arrays"
+
+
+def test_treescope_folds_a_tree_of_arrays():
+    treescope = pytest.importorskip("treescope")
+    layout = gl.GridLayout((5, 7), "float32", grid=(2, 2))
+    x = gl.put(np.ones((5, 7), np.float32), layout, gl.DeviceGrid((1,)))
+    tree = {"dense": {"<kernel>": x}, "count": 3}
+    folded = treescope.render_to_text(tree)
+    assert f"'<kernel>': {x!r}" in folded
+    assert "padding" not in folded
+    with treescope.using_expansion_strategy(max_height=200):
+        opened = treescope.render_to_text(tree)
+    for line in str(layout.summary()).splitlines():
+        assert line in opened
+
+
+def test_nobody_imports_treescope_for_it():
+    code = (
+        "import sys, gridlayout as gl\n"
+        "x = gl.put([[1.0, 2.0]], gl.GridLayout((1, 2), grid=(1, 2)), gl.DeviceGrid((1,)))\n"
+        "x._repr_html_()\n"
+        "assert 'treescope' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

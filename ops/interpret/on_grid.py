@@ -180,7 +180,13 @@ class OnGrid:
         return self._program.report(call[1])
 
     def draw(self, *args: Any, path: str | Path | None = None, **kwargs: Any) -> Drawing:
-        """The drawing of what a call with these arguments does: `report(...).draw(path)`."""
+        """A drawing of what a call with these arguments does: `report(...).draw(path)`.
+
+        >>> from gridlayout import DeviceGrid, GridLayout
+        >>> lifted = on_grid(lambda x: x + x, DeviceGrid((1,)))
+        >>> lifted.draw(GridLayout((5, 7), grid=(2, 4))).title
+        'a function on the grid'
+        """
         return self.report(*args, **kwargs).draw(path)
 
     def _described(self, args: Any, kwargs: Any) -> Any:
