@@ -107,7 +107,7 @@ def body_of(found: Explanation) -> str:
 
 def _help(found: Explanation) -> str:
     """What the columns of all tables mean, folded."""
-    heads = [table.FINDING_HEAD] if found.findings else []
+    heads: list[tuple[str, ...]] = [table.FINDING_HEAD] if found.findings else []
     heads += [head for _, head, _ in table.sections_of(found)]
     heads += [table.PLAN_HEAD] if table.plan_rows(found) else []
     rows = "".join(

@@ -24,6 +24,7 @@ from jax.sharding import NamedSharding
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import unpack_host
+from gridlayout.ops.array.folding import folded_line
 from gridlayout.ops.array.grid_type import (
     GridType,
     give,
@@ -32,7 +33,6 @@ from gridlayout.ops.array.grid_type import (
     represent,
     storage_of,
 )
-from gridlayout.ops.array.folding import folded_line
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.agreement import agree_on, check_has_part
