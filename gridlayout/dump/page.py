@@ -195,8 +195,9 @@ def _cell(name: str, text: str, numbers: Mapping[str, float]) -> str:
         kind = "over"
     if name in numbers:
         value = f' data-n="{numbers[name]:.6f}"'
-    length = "short" if len(text) <= _SHORT else "long" if len(text) > _LONG else ""
-    kind = " ".join(filter(None, (kind, length)))
+    if not kind.startswith("number"):
+        length = "short" if len(text) <= _SHORT else "long" if len(text) > _LONG else ""
+        kind = " ".join(filter(None, (kind, length)))
     named = f' data-name="{escape(name.strip())}"'
     return f"<td{_class(kind)}{style}{value}{named}>{escape(text)}</td>"
 
