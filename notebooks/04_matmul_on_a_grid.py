@@ -124,6 +124,14 @@ compare(tall, wide)
 print(gl.on_grid(jnp.matmul).report(tall, wide))
 
 # %% [markdown]
+# Drawn, a program shows where each value lies, how much of it is padding, and what is moved for
+# which step. Here is a product whose operands have to be brought nearer.
+
+# %%
+low = laid_out((64, 40), (2, 4), device)
+gl.on_grid(lambda a, b: jax.nn.relu(a @ b)).draw(laid_out((53, 64), (3, 2), device), low)
+
+# %% [markdown]
 # Whatever the algorithm, the result is the same up to rounding.
 
 # %%

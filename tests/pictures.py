@@ -3,6 +3,7 @@
 import itertools
 
 from browser import browse, output
+from programs import PROGRAMS, report_of
 
 import gridlayout as gl
 from gridlayout.draw.views import VIEWS
@@ -118,6 +119,8 @@ def pictures():
         some = dict(list(tensors.items())[:count])
         yield f"map of {count}", gl.sophon.memory_map(some).draw()
 
+    for name in PROGRAMS:
+        yield f"program of {name}", report_of(name).draw()
     strided = {"strides": (3, 13, 26, 78), "chip": TOY}
     apart = {"a": tensors["x0"], "b": gl.sophon.local((5, 7, 3, 2), "float32", **strided)}
     yield "map of runs", gl.sophon.memory_map(apart).draw()
@@ -125,6 +128,7 @@ def pictures():
 
 AUDIT = """
 const near = 0.75, faults = [];
+const FILLED = ".cells rect,.flows path,.bars rect,.plate";
 const boxOf = (e, frame) => {
   const b = e.getBoundingClientRect();
   return { x0: b.left - frame.left, x1: b.right - frame.left,
@@ -173,7 +177,7 @@ function audit(svg) {
   const boxes = (selector, root = svg) => all(selector, root).map((e) => boxOf(e, frame));
   const texts = boxes("text").map(inked);
   const whole = { x0: 0, y0: 0, x1: frame.width, y1: frame.height };
-  for (const box of [...texts, ...boxes("text~rect,.cells,.plates,.flows,.bars,.line2")]) {
+  for (const box of [...texts, ...boxes("text~rect,.cells,.plates,.flows,.bars,.cards,.line2")]) {
     if (!holds(whole, box)) bad("leaves the frame", words(box).slice(0, 40));
   }
   across(texts, texts, (a, b) => {
@@ -188,6 +192,7 @@ function audit(svg) {
   across(outside, [...tables, ...boxes(".flows path,.bars rect")],
     (a) => bad("stands on a picture", words(a)));
   for (const panel of panels) auditPanel(panel, frame, boxes, all, bad);
+  for (const panel of panels) auditCards(panel, frame, boxes, all, bad);
   auditLegend(svg, swatches, all, bad);
 }
 function auditPanel(panel, frame, boxes, all, bad) {
@@ -232,21 +237,43 @@ function auditLegend(svg, swatches, all, bad) {
     const seen = entries.map((entry) => entry[k]);
     if (new Set(seen).size !== seen.length) bad("the legend says a thing twice", seen.join("; "));
   }
-  const drawn = new Set(all(`.cells rect,.flows path,.bars rect`).map((e) => fillOf(e)));
+  const drawn = new Set(all(FILLED).map((e) => fillOf(e)));
   for (const [fill, text] of entries) {
     if (!drawn.has(fill)) bad("the legend has what is not drawn", text);
   }
   const named = new Set(entries.map(([fill]) => fill));
-  for (const fill of new Set(all(".cells rect").map(fillOf))) {
+  for (const fill of new Set(all(".cells rect,.plate").map(fillOf))) {
     if (fill !== "paper" && !named.has(fill)) bad("a colour has no meaning", fill);
   }
 }
-const fillOf = (e) => e.getAttribute("class");
+// Cards hold their texts, stand apart, and no line runs through one.
+function auditCards(panel, frame, boxes, all, bad) {
+  const cards = boxes(".frame", panel);
+  across(cards, cards, () => bad("two cards overlap"));
+  for (const card of cards) {
+    for (const text of boxes("text", card.e.parentNode).map(inked)) {
+      if (!holds(card, text)) bad("a text leaves its card", text.e.textContent);
+    }
+  }
+  for (const path of all(".cards>.line1", panel)) {
+    const m = path.getScreenCTM();
+    for (let at = 0; at < path.getTotalLength(); at += 5) {
+      const point = path.getPointAtLength(at).matrixTransform(m);
+      const [x, y] = [point.x - frame.left, point.y - frame.top];
+      const on = cards.find((c) => c.x0 + 2 < x && x < c.x1 - 2 && c.y0 + 2 < y && y < c.y1 - 2);
+      if (on) {
+        bad("a line crosses a card", on.e.parentNode.textContent.slice(0, 40));
+        break;
+      }
+    }
+  }
+}
+const fillOf = (e) => e.getAttribute("class").split(" ")[0];
 // The fills of one drawing, as one theme shows them: the grounds of hatches too.
 function auditColours(svg) {
   const shown = new Map();
   const hatched = (fill) => ["pad", "mix"].includes(fill);
-  for (const e of svg.querySelectorAll(".cells rect,.flows path,.bars rect")) {
+  for (const e of svg.querySelectorAll(FILLED)) {
     // Nothing is drawn on paper; stripes of several things are on it too.
     if (fillOf(e) !== "paper" && !shown.has(fillOf(e))) shown.set(fillOf(e), e);
   }

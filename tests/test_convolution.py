@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from deciding import Compiled, Traced, kinds_of
+from deciding import Compiled, Traced, decisions, kinds_of
 from hlo import collectives
 from jax import lax
 from laid_out import assert_same, poisoned
@@ -108,9 +108,9 @@ def decided(fn, arrays, compiled, name, primitive=None):
             gl.GridLayout(a.shape, **arguments) for a, arguments in zip(arrays, given, strict=True)
         ]
         program = traced.sound_program(layouts, DEVICE, name)
-        assert all(made.how != "fallback" for made in program.made), (name, layouts)
+        assert all(made.how != "fallback" for made in decisions(program)), (name, layouts)
         if primitive is not None:
-            hows = {made.how for made in program.made if made.op.name == primitive}
+            hows = {made.how for made in decisions(program) if made.op.name == primitive}
             assert hows == {"rule"}, (name, layouts)
         if compiled.is_new(name, kinds_of(program)):
             yield [poisoned(a, x, DEVICE) for a, x in zip(arrays, layouts, strict=True)]

@@ -937,7 +937,7 @@ def test_the_fold_shows_the_cores_that_each_device_holds(mesh, grid):
                 assert (values == np.ravel_multi_index(core, grid)).all()
                 held[shard.device].add(core)
     drawing = layout.draw("fold", device=device)
-    assert x._repr_html_() == drawing.svg
+    assert x._repr_html_() == layout.summary().beside(drawing.svg)
     drawn = {d: set() for d in held}
     idle = 0
     for rect in Read(drawing).rects:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import pytest
+from browser import browse, needs_chromium, output
 from hypothesis import given, settings
 from jax.sharding import AbstractMesh
 
@@ -813,3 +814,40 @@ def test_page_is_whole_and_shows_every_row():
         assert made.proposal is None or str(made.proposal) in reader.cells
     assert "http" not in found.to_html()
     assert found._repr_html_() in found.to_html()
+
+
+# What of a page is wider than there is room, and what its help leaves out.
+MEASURE = """
+for (const details of document.querySelectorAll("details")) details.open = true;
+const found = [];
+for (const frame of document.querySelectorAll("[data-page]")) {
+  const right = frame.getBoundingClientRect().right + 0.5;
+  for (const e of frame.querySelectorAll("*")) {
+    if (e.getBoundingClientRect().right > right) found.push([frame.dataset.page, e.tagName,
+      e.textContent.slice(0, 30)]);
+  }
+  const heads = new Set([...frame.querySelectorAll("th")].map((e) => e.textContent));
+  const known = new Set([...frame.querySelectorAll("dt")].map((e) => e.textContent));
+  if (heads.symmetricDifference(known).size) found.push([frame.dataset.page, "help"]);
+  const title = frame.querySelector("[role=heading]");
+  if (!title.textContent.startsWith("Layouts of ")) found.push([frame.dataset.page, "title"]);
+}
+document.getElementById("output").textContent = JSON.stringify(found);
+"""
+
+
+@needs_chromium
+def test_a_page_fits_its_width(tmp_path):
+    names = ("today.mlir", "tpu.hlo.txt", "mlp.n300.O0.ttnn.mlir", "jax_cpu.hlo.txt")
+    texts = {name: gl.explain(DUMPS / name, plan=True, limit=12) for name in names}
+    texts["short"] = gl.explain("f32[1000,3]{1,0:T(8,128)}")
+    shown = "".join(
+        f'<div data-page="{name} at {width}" style="width: {width}px">{found._repr_html_()}</div>'
+        for name, found in texts.items()
+        for width in (380, 700, 900, 1130, 1300, 1600)
+    )
+    end = f'<pre id="output"></pre><script type="module">{MEASURE}</script>'
+    page = f'<!doctype html><meta charset="utf-8"><body style="margin: 0">{shown}{end}'
+    assert output(browse(page, tmp_path)) == []
+    broken = page.replace("@container (max-width: 70em)", "@container (max-width: 1em)")
+    assert output(browse(broken, tmp_path)) != []

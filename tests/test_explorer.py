@@ -71,8 +71,8 @@ const answers = JSON.stringify(asked.map(answer));
 def ask(asked, folder):
     """What the page's arithmetic answers, in Chromium, or in Node where there is none."""
     data = f"const known = {json.dumps(facts(DOCUMENT))}, asked = {json.dumps(asked)};"
-    assert page.SCRIPTS[-3:] == ("picture.js", "fields.js", "form.js")
-    names = page.SCRIPTS[:-3]
+    assert page.SCRIPTS[-4:] == ("picture.js", "fields.js", "summary.js", "form.js")
+    names = page.SCRIPTS[:-4]
     texts = [files("gridlayout.explorer").joinpath(name).read_text("utf-8") for name in names]
     program = "\n".join([*texts, data, HARNESS])
     if not CHROMIUM:
@@ -613,6 +613,15 @@ FRAMED = [
     gl.parse("bf16[4,8]{0,1:T(2,4)(2,1)S(2)}"),
     gl.parse("f32[6,3,4]{2,1,0:T(*,4)}"),
     gl.parse("f32[]"),
+    gl.GridLayout((64, 96), "bfloat16", grid=(2, 2), tile=(32, 32), face=(16, 16)),
+    gl.GridLayout((53, 63), "float32", grid=(3, 2), tile=(10, 10), shard_shape=(20, 40)),
+    gl.GridLayout((1000, 1290), grid=(8, 9), memory_space="dram"),
+    gl.tenstorrent.ttnn((4, 50, 50), "float32", grid=(8, 2), tile=(32, 32)),
+    gl.tenstorrent.ttnn((64, 64), tile=(32, 32), buffer_type="dram"),
+    gl.tenstorrent.metal((7, 20), "float32", grid=(1, 1), tile=(32, 32)),
+    gl.sophon.local((6, 5, 4, 5), "int8", storage="4N", chip=TOY),
+    gl.parse("f32[1000,3]{1,0:T(8,128)}"),
+    gl.parse("f32[3,5]{0,1}"),
 ]
 
 
@@ -620,12 +629,22 @@ FRAMED = [
 def test_frames_of_one_notebook_show_their_own_layouts(tmp_path):
     frames = "".join(gl.explore(layout, open_browser=False)._repr_html_() for layout in FRAMED)
     read = """addEventListener("load", () => {
-        const texts = [...document.querySelectorAll("iframe")].map((frame) =>
-          frame.contentDocument.getElementById("text").textContent);
+        const texts = [...document.querySelectorAll("iframe")].map((frame) => {
+          const $ = (id) => frame.contentDocument.getElementById(id);
+          const [summary] = $("results").querySelectorAll("section, dl");
+          const rows = [...summary.querySelectorAll("dt, dd")].map((e) => e.textContent);
+          return [$("text").textContent, summary.querySelector("h2").textContent, rows];
+        });
         document.getElementById("output").textContent = JSON.stringify(texts);
       });"""
     markup = f'<!doctype html>{frames}<pre id="output"></pre><script>{read}</script>'
-    assert output(browse(markup, tmp_path)) == list(map(str, FRAMED))
+    known = []
+    for layout in FRAMED:
+        summary = layout.summary()
+        # What fits which chip is asked of the library.
+        told = [(name, text) for name, text in summary.rows.items() if name != "fits"]
+        known.append([str(layout), summary.title, [word for row in told for word in row]])
+    assert output(browse(markup, tmp_path)) == known
 
 
 PICTURED = {

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from browser import needs_chromium
 from pictures import LAYOUTS, faults, pictures
+from programs import report_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:the default collapse:gridlayout.LayoutWarning"),
@@ -21,6 +22,7 @@ def broken():
     whole = LAYOUTS["16x16 on 4x4"].draw("physical")
     tiles = LAYOUTS["4096x4096"].draw("physical")
     flows = LAYOUTS["rank 4, small"].draw("memory")
+    program = report_of("mlp").draw()
 
     def changed(drawing, pattern, by, count=1):
         svg, n = re.subn(pattern, by, drawing.svg, count=count)
@@ -39,6 +41,13 @@ def broken():
     yield "a line crosses", changed(tiles, r'<g class="plates">.*?</g>', "")
     end = r'(<g class="ticks right">.*?)<text [^>]*>\d+</text></g>'
     yield "an axis has no number at an end", changed(whole, end, r"\1</g>")
+    card = r'(<g transform="translate)\([\d.]+ [\d.]+\)("><title>dot_general)'
+    yield "two cards overlap", changed(program, card, r"\1(60 60)\2")
+    yield (
+        "a text leaves its card",
+        changed(program, r'(<g class="labels"><text )x', r'\1dx="-120" x'),
+    )
+    yield "a line crosses a card", changed(program, r'(<path d=")', r"\1M0 0L600 900")
     yield "the legend says a thing twice", changed(whole, r"swatch c1", "swatch c0")
     yield "the legend has what is not drawn", changed(whole, r"swatch c1", "swatch s1")
     yield "a colour has no meaning", changed(whole, r"swatch c1", "swatch s1")

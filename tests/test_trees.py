@@ -2,7 +2,10 @@
 
 import dataclasses
 import math
+import subprocess
+import sys
 from functools import partial
+from html import escape
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -628,7 +631,32 @@ def test_a_summary_in_a_notebook():
     html = gl.summary(tree, "wormhole")._repr_html_()
     assert "&lt;b&gt;" in html
     assert "<b>" not in html
-    assert '<td class="number share" style="--share: 45.3%" data-n="0.453125">45.3%</td>' in html
+    cell = '<td class="number share" style="--share: 45.3%" data-n="0.453125"'
+    assert f'{cell} data-name="padding">45.3%</td>' in html
     assert "1 array on cores" in html
     assert gl.summary({})._repr_html_().count("<table") == 0
     assert str(gl.summary({"n": 3})) == "no arrays"
+
+
+@pytest.mark.filterwarnings("ignore:The chararray class:DeprecationWarning")  # treescope's own
+def test_treescope_folds_a_tree_of_arrays():
+    treescope = pytest.importorskip("treescope")
+    layout = gl.GridLayout((5, 7), "float32", grid=(2, 2))
+    x = gl.put(np.ones((5, 7), np.float32), layout, gl.DeviceGrid((1,)))
+    tree = {"dense": {"<kernel>": x}, "count": 3}
+    folded = treescope.render_to_text(tree)
+    assert f"'<kernel>': {x!r}" in folded
+    assert "padding" not in folded
+    page = treescope.render_to_html(tree, compressed=False)
+    for line in str(layout.summary()).splitlines():
+        assert escape(line) in page
+
+
+def test_nobody_imports_treescope_for_it():
+    code = (
+        "import sys, gridlayout as gl\n"
+        "x = gl.put([[1.0, 2.0]], gl.GridLayout((1, 2), grid=(1, 2)), gl.DeviceGrid((1,)))\n"
+        "x._repr_html_()\n"
+        "assert 'treescope' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

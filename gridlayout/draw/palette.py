@@ -108,6 +108,8 @@ _RULES = (
     (".swatch", "stroke:var(--line);stroke-width:1px"),
     (".flows path", "fill-opacity:.7"),
     (".bar", "fill:var(--line)"),
+    (".frame", "stroke:var(--line);stroke-width:1px;fill:none;pointer-events:none"),
+    (".plate", "stroke:var(--line);stroke-width:.6px"),
     (".stay", "fill:var(--stay)"),
     (".pad-ground", "fill:var(--pad)"),
     (".pad-line", "stroke:var(--hatch);stroke-width:1.3px;fill:none"),

@@ -22,6 +22,8 @@ _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"}
 class Drawing:
     """A picture: `svg` is the whole text, `description` says in words what it shows.
 
+    html: the same with parts that fold, where it has such parts; needs nothing beside itself.
+
     Notebooks show it inline, so that the browser shows what is under the mouse: JupyterLab puts
     what `_repr_svg_` gives into an image, in which nothing can be hovered.
     """
@@ -29,13 +31,24 @@ class Drawing:
     svg: str
     title: str
     description: str
+    html: str = ""
 
     def save(self, path: str | Path) -> None:
-        """Write the SVG text to a file."""
-        Path(path).write_text(self.svg, encoding="utf-8")
+        """Write the SVG text to a file, or the drawing as a page to one that ends in .html."""
+        path = Path(path)
+        is_page = path.suffix.lower() in (".html", ".htm")
+        path.write_text(self._page() if is_page else self.svg, encoding="utf-8")
 
     def _repr_html_(self) -> str:
-        return self.svg
+        return self.html or self.svg
+
+    def _page(self) -> str:
+        head = (
+            '<meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+            f'<meta name="color-scheme" content="light dark">{tag("title", escape(self.title))}'
+        )
+        body = tag("body", self._repr_html_(), style="margin: 1em")
+        return f"<!doctype html>\n{tag('html', tag('head', head) + body, lang='en')}\n"
 
     def __repr__(self) -> str:
         return f"Drawing({self.title!r}, {len(self.svg.encode()):,} B of SVG)"
@@ -54,7 +67,7 @@ def drawing(title: str, description: str, width: float, height: float, body: str
     name = "gl" + sha256((words + body).encode()).hexdigest()[:10]
     svg = tag(
         "svg",
-        words + style(name) + _hatches(name) + body,
+        words + style(name) + hatches(name) + body,
         xmlns="http://www.w3.org/2000/svg",
         id=name,
         role="img",
@@ -66,8 +79,11 @@ def drawing(title: str, description: str, width: float, height: float, body: str
     return Drawing(svg, title, description)
 
 
-def _hatches(name: str) -> str:
-    """The patterns of padding and of cells that hold several things, told apart by direction."""
+def hatches(name: str) -> str:
+    """The patterns, in the element of this id, of padding and of cells that hold several things.
+
+    Told apart by direction.
+    """
     size = dict.fromkeys(("width", "height"), 7)
     lines = {"pad": "M-1 1l2 -2M0 7l7 -7M6 8l2 -2", "mix": "M-1 6l2 2M0 0l7 7M6 -1l2 2"}
     patterns = [

@@ -7,27 +7,48 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from gridlayout.dump import table
+from gridlayout.dump.help import meanings
 from gridlayout.dump.words import plain
 from gridlayout.layouts.memory import number
 
 if TYPE_CHECKING:
     from gridlayout.dump.explanation import Explanation
 
+# A table of many columns wraps its words; where that is not enough, a row becomes a block of names
+# and values. The head stays: its names sort.
 STYLE = """
-.gl-dump { color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif; }
-.gl-dump table { border-collapse: collapse; margin: 0.5em 0 1.5em; display: block;
-  overflow-x: auto; }
-.gl-dump p, .gl-dump pre { overflow-wrap: anywhere; white-space: pre-wrap; }
-.gl-dump th, .gl-dump td { padding: 0.25em 0.7em; text-align: left; white-space: nowrap;
+.gl-dump { color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif;
+  container-type: inline-size; overflow-wrap: anywhere; }
+.gl-dump .title { font-size: 1.5em; font-weight: 600; margin: 0.3em 0; }
+.gl-dump h2 { font-size: 1.15em; margin: 1.2em 0 0.3em; }
+.gl-dump table { border-collapse: collapse; margin: 0.5em 0 1.5em; max-width: 100%; }
+.gl-dump pre { white-space: pre-wrap; }
+.gl-dump th, .gl-dump td { padding: 0.25em 0.6em; text-align: left; vertical-align: top;
   border-bottom: 1px solid color-mix(in srgb, currentColor 15%, transparent); }
-.gl-dump th { cursor: pointer; user-select: none; }
+.gl-dump th { cursor: pointer; user-select: none; white-space: nowrap; }
 .gl-dump th[aria-sort=ascending]::after { content: " ▲"; }
 .gl-dump th[aria-sort=descending]::after { content: " ▼"; }
-.gl-dump td { font-family: ui-monospace, monospace; }
-.gl-dump .number { text-align: right; font-variant-numeric: tabular-nums; }
+.gl-dump td { font-family: ui-monospace, monospace; font-size: 13px; }
+.gl-dump .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.gl-dump .short { white-space: nowrap; }
 .gl-dump .share { background: linear-gradient(90deg, rgb(220 60 50 / 0.45) var(--share),
   transparent var(--share)); }
 .gl-dump .over { color: light-dark(#b00020, #ff7a70); font-weight: 600; }
+.gl-dump pre { white-space: pre-wrap; }
+.gl-dump summary { cursor: pointer; }
+.gl-dump dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.1em 1em; }
+.gl-dump dd { margin: 0; }
+@container (max-width: 70em) {
+  .gl-dump table.wide, .gl-dump .wide thead, .gl-dump .wide tbody { display: block; }
+  .gl-dump .wide thead tr { display: flex; flex-wrap: wrap; }
+  .gl-dump .wide tbody tr { display: grid; padding: 0.4em 0;
+    grid-template-columns: repeat(auto-fill, minmax(9.5em, 1fr));
+    border-bottom: 1px solid color-mix(in srgb, currentColor 30%, transparent); }
+  .gl-dump .wide th, .gl-dump .wide td { border: 0; text-align: left; }
+  .gl-dump .wide td::before { content: attr(data-name); display: block; opacity: 0.75;
+    font: 12px/1.4 system-ui, sans-serif; }
+  .gl-dump .wide td.long { grid-column: 1 / -1; }
+}
 """
 # A cell's number is in data-n: text such as "1.5 KiB" sorts wrongly.
 _SCRIPT = """
@@ -47,6 +68,9 @@ for (const head of document.querySelectorAll(".gl-dump th")) {
 }
 """
 _WORDS = table.LEFT
+_WIDE = 7  # columns; tables of more are wide
+# Letters: what is as short is never broken; what is longer has a line of its own in a block.
+_SHORT, _LONG = 15, 32
 
 
 def page_of(found: Explanation) -> str:
@@ -66,7 +90,12 @@ def whole(title: str, body: str) -> str:
 
 def body_of(found: Explanation) -> str:
     """The tables alone, with their style: what a notebook shows."""
-    parts = [f"<style>{STYLE}</style>", f"<p>{escape(table.summary_of(found))}</p>"]
+    title = f"Layouts of {escape(plain(found.source))}"
+    parts = [
+        f"<style>{STYLE}</style>",
+        f'<div class="title" role="heading" aria-level="1">{title}</div>',
+        f"<p>{escape(table.summary_of(found))}</p>",
+    ]
     if found.findings:
         parts += ["<h2>Layouts, the worst first</h2>", _findings(found)]
     if found.left_out > 0 and found.findings:
@@ -76,7 +105,23 @@ def body_of(found: Explanation) -> str:
     if plans := table.plan_rows(found):
         parts += [f"<h2>{table.plan_title(found).capitalize()}</h2>", _plans(found, plans)]
     parts += [f"<pre>{escape(text)}</pre>" for text in table.unknown_lines(found)]
+    parts.append(_help(found))
     return f'<div class="gl-dump">{"".join(parts)}</div>\n'
+
+
+def _help(found: Explanation) -> str:
+    """What the columns of all tables mean, folded."""
+    heads: list[tuple[str, ...]] = [table.FINDING_HEAD] if found.findings else []
+    heads += [head for _, head, _ in table.sections_of(found)]
+    heads += [table.PLAN_HEAD] if table.plan_rows(found) else []
+    rows = "".join(
+        f"<dt><b>{escape(name)}</b></dt><dd>{escape(text)}</dd>"
+        for name, text in meanings(name for head in heads for name in head).items()
+    )
+    if not rows:
+        return ""
+    more = "<p>Click on a column's name to sort by it.</p>"
+    return f"<details><summary>What the columns mean</summary><dl>{rows}</dl>{more}</details>"
 
 
 def _numbers(title: str, found: Explanation) -> list[dict[str, float]]:
@@ -141,7 +186,8 @@ def html_table(
         f"<tr>{''.join(map(_cell, head, cells, [numbers] * len(head)))}</tr>\n"
         for cells, numbers in zip(rows, data, strict=True)
     )
-    return f"<table><thead><tr>{names}</tr></thead>\n<tbody>{body}</tbody></table>\n"
+    wide = _class("wide" if len(head) > _WIDE else "")
+    return f"<table{wide}><thead><tr>{names}</tr></thead>\n<tbody>{body}</tbody></table>\n"
 
 
 def _cell(name: str, text: str, numbers: Mapping[str, float]) -> str:
@@ -153,7 +199,11 @@ def _cell(name: str, text: str, numbers: Mapping[str, float]) -> str:
         kind = "over"
     if name in numbers:
         value = f' data-n="{numbers[name]:.6f}"'
-    return f"<td{_class(kind)}{style}{value}>{escape(text)}</td>"
+    if not kind.startswith("number"):
+        length = "short" if len(text) <= _SHORT else "long" if len(text) > _LONG else ""
+        kind = " ".join(filter(None, (kind, length)))
+    named = f' data-name="{escape(name.strip())}"'
+    return f"<td{_class(kind)}{style}{value}{named}>{escape(text)}</td>"
 
 
 def framed(parts: Sequence[str]) -> str:

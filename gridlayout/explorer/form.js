@@ -29,6 +29,7 @@ function update() {
   showError("", null);
   if (model === "grid") showRows(layout.rows);
   if (model === "sophon") showSophon();
+  showSummary(summaryOf(layout));
   field("sizes").innerHTML = sizesOf(layout)
     .map(([name, value]) => `<div><dt>${name}</dt><dd>${value.replace(/</g, "&lt;")}</dd></div>`)
     .join("");
@@ -36,6 +37,16 @@ function update() {
   field("python").textContent = layout.python;
   drawn = {};
   goLogical(cursorInside());
+}
+
+function showSummary({ title, rows }) {
+  field("summary-title").textContent = title;
+  const parts = rows.flatMap((row) => row.map((text, k) => {
+    const part = document.createElement(k ? "dd" : "dt");
+    part.textContent = text;
+    return part;
+  }));
+  field("summary").replaceChildren(...parts);
 }
 
 function showSophon() {

@@ -140,6 +140,7 @@ function gridModel(parameters, facts) {
     core: "core",
     naturalWidths: [(tile === null ? counts : layout.block).at(-1)],
     tileSize: tile === null ? 0 : product(tile),
+    told: { name: tile_format ?? dtype, memory: memory_space, tile, counts, face, shard },
     sizes: [
       ["collapse", joinedText(rows, shape)],
       ["collapsed shape", tuple(collapsed)],

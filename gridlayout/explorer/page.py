@@ -20,7 +20,7 @@ from gridlayout.layouts.layout import Layout
 # In the order in which one may use the names of another.
 SCRIPTS = (
     *("arithmetic.js", "divided.js", "grid_model.js", "tenstorrent_models.js", "sophon_model.js"),
-    *("xla_model.js", "models.js", "picture.js", "fields.js", "form.js"),
+    *("xla_model.js", "models.js", "picture.js", "fields.js", "summary.js", "form.js"),
 )
 
 

@@ -138,6 +138,7 @@ function sophonModel(parameters, facts) {
     text: call(""),
     python: call("gl."),
     core: "NPU",
+    told: { name: dtype },
     naturalWidths: [...divisors(times(feature, lanes)), times(row, lanes)],
     tileSize: 0,
     sizes: [

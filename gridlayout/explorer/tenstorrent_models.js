@@ -34,8 +34,9 @@ const tiledElement = (facts, { tile, tile_format, dtype }, also = "") => {
 };
 
 // What the three share: bytes, and how the memory is drawn.
-function onCores(layout, parameters, facts, { counts, ...rest }) {
+function onCores(layout, parameters, facts, { counts, told, ...rest }) {
   const { tile, tile_format, dtype } = parameters;
+  const name = tile_format ?? dtype;
   return finished({
     ...layout,
     ...rest,
@@ -44,8 +45,12 @@ function onCores(layout, parameters, facts, { counts, ...rest }) {
     core: "core",
     naturalWidths: [(tile ?? counts).at(-1)],
     tileSize: tile === null ? 0 : product(tile),
+    told: { name, memory: parameters.memory_space, tile, counts, ...told },
   });
 }
+
+// The memory of a buffer type, where that has another name.
+const MEMORY_OF = { l1_small: "l1", system_memory: "system" };
 
 // -- ttnn_layout of today: pad to tiles, collapse, divide ----------------------------------------
 
@@ -131,6 +136,11 @@ function ttnnModel(parameters, facts) {
       `tensor<${shape.map((n) => `${n}x`).join("")}${element.mlir}, #ttnn.ttnn_layout<` +
       `${mapText(rows, shape.length)}, <${grid.join("x")}>, ${memref}, <${arrangement}>${words}>>`,
     python: `gl.tenstorrent.ttnn(${named.join(", ")})`,
+    told: {
+      shard,
+      memory: MEMORY_OF[buffer_type] ?? buffer_type,
+      isDealt: arrangement === "interleaved",
+    },
     sizes: [
       ["padded to tiles", tuple(padded)],
       ["plane", tuple(plane)],
@@ -207,6 +217,7 @@ function documentModel(parameters, facts) {
     counts,
     text: call,
     python: `gl.${call}`,
+    told: { shard },
     sizes: [
       ["stride", tuple(stride)],
       ["plane", tuple(plane)],
@@ -343,6 +354,7 @@ function metalModel(parameters, facts) {
       `dense<${dense ? `[${dense}]` : ""}> : tensor<${pairs.length}x2xi64>, ${memory_space}, ` +
       `${memory_layout}${oob === "undef" ? "" : `, oob = ${oob}`}>>`,
     python: `gl.tenstorrent.metal(${named.join(", ")})`,
+    told: { isDealt: memory_layout === "interleaved" },
     sizes: [
       ["alignments", tuple(alignments)],
       ["aligned shape", tuple(extents)],

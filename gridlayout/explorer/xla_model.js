@@ -145,6 +145,7 @@ function xlaModel(parameters, facts) {
     text: name && oob === "undef" ? `${name}[${shape.join(",")}]${braces}` : call,
     python: `gl.${call}`,
     core: "buffer",
+    told: { name: dtype, memory: `memory ${parameters.memory_space}`, braces },
     naturalWidths: [...divisors(product(tiles.flat().map((n) => Math.max(n, 1)))), shape.at(-1) ?? 1],
     tileSize: tiles.length ? product(tiles[0].filter((n) => n > 0)) : 0,
     sizes: [

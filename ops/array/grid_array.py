@@ -24,6 +24,7 @@ from jax.sharding import NamedSharding
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import unpack_host
+from gridlayout.ops.array.folding import folded_line
 from gridlayout.ops.array.grid_type import (
     GridType,
     give,
@@ -139,7 +140,12 @@ class GridArray(metaclass=_Meta):
         return f"GridArray({self.dtype.name}[{dims}], grid {grid}{tiles}, on {mesh} devices)"
 
     def _repr_html_(self) -> str:
-        return self.layout.draw("fold", device=self.device).svg
+        drawing = self.layout.draw("fold", device=self.device)
+        return self.layout.summary().beside(drawing.svg)
+
+    def __treescope_repr__(self, path: str | None, subtree_renderer: Any) -> Any:
+        """One line that unfolds to the layout's summary, where treescope shows a tree."""
+        return folded_line(repr(self), str(self.layout.summary()), path)
 
     def __len__(self) -> int:
         if not self.shape:

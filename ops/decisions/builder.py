@@ -54,7 +54,8 @@ class Step:
     besides operands and results, where it does. is_fused: XLA makes the results where they are
     read. takes_fused: it makes such operands as it reads them. is_kept: it keeps the
     results where several read them. is_view: what it makes is what it
-    reads, seen in another shape. does: what is equal in steps that do the same.
+    reads, seen in another shape. does: what is equal in steps that do the same. bodies: the
+    programs that it runs inside and that are counted; others: branches that are not.
     """
 
     reads: tuple[Any, ...]
@@ -71,6 +72,7 @@ class Step:
     is_view: bool = False
     is_kept: bool = False
     does: Any = None
+    others: tuple[Body, ...] = ()
 
     def on(self, reads: tuple[Any, ...], writes: tuple[int, ...]) -> Step:
         """The same on other registers; `replace`, which is asked for every step of a program."""
@@ -87,11 +89,16 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A program that a step runs inside: so many times; `note` says what of it is counted."""
+    """A program that a step runs inside: so many times; `note` says what of it is counted.
+
+    title: what it is of the step. roles: what each of its operands is there.
+    """
 
     program: Program
     times: int
     note: str = ""
+    title: str = "body"
+    roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

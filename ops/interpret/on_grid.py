@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,7 @@ import jax
 import numpy as np
 
 from gridlayout.arguments import one_of
+from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray, check_no_stack
@@ -34,6 +36,7 @@ from gridlayout.ops.interpret.grid_call import (
     struct,
     with_constants_as_operands,
 )
+from gridlayout.ops.interpret.names import argument_names, function_name, result_names
 from gridlayout.ops.moves.packing import automatic
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
@@ -191,6 +194,16 @@ class OnGrid:
             raise LayoutError("report: no argument is a GridArray, and on_grid was given no device")
         return self._program.report(call[1])
 
+    def draw(self, *args: Any, path: str | Path | None = None, **kwargs: Any) -> Drawing:
+        """A drawing of what a call with these arguments does: `report(...).draw(path)`.
+
+        >>> from gridlayout import DeviceGrid, GridLayout
+        >>> lifted = on_grid(lambda x: x + x, DeviceGrid((1,)))
+        >>> lifted.draw(GridLayout((5, 7), grid=(2, 4))).title
+        'a function on the grid'
+        """
+        return self.report(*args, **kwargs).draw(path)
+
     def _described(self, args: Any, kwargs: Any) -> Any:
         """The arguments, layouts among them made arrays without data."""
         is_leaf = lambda x: _is_grid(x) or isinstance(x, Layout)  # noqa: E731
@@ -270,7 +283,13 @@ class _Program:
 
     def report(self, static: _Static) -> Report:
         """What a call does, without running it."""
-        return self.call(static)[0].report
+        call, consts, results = self.call(static)
+        fn, leaves = self.fn(), dict(static.leaves)
+        names = ["constant"] * len(consts) + [
+            name for k, name in enumerate(argument_names(fn, static.structure)) if k not in leaves
+        ]
+        named = (tuple(names), tuple(result_names(results)), function_name(fn))
+        return call.report.named(*named)
 
     def call(self, static: _Static) -> tuple[GridCall, list[Any], Any]:
         """The call as a primitive, its first operands, and the structure of its results."""

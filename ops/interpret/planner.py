@@ -18,7 +18,7 @@ from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, is_laid_ou
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide, has_effects
 from gridlayout.ops.products.dot_general import dot_general
-from gridlayout.ops.programs.program import Program
+from gridlayout.ops.programs.program import RELAYOUT, Program
 from gridlayout.ops.rules.composed import composition
 from gridlayout.ops.rules.table import RULES
 
@@ -28,8 +28,7 @@ _CALLS = {
         ("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"
     ),
 }
-# What brings operands and results to their places, where no equation says so.
-RELAYOUT = core.Primitive("relayout")
+_RELAYOUT = core.Primitive(RELAYOUT)
 
 
 def planned(
@@ -60,6 +59,8 @@ class Planner:
 
     def __init__(self, env: Env, operands: Sequence[Spec]) -> None:
         self.env, self.made = env, Program(env.device, tuple(operands))
+        self._within: tuple[tuple[str, int], ...] = ()  # the calls that equations are in
+        self._calls = 0
 
     @property
     def operands(self) -> list[Value]:
@@ -82,9 +83,10 @@ class Planner:
         """A value brought somewhere by `fn(builder, value, ...)`."""
         builder = Builder(self.env, [value.spec])
         out = fn(builder, value if not isinstance(value.at, int) else Value(value.spec, 0), *args)
-        op = Op(RELAYOUT, {}, (), ())
+        op = Op(_RELAYOUT, {}, (), ())
         decision = builder.decision(op, [value.spec], [out])
-        return self.made.append(decision, [value], listed=bool(decision.collectives))[0]
+        listed = bool(decision.collectives)
+        return self.made.append(decision, [value], listed=listed, within=self._within)[0]
 
     def closed(self, closed: Any, values: Sequence[Value], scope: str = "") -> list[Value]:
         """The results of a closed jaxpr on values."""
@@ -126,7 +128,7 @@ class Planner:
             if eqn.params.get("differentiated") and eqn.params.get("prevent_cse"):
                 # A backward pass computes this part again; keep XLA from finding the first result.
                 values = self._apart(values)
-            return self.closed(inner, values, scope)
+            return self._called(str(eqn.params.get("name", "")), inner, values, scope)
         op = Op.of(eqn, follower)
         specs = tuple(value.spec for value in values)
         laid_out = any(map(is_laid_out, specs))
@@ -135,13 +137,26 @@ class Planner:
             return self.closed(made_of, values, scope)
         decision = decide(op, specs, self.env, Planner)
         is_array = self.env.whole and any(aval.shape for aval in (*op.ins, *op.outs))
-        outs = self.made.append(decision, values, scope, laid_out or is_array)
+        outs = self.made.append(decision, values, scope, laid_out or is_array, self._within)
         return [self._gathered_if_small(out) for out in outs] if self.env.whole else outs
 
     def _gathered_if_small(self, out: Value) -> Value:
         if is_laid_out(out.spec) and self.env.is_whole(out.spec):
             return self.moved(Builder.replicated, out)
         return out
+
+    def _called(
+        self, name: str, closed: Any, values: Sequence[Value], scope: str
+    ) -> Sequence[Value]:
+        """The results of a called function, under its name where it has one."""
+        if not name:
+            return self.closed(closed, values, scope)
+        self._calls += 1
+        outside, self._within = self._within, (*self._within, (name, self._calls))
+        try:
+            return self.closed(closed, values, scope)
+        finally:
+            self._within = outside
 
     def _apart(self, values: Sequence[Value]) -> list[Value]:
         settled = [self.moved(Builder.settled, value) for value in values]
@@ -152,7 +167,7 @@ class Planner:
             return list(lax.optimization_barrier(tuple(arrays)))
 
         outs = builder.run(barrier, inside, [value.spec for value in settled])
-        op = Op(RELAYOUT, {}, (), ())
+        op = Op(_RELAYOUT, {}, (), ())
         decision = builder.decision(op, [value.spec for value in settled], outs)
         return self.made.append(decision, settled, listed=False)
 

@@ -26,13 +26,30 @@ from gridlayout.ops.programs.running import array_at, run_steps, with_calls
 from gridlayout.sharding.collectives import Collective, once
 from gridlayout.sharding.device_grid import DeviceGrid
 
+RELAYOUT = "relayout"  # the op that brings values to their places, where no equation says so
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A decision as a program does it: the values that it reads and makes.
+
+    within: the called functions that it is in, the outer first, each with the number of its call.
+    is_listed: whether an equation on laid-out values asked for it.
+    """
+
+    decision: Decision
+    values: tuple[Value, ...]
+    outs: tuple[Value, ...]
+    within: tuple[tuple[str, int], ...] = ()
+    is_listed: bool = True
+
 
 @dataclass(eq=False)
 class Program:
     """Steps on registers, the operands' first. Made by appending decisions.
 
-    operands: specs. outs: the results. made: each decision. owners: of each step, the number of its
-    decision there; None where no equation asked for it.
+    operands: specs. outs: the results. made: each decision, in order. owners: of each step, the
+    number of its decision there.
     """
 
     device: DeviceGrid
@@ -40,8 +57,8 @@ class Program:
     registers: list[Held] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     scopes: list[str] = field(default_factory=list)
-    owners: list[int | None] = field(default_factory=list)
-    made: list[Decision] = field(default_factory=list)
+    owners: list[int] = field(default_factory=list)
+    made: list[Made] = field(default_factory=list)
     outs: tuple[Value, ...] = ()
     _made: dict[Any, tuple[int, ...]] = field(default_factory=dict)
 
@@ -54,7 +71,12 @@ class Program:
         return tuple(out.spec for out in self.outs)
 
     def append(
-        self, decision: Decision, values: Sequence[Value], scope: str = "", listed: bool = True
+        self,
+        decision: Decision,
+        values: Sequence[Value],
+        scope: str = "",
+        listed: bool = True,
+        within: tuple[tuple[str, int], ...] = (),
     ) -> list[Value]:
         """Do a decision on these values next; `scope`: its `jax.named_scope`."""
         at = Renumbering(decision, values, self.registers)
@@ -66,10 +88,10 @@ class Program:
                 continue
             self.steps.append(here)
             self.scopes.append(scope)
-            self.owners.append(len(self.made) if listed else None)
-        if listed:
-            self.made.append(decision)
-        return at.outs()
+            self.owners.append(len(self.made))
+        outs = at.outs()
+        self.made.append(Made(decision, tuple(values), tuple(outs), within, listed))
+        return outs
 
     def _made_before(self, step: Step) -> tuple[int, ...] | None:
         """The registers that hold what a step makes, if one that does the same made it."""
@@ -101,8 +123,7 @@ class Program:
         """The steps that are run, by the number of their decision."""
         found: dict[int, list[Step]] = {}
         for step, owner in zip(self.steps, self.owners, strict=True):
-            if owner is not None:
-                found.setdefault(owner, []).append(step)
+            found.setdefault(owner, []).append(step)
         return found
 
     @property

@@ -3,44 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from gridlayout.draw.svg import Drawing
 from gridlayout.dump.costs import Costs, cores_of, mean_of
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.builder import FALLBACK, VIEW, Decision, Step
+from gridlayout.ops.decisions.builder import FALLBACK, VIEW
 from gridlayout.ops.decisions.specs import layout_of
+from gridlayout.ops.programs.graph import Graph, graph_of
 from gridlayout.ops.programs.memory import peak_bytes
 from gridlayout.ops.programs.program import Program
-from gridlayout.sharding.collectives import COPY, Collective, total_bytes
-from gridlayout.sharding.cost import Cost
-
-
-@dataclass(frozen=True)
-class Row:
-    """One primitive: how it ran, the layouts in and out, and what it takes.
-
-    `bytes_moved` is received bytes, added up over all devices; `masks` counts selects that set
-    padding; `flops` counts operations on logical elements; `peak_bytes` are a core's operands,
-    results and what else the rule holds on its device. A layout is None for a value that no core
-    holds: a scalar, a constant. `note` names the algorithm, where a rule has several, or says what
-    of a loop or a branch is counted. `collectives` are what the devices send each other, and
-    `device_flops` one device's operations, on padding too. times: how often it runs, in a loop;
-    bytes, masks and flops are of all of them.
-    """
-
-    primitive: str
-    how: str
-    inputs: tuple[Layout | None, ...]
-    outputs: tuple[Layout | None, ...]
-    bytes_moved: int = 0
-    masks: int = 0
-    flops: int = 0
-    peak_bytes: int = 0
-    note: str = ""
-    collectives: tuple[Collective, ...] = ()
-    device_flops: int = 0
-    times: int = 1
+from gridlayout.ops.programs.row import Row
+from gridlayout.sharding.collectives import COPY
 
 
 @dataclass(frozen=True)
@@ -49,19 +24,27 @@ class Report:
 
     peak_bytes: the most that one device holds at a time, operands and results included;
     core_peak_bytes: the most that one core holds of arrays in layouts. arguments: their layouts,
-    None of those that no core holds.
+    None of those that no core holds. graph: the primitives with the values between them, which
+    `draw` draws.
     """
 
     rows: tuple[Row, ...]
     peak_bytes: int = 0
     core_peak_bytes: int = 0
     arguments: tuple[Layout | None, ...] = ()
+    graph: Graph = field(default_factory=lambda: Graph((), (), (), ()), repr=False, compare=False)
 
     @classmethod
     def of(cls, program: Program) -> Report:
         """The report of a program: its decisions, and those of the programs inside."""
+        graph = graph_of(program)
         arguments = tuple(map(layout_of, program.operands))
-        return cls(tuple(_rows(program, 1)), *peak_bytes(program), arguments)
+        return cls(tuple(graph.rows), *peak_bytes(program), arguments, graph)
+
+    def named(self, operands: tuple[str, ...], results: tuple[str, ...], title: str) -> Report:
+        """The same with what users call the function, its arguments and its results."""
+        graph = replace(self.graph, names=operands, result_names=results, title=title)
+        return replace(self, graph=graph)
 
     @property
     def fallbacks(self) -> tuple[Row, ...]:
@@ -113,6 +96,25 @@ class Report:
             results=count,
         )
 
+    def draw(self, path: str | Path | None = None) -> Drawing:
+        """The program as a graph: its steps, the values between them, and what is moved on the way.
+
+        Each value has its shape, element type, grid and share of padding; on a line stands what
+        devices receive to bring it where it is read. Loops, branches, called functions and runs of
+        the same steps are drawn apart, and fold in notebooks. path: a file to write it to: as a
+        page where it ends in .html, else as SVG.
+        """
+        # Few programs draw.
+        from gridlayout.ops.programs.picture import draw_report
+
+        drawing = draw_report(self)
+        if path is not None:
+            drawing.save(path)
+        return drawing
+
+    def _repr_html_(self) -> str:
+        return self.draw()._repr_html_()
+
     def __str__(self) -> str:
         head = ("primitive", "how", "in", "out", "bytes moved", "masks", "each device receives")
         lines = [head]
@@ -143,37 +145,3 @@ def _short(layouts: tuple[Layout | None, ...]) -> str:
 def _one(layout: Layout) -> str:
     dims = ",".join(map(str, layout.shape))
     return f"{layout.dtype.name}[{dims}]@{'x'.join(map(str, layout.core_shape))}"
-
-
-def _rows(program: Program, times: int, note: str = "") -> Iterator[Row]:
-    run = program.steps_by_decision
-    for number, decision in enumerate(program.made):
-        steps = run.get(number, [])
-        for body in (body for step in steps for body in step.bodies):
-            yield from _rows(body.program, times * body.times, body.note)
-        if not decision.bodies or any(step.collectives for step in steps):
-            yield _row(decision, steps, times, note)
-
-
-def _row(decision: Decision, steps: Sequence[Step], times: int, note: str) -> Row:
-    own = tuple(c.times(times) for step in steps for c in step.collectives)
-    before, after = (
-        tuple(map(layout_of, specs)) for specs in (decision.operands, decision.results)
-    )
-    held = sum(spec.core_bytes for spec in (*decision.operands, *decision.results))
-    peak = held + decision.workspace_bytes
-    cost = decision.stated or Cost(total_bytes(own), decision.flops * times, peak)
-    return Row(
-        decision.op.name,
-        decision.how,
-        before,
-        after,
-        cost.bytes_moved,
-        sum(step.masks for step in steps) * times,
-        cost.flops,
-        cost.peak_bytes,
-        ", ".join(filter(None, (decision.note, note))),
-        own,
-        decision.device_flops * times,
-        times,
-    )

@@ -68,7 +68,9 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
             ),
         ]
 
-    outs = _around(b, run, [*consts, *carry, *scanned], [*kept, *made], [Body(body, length)])
+    roles = _roles(constant=consts, carry=carry, slice=slices)
+    bodies = [Body(body, length, roles=roles)]
+    outs = _around(b, run, [*consts, *carry, *scanned], [*kept, *made], bodies)
     return [_home(b, out) for out in outs]
 
 
@@ -118,7 +120,10 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
 
         return list(lax.while_loop(more, step, _strong(arrays[second:], kept)))
 
-    bodies = [Body(test, 1, PER_TRIP), Body(body, 1, PER_TRIP)]
+    bodies = [
+        Body(test, 1, PER_TRIP, "test", _roles(constant=consts[:first], carry=carry)),
+        Body(body, 1, PER_TRIP, "body", _roles(constant=consts, carry=carry)),
+    ]
     return _around(b, run, [*consts, *carry], kept, bodies)
 
 
@@ -153,7 +158,11 @@ def cond(b: Builder, op: Op, *values: Value) -> Any:
         return list(lax.switch(index, [way(each) for each in programs], *arrays))
 
     dearest = max(programs, key=lambda each: b.env.model.seconds(each.collectives))
-    bodies = [Body(each, int(each is dearest), "the dearest branch") for each in programs]
+    roles = _roles(operand=operands)
+    bodies = [
+        Body(each, int(each is dearest), "the dearest branch", f"branch {k}", roles)
+        for k, each in enumerate(programs)
+    ]
     return _around(b, run, [index, *operands], kept, bodies)
 
 
@@ -162,7 +171,17 @@ def _around(
 ) -> list[Value]:
     is_global = not all(body.program.is_local for body in bodies)
     counted = tuple(body for body in bodies if body.times)
-    return b.run(run, operands, specs, is_global=is_global, bodies=counted)
+    others = tuple(body for body in bodies if not body.times)
+    return b.run(run, operands, specs, is_global=is_global, bodies=counted, others=others)
+
+
+def _roles(**values: Sequence[Any]) -> tuple[str, ...]:
+    """What the operands of a body are, in order: numbered where there are several."""
+    return tuple(
+        f"{role} {k}" if len(some) > 1 else role
+        for role, some in values.items()
+        for k, _ in enumerate(some)
+    )
 
 
 def _entering(b: Builder, value: Value) -> Value:

@@ -1,0 +1,198 @@
+"""A graph as a picture: a card for each step, lines from what it makes to what reads that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from gridlayout.draw.layered import Link, Placed, placed
+from gridlayout.draw.letters import lines_of, mono_width, text_width
+from gridlayout.draw.panels import Picture
+from gridlayout.draw.svg import escape, tag
+
+SENT = "c1"  # the fill of what devices receive
+_LETTER, _HEAD = 11, 12  # pixels of the fonts
+_LINE, _INSIDE = 15.0, 10.0  # pixels of a line, and beside text
+_MOST = 230.0  # pixels of a line of text
+_BAR = 7.0  # pixels of the bar of padding
+_TIP = "l-3.5 -7h7z"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A value on the card that makes it, from which its lines leave. share: of padding in it."""
+
+    lines: tuple[str, ...]
+    share: float = 0.0
+    hover: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A step: its name on `fill`, more about it, what devices receive for it, what it makes."""
+
+    head: str
+    fill: str
+    lines: tuple[str, ...] = ()
+    sent: tuple[str, ...] = ()
+    cells: tuple[Cell, ...] = ()
+    hover: str = ""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Cards, each before those that read it; lines (card, cell, reader).
+
+    parts: what some cards stand for, drawn apart, under their titles.
+    """
+
+    title: str
+    cards: tuple[Card, ...]
+    lines: tuple[tuple[int, int, int], ...]
+    parts: tuple[Chart, ...] = ()
+
+    @cached_property
+    def picture(self) -> Picture:
+        """The cards and the lines between them, without the parts."""
+        return _picture(self)
+
+    @property
+    def fills(self) -> set[str]:
+        """The fills that are drawn, of all parts."""
+        own = {card.fill for card in self.cards} | {SENT for card in self.cards if card.sent}
+        if any(cell.share for card in self.cards for cell in card.cells):
+            own.add("pad")
+        return own.union(*(part.fills for part in self.parts))
+
+
+def _picture(chart: Chart) -> Picture:
+    shapes = [_Shape.of(card) for card in chart.cards]
+    links = [Link(a, b, shapes[a].port(cell)) for a, cell, b in chart.lines]
+    found = placed([(shape.width, shape.height) for shape in shapes], links)
+    body = [_lines(found)]
+    for shape, x, y in zip(shapes, found.xs, found.ys, strict=True):
+        left = x - shape.width / 2
+        body.append(tag("g", shape.body(), transform=f"translate({left:.1f} {y:.1f})"))
+    moved = tag("g", "".join(body), class_="cards", transform="translate(1 1)")
+    return Picture(found.width + 2, found.height + 2, moved)
+
+
+def _lines(found: Placed) -> str:
+    path = tag("path", d="".join(found.lines), class_="line1") if found.lines else ""
+    tips = "".join(f"M{x:.1f} {y:.1f}{_TIP}" for x, y in found.ends)
+    return path + (tag("path", d=tips, class_="bar") if tips else "")
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A card with its sizes: of its texts, wrapped, and of its cells side by side."""
+
+    card: Card
+    head: tuple[str, ...]
+    lines: tuple[str, ...]
+    sent: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    widths: tuple[float, ...]
+    width: float
+
+    @classmethod
+    def of(cls, card: Card) -> _Shape:
+        head = tuple(lines_of(card.head, _MOST, _HEAD, bold=True))
+        lines, sent = (_wrapped(some) for some in (card.lines, card.sent))
+        cells = tuple(_wrapped(cell.lines) for cell in card.cells)
+        widths = [_width(some) + 2 * _INSIDE for some in cells]
+        own = max((text_width(line, _HEAD, bold=True) for line in head), default=0.0)
+        width = max(own + 2 * _INSIDE, _width((*lines, *sent)) + 2 * _INSIDE, sum(widths), 60.0)
+        more = (width - sum(widths)) / max(len(widths), 1)
+        return cls(card, head, lines, sent, cells, tuple(w + more for w in widths), width)
+
+    @property
+    def _heights(self) -> tuple[float, float, float]:
+        """Of the head, of what is received, and of the values."""
+        top = len(self.head + self.lines) * _LINE + 8
+        middle = len(self.sent) * _LINE + 6 if self.sent else 0.0
+        rows = max(map(len, self.cells), default=0)
+        bar = _BAR if any(cell.share for cell in self.card.cells) else 0.0
+        return top, middle, rows * _LINE + 6 + bar if self.cells else 0.0
+
+    @property
+    def height(self) -> float:
+        """Of the card."""
+        return sum(self._heights)
+
+    def port(self, cell: int) -> float:
+        """How far right of the card's middle the lines of a cell begin."""
+        if not self.cells:
+            return 0.0
+        return round(sum(self.widths[:cell]) + self.widths[cell] / 2 - self.width / 2, 2)
+
+    def body(self) -> str:
+        """The card, its corner at 0, 0."""
+        top, middle, _ = self._heights
+        parts = [tag("title", escape(self.card.hover))] if self.card.hover else []
+        parts.append(_plate(self.card.fill, 0, 0, self.width, top))
+        texts = [
+            _text(line, self.width / 2, 4 + (k + 0.5) * _LINE, "sub")
+            for k, line in enumerate(self.head)
+        ]
+        below = 4 + len(self.head) * _LINE
+        texts += _column(self.lines, self.width / 2, below)
+        if self.sent:
+            parts.append(_plate(SENT, 0, top, self.width, middle))
+            texts += _column(self.sent, self.width / 2, top + 3)
+        x, y = 0.0, top + middle
+        for cell, lines, width in zip(self.card.cells, self.cells, self.widths, strict=True):
+            parts.append(self._cell(cell, x, y, width))
+            texts += _column(lines, x + width / 2, y + 3)
+            x += width
+        frame = tag("rect", class_="frame", width=self.width, height=self.height)
+        return "".join(parts) + frame + tag("g", "".join(texts), class_="labels")
+
+    def _cell(self, cell: Cell, x: float, y: float, width: float) -> str:
+        height = self._heights[2]
+        hover = tag("title", escape(cell.hover)) if cell.hover else ""
+        plate = _plate("paper", x, y, width, height)
+        if cell.share:
+            at = y + height - _BAR
+            plate += _plate("paper", x, at, width, _BAR)
+            plate += _plate("pad", x, at, max(width * cell.share, 1.0), _BAR)
+        return tag("g", hover + plate)
+
+
+def _plate(fill: str, x: float, y: float, width: float, height: float) -> str:
+    return tag("rect", class_=f"{fill} plate", x=x, y=y, width=width, height=height)
+
+
+def _text(text: str, x: float, y: float, class_: str = "") -> str:
+    named = {"class_": class_} if class_ else {}
+    return tag("text", escape(text), x=x, y=y, **named)
+
+
+def _column(lines: Sequence[str], x: float, y: float) -> list[str]:
+    return [_text(line, x, y + (k + 0.5) * _LINE) for k, line in enumerate(lines)]
+
+
+def _width(lines: Sequence[str]) -> float:
+    return max((mono_width(line, _LETTER) for line in lines), default=0.0)
+
+
+def _wrapped(texts: Sequence[str]) -> tuple[str, ...]:
+    """Texts in lines that are not too wide."""
+    most = int(_MOST / mono_width("0", _LETTER))
+    return tuple(line for text in texts for line in _cut(text, most))
+
+
+def _cut(text: str, most: int) -> list[str]:
+    """A text in lines of at most so many letters, between words where it can be."""
+    found, line = [], ""
+    for word in text.split(" "):
+        if line and len(line) + 1 + len(word) > most:
+            found.append(line)
+            line = word
+        else:
+            line = f"{line} {word}" if line else word
+        while len(line) > most:
+            found.append(line[:most])
+            line = line[most:]
+    return [*found, line] if line else found

@@ -1,0 +1,86 @@
+// A layout in a few lines for a person: what `layout.summary()` says, but for what fits a chip.
+
+const dimsText = (dims) => dims.join("x");
+// A number with so many decimals; halves go to the even digit, as Python's do.
+function rounded(x, decimals) {
+  const scaled = Math.abs(x) * 10 ** decimals;
+  const low = Math.floor(scaled);
+  const isHalf = scaled - low === 0.5;
+  const found = (isHalf ? low + (low % 2) : Math.round(scaled)) / 10 ** decimals;
+  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  return found.toLocaleString("en-US", digits);
+}
+const UNITS = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+// Bytes in binary units.
+function sizeText(n) {
+  if (n < 1024) return `${n} B`;
+  let power = 1;
+  while (power < UNITS.length && n >= 1024 ** (power + 1)) power += 1;
+  return `${rounded(n / 1024 ** power, 1)} ${UNITS[power - 1]}`;
+}
+
+function summaryOf(layout) {
+  const { told, coreShape, shape } = layout;
+  const cores = coreShape.length ? `on ${dimsText(coreShape)} cores` : "in one buffer";
+  const memory = told.memory ? `, in ${told.memory}` : "";
+  const rows = [
+    ["shard", shardText(layout)],
+    ["padding", paddingText(layout)],
+    ["bytes", bytesText(layout)],
+    ["cores", coresText(layout)],
+  ];
+  return {
+    title: `${told.name}[${shape.join(", ")}] ${cores}${memory}`,
+    rows: rows.filter(([, text]) => text),
+  };
+}
+
+function shardText({ told, coreShape, localShape }) {
+  const held = coreShape.length ? "a core" : "in one buffer";
+  if (!told.tile) {
+    const laid = told.braces ? `, laid out as ${told.braces}` : "";
+    return `${dimsText(localShape) || "1"} elements ${held}${laid}`;
+  }
+  const faces = told.face ? ` with ${dimsText(told.face)} faces` : "";
+  const tiles = `${dimsText(told.counts)} tiles of ${dimsText(told.tile)}${faces}`;
+  return told.shard ? `${dimsText(told.shard)} elements ${held}, in ${tiles}` : `${tiles} ${held}`;
+}
+
+function paddingText({ paddingShare, physicalShape }) {
+  const places = grouped(product(physicalShape));
+  if (!paddingShare) return "none";
+  return `${rounded(100 * paddingShare, 1)}% of ${places} places hold no element`;
+}
+
+function bytesText({ coreShape, bytesPerCore, nbytes, dataBytes }) {
+  const each = coreShape.length ? `${sizeText(bytesPerCore)} a core, ` : "";
+  const wasted = Math.max(nbytes - dataBytes, 0);
+  const factor = wasted && dataBytes ? `: ${rounded(nbytes / dataBytes, 2)} times the data` : "";
+  return `${each}${sizeText(nbytes)} in all, ${wasted ? sizeText(wasted) : "none"} of it wasted${factor}`;
+}
+
+// More cores are not asked whether they hold any element.
+const MAX_ASKED = 2 ** 14;
+
+// Where the first and the last element are, and how many their cores hold.
+function coresText(layout) {
+  const { told, coreShape, shape, size, localShape, cores } = layout;
+  if (!coreShape.length || !size) return "";
+  if (told.isDealt) return "pages are dealt to all of them";
+  const first = shape.map(() => 0);
+  const last = shape.map((n) => n - 1);
+  const [from, to] = [first, last].map((index) => layout.locate(index).core);
+  const held = (core) => product(localShape) - layout.paddingOf(core);
+  const many = (core) => `${grouped(held(core))} element${held(core) === 1 ? "" : "s"}`;
+  const words = same(from, to)
+    ? [`${tuple(from)} holds the first and the last element`]
+    : [
+        `first ${tuple(from)}: ${many(from)} from ${tuple(first)}`,
+        `last ${tuple(to)}: ${many(to)} up to ${tuple(last)}`,
+      ];
+  if (cores <= MAX_ASKED) {
+    const idle = upTo(0, cores).filter((n) => !held(unflat(n, coreShape))).length;
+    if (idle) words.push(`${grouped(idle)} of ${grouped(cores)} hold none`);
+  }
+  return words.join("; ");
+}

@@ -1,0 +1,62 @@
+"""What users call the arguments and the results of a function, leaf by leaf."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+
+def argument_names(fn: Callable[..., Any], structure: Any) -> list[str]:
+    """The names of the leaves of `(args, kwargs)`, such as `x`, `params['w']` and `xs[1]`.
+
+    >>> def fn(x, *xs, scale):
+    ...     return x
+    >>> argument_names(fn, jax.tree.structure(((1, {"a": 2}, 3), {"scale": 4})))
+    ['x', "xs[0]['a']", 'xs[1]', 'scale']
+    """
+    numbered = jax.tree.unflatten(structure, range(structure.num_leaves))
+    names = _positional(fn, len(numbered[0]))
+    found = []
+    for (which, first, *rest), _ in jax.tree_util.tree_flatten_with_path(numbered)[0]:
+        name = str(first.key) if which.idx else names[first.idx]
+        found.append(name + jax.tree_util.keystr(tuple(rest)))
+    return found
+
+
+def _positional(fn: Callable[..., Any], count: int) -> list[str]:
+    """What so many positional arguments are called."""
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):  # some builtins have none
+        parameters = []
+    found: list[str] = []
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return found + [f"{parameter.name}[{k}]" for k in range(count - len(found))]
+        if parameter.kind not in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
+            found.append(parameter.name)
+    return found + [f"argument {k}" for k in range(len(found), count)]
+
+
+def result_names(structure: Any) -> list[str]:
+    """The names of the leaves of a result.
+
+    >>> result_names(jax.tree.structure(0)), result_names(jax.tree.structure((0, {"a": 1})))
+    (['result'], ['result[0]', "result[1]['a']"])
+    """
+    numbered = jax.tree.unflatten(structure, range(structure.num_leaves))
+    paths = jax.tree_util.tree_flatten_with_path(numbered)[0]
+    return [f"result{jax.tree_util.keystr(path)}" for path, _ in paths]
+
+
+def function_name(fn: Callable[..., Any]) -> str:
+    """What a function is called.
+
+    >>> function_name(argument_names), function_name(lambda x: x)
+    ('argument_names', 'a function')
+    """
+    name = str(getattr(fn, "__name__", "<"))
+    return "a function" if name.startswith("<") else name

@@ -1,0 +1,291 @@
+"""`Graph`: a program's steps and the values between them, with what is moved on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gridlayout.dtypes import MLIR_NAMES
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.builder import Step
+from gridlayout.ops.decisions.specs import Deferred, Local, Sharded, layout_of
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.programs.program import RELAYOUT, Made, Program
+from gridlayout.ops.programs.row import Row, row_of
+from gridlayout.sharding.collectives import Collective
+
+OPERAND = -1
+# What makes a value: the number of a node, or OPERAND; and which of its results, or operands.
+Source = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """A value: shape, element type by its short name, and layout.
+
+    held: where it is if it has no layout of its own.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    layout: Layout | None
+    held: str = ""
+
+
+@dataclass(frozen=True)
+class Move:
+    """What brings a value to where a node reads it: the first of those that do.
+
+    before: the number of a move that comes first. to: how it is then, as a `Tensor` is.
+    """
+
+    node: int
+    source: Source
+    before: int | None
+    collectives: tuple[Collective, ...]
+    to: Layout | None
+    held: str = ""
+
+
+@dataclass(frozen=True)
+class Read:
+    """An operand of a node: what makes it, and the number of the move that brings it."""
+
+    source: Source
+    move: int | None = None
+
+
+@dataclass(frozen=True)
+class Body:
+    """A program inside a node: how often it runs, and whether it is counted in the rows.
+
+    note: what of it is counted.
+    """
+
+    title: str
+    times: int
+    graph: Graph
+    is_counted: bool
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A step: its row, what it reads and makes; constants are left out.
+
+    note: the algorithm. collectives: its own, without those of moves. within: the called functions
+    that it is in. is_listed: whether laid-out values are in it; is_row: whether the report has its
+    row, besides those of its bodies; is_run: whether it has steps that are run.
+    """
+
+    row: Row
+    note: str
+    reads: tuple[Read, ...]
+    results: tuple[Tensor, ...]
+    collectives: tuple[Collective, ...]
+    bodies: tuple[Body, ...]
+    within: tuple[tuple[str, int], ...]
+    is_listed: bool
+    is_row: bool
+    is_run: bool
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in order, on operands, to results; None for a result that is a constant.
+
+    names, result_names: what users call these. title: of the function.
+    """
+
+    operands: tuple[Tensor, ...]
+    nodes: tuple[Node, ...]
+    results: tuple[Source | None, ...]
+    moves: tuple[Move, ...]
+    names: tuple[str, ...] = ()
+    result_names: tuple[str, ...] = ()
+    title: str = ""
+
+    @property
+    def rows(self) -> Iterator[Row]:
+        """The rows of a report: those of bodies stand before their node's."""
+        for node in self.nodes:
+            for body in node.bodies:
+                if body.is_counted:
+                    yield from body.graph.rows
+            if node.is_row:
+                yield node.row
+
+    @cached_property
+    def unread(self) -> frozenset[int]:
+        """The nodes that no result needs; those of them that do nothing else are not run."""
+        needed = {source[0] for source in self.results if source is not None}
+        for n in reversed(range(len(self.nodes))):
+            if n in needed or self.nodes[n].is_run:
+                needed.update(read.source[0] for read in self.nodes[n].reads)
+        return frozenset(range(len(self.nodes))) - needed
+
+    def tensor(self, source: Source) -> Tensor:
+        """The value that a source makes."""
+        node, k = source
+        return self.operands[k] if node == OPERAND else self.nodes[node].results[k]
+
+
+def graph_of(program: Program, times: int = 1, note: str = "") -> Graph:
+    """The graph of a program that runs so many times; `note` says what of that is counted."""
+    return _Reading(program, times, note).graph()
+
+
+class _Reading:
+    """Goes through a program's decisions in order."""
+
+    def __init__(self, program: Program, times: int, note: str) -> None:
+        self.program, self.times, self.note = program, times, note
+        self.reads: dict[Value, Read | None] = {}  # of values that decisions made
+        self.nodes: list[Node] = []
+        self.moves: list[Move] = []
+        self.moved: dict[int, int] = {}  # the number of the move that writes a register
+
+    def graph(self) -> Graph:
+        """All of it."""
+        run = self.program.steps_by_decision
+        for number, made in enumerate(self.program.made):
+            found = [self._read(value) for value in made.values]
+            if made.is_listed:
+                self._add(made, run.get(number, []), found)
+            elif made.decision.op.name == RELAYOUT:
+                self.reads.update(zip(made.outs, found, strict=True))
+            elif any(found):
+                self._add(made, run.get(number, []), found)
+            else:
+                self.reads.update(dict.fromkeys(made.outs))
+        outs = [self._read(out) for out in self.program.outs]
+        return Graph(
+            tuple(tensor_of(spec) for spec in self.program.operands),
+            tuple(self.nodes),
+            tuple(None if out is None else out.source for out in outs),
+            tuple(self.moves),
+        )
+
+    def _read(self, value: Value) -> Read | None:
+        """Where a value comes from; None for a constant."""
+        if value in self.reads:
+            return self.reads[value]
+        return Read((OPERAND, value.at)) if isinstance(value.at, int) else None
+
+    def _add(self, made: Made, steps: Sequence[Step], found: Sequence[Read | None]) -> None:
+        """A node for a decision whose operands these are."""
+        number, decision = len(self.nodes), made.decision
+        moves, own = self._brought(made, steps, found)
+        reads = dict.fromkeys(
+            Read(read.source, moves.get(k, read.move))
+            for k, read in enumerate(found)
+            if read is not None
+        )
+        node = Node(
+            row_of(decision, steps, self.times, self.note),
+            decision.note,
+            tuple(reads),
+            tuple(tensor_of(out.spec) for out in made.outs),
+            tuple(c.times(self.times) for c in own),
+            tuple(body for step in steps for body in self._bodies(step)),
+            made.within,
+            made.is_listed,
+            made.is_listed and (not decision.bodies or any(step.collectives for step in steps)),
+            bool(steps),
+        )
+        self.nodes.append(node)
+        self.reads.update({out: Read((number, k)) for k, out in enumerate(made.outs)})
+
+    def _bodies(self, step: Step) -> Iterator[Body]:
+        """The programs inside a step; of branches all, in their order."""
+        every = [*step.bodies, *step.others]
+        if step.others:
+            every.sort(key=lambda body: (len(body.title), body.title))
+        for body in every:
+            graph = graph_of(body.program, self.times * max(body.times, 1), body.note)
+            named = replace(graph, names=body.roles)
+            note = body.note if body.times else "not counted"
+            yield Body(body.title, body.times, named, body.times > 0, note)
+
+    # -- moves ---------------------------------------------------------------------------------
+
+    def _brought(
+        self, made: Made, steps: Sequence[Step], found: Sequence[Read | None]
+    ) -> tuple[dict[int, int], list[Collective]]:
+        """The moves of operands, by their position, and the other collectives."""
+        stands: dict[int, int] = {}  # which operand a register holds, wherever that is by then
+        for k, value in enumerate(made.values):
+            if isinstance(value.at, int):
+                stands.setdefault(value.at, k)
+        moves: dict[int, int] = {}
+        bringing = []
+        wanted: set[int] = set()  # by steps that do more than bring one operand somewhere
+        for step in steps:
+            at = [k for k in step.reads if isinstance(k, int)]
+            for k in at:
+                self._shared(k, stands, moves, found)
+            if step.is_lazy and len(at) == len(step.writes) == 1 and at[0] in stands:
+                stands[step.writes[0]] = stands[at[0]]
+                bringing.append(step)
+            else:
+                wanted.update(at)
+        for step in reversed(bringing):
+            if step.writes[0] in wanted:
+                wanted.add(step.reads[0])
+        own: list[Collective] = []
+        for step in steps:
+            if step in bringing and step.writes[0] in wanted:
+                self._move(step, stands[step.reads[0]], moves, found)
+            else:
+                own += step.collectives
+        return moves, own
+
+    def _shared(
+        self, at: int, stands: dict[int, int], moves: dict[int, int], found: Sequence[Read | None]
+    ) -> None:
+        """Notes which operand a register holds that an earlier decision brought there."""
+        number = self.moved.get(at)
+        if number is None or at in stands:
+            return
+        for k, read in enumerate(found):
+            if read is not None and read.source == self.moves[number].source:
+                stands[at], moves[k] = k, number
+                return
+
+    def _move(
+        self, step: Step, k: int, moves: dict[int, int], found: Sequence[Read | None]
+    ) -> None:
+        """Notes a step that brings operand `k` nearer."""
+        read, number = found[k], len(self.nodes)
+        if read is None or not step.collectives:
+            if k in moves:
+                self.moved[step.writes[0]] = moves[k]
+            return
+        to = tensor_of(self.program.registers[step.writes[0]])
+        sent = tuple(c.times(self.times) for c in step.collectives)
+        before = moves.get(k, read.move)
+        if before is not None and self.moves[before].node == number:
+            first = self.moves[before]
+            sent = (*first.collectives, *sent)
+            self.moves[before] = Move(number, read.source, first.before, sent, to.layout, to.held)
+        else:
+            moves[k] = len(self.moves)
+            self.moves.append(Move(number, read.source, before, sent, to.layout, to.held))
+        self.moved[step.writes[0]] = moves[k]
+
+
+def tensor_of(spec: Any) -> Tensor:
+    """What a spec says of a value, for people."""
+    is_number = isinstance(spec.dtype, np.dtype)
+    name = MLIR_NAMES.get(spec.dtype.name, spec.dtype.name) if is_number else str(spec.dtype)
+    if isinstance(spec, Sharded):
+        return Tensor(spec.shape, name, spec.layout)
+    if isinstance(spec, Deferred):
+        layout = layout_of(spec) if spec.is_whole else None
+        return Tensor(spec.shape, name, layout, "" if layout else "broadcast where it is read")
+    held = "" if isinstance(spec, Local) else "on every device"
+    return Tensor(tuple(spec.shape), name, None, held)

@@ -1,0 +1,64 @@
+"""`Row`: what a report says of one primitive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.builder import Decision, Step
+from gridlayout.ops.decisions.specs import layout_of
+from gridlayout.sharding.collectives import Collective, total_bytes
+from gridlayout.sharding.cost import Cost
+
+
+@dataclass(frozen=True)
+class Row:
+    """One primitive: how it ran, the layouts in and out, and what it takes.
+
+    `bytes_moved` is received bytes, added up over all devices; `masks` counts selects that set
+    padding; `flops` counts operations on logical elements; `peak_bytes` are a core's operands,
+    results and what else the rule holds on its device. A layout is None for a value that no core
+    holds: a scalar, a constant. `note` names the algorithm, where a rule has several, or says what
+    of a loop or a branch is counted. `collectives` are what the devices send each other, and
+    `device_flops` one device's operations, on padding too. times: how often it runs, in a loop;
+    bytes, masks and flops are of all of them.
+    """
+
+    primitive: str
+    how: str
+    inputs: tuple[Layout | None, ...]
+    outputs: tuple[Layout | None, ...]
+    bytes_moved: int = 0
+    masks: int = 0
+    flops: int = 0
+    peak_bytes: int = 0
+    note: str = ""
+    collectives: tuple[Collective, ...] = ()
+    device_flops: int = 0
+    times: int = 1
+
+
+def row_of(decision: Decision, steps: Sequence[Step], times: int, note: str) -> Row:
+    """The row of a decision and its steps that are run, so many times."""
+    own = tuple(c.times(times) for step in steps for c in step.collectives)
+    before, after = (
+        tuple(map(layout_of, specs)) for specs in (decision.operands, decision.results)
+    )
+    held = sum(spec.core_bytes for spec in (*decision.operands, *decision.results))
+    peak = held + decision.workspace_bytes
+    cost = decision.stated or Cost(total_bytes(own), decision.flops * times, peak)
+    return Row(
+        decision.op.name,
+        decision.how,
+        before,
+        after,
+        cost.bytes_moved,
+        sum(step.masks for step in steps) * times,
+        cost.flops,
+        cost.peak_bytes,
+        ", ".join(filter(None, (decision.note, note))),
+        own,
+        decision.device_flops * times,
+        times,
+    )
