@@ -22,7 +22,6 @@ STYLE = """
 .gl-dump .title { font-size: 1.5em; font-weight: 600; margin: 0.3em 0; }
 .gl-dump h2 { font-size: 1.15em; margin: 1.2em 0 0.3em; }
 .gl-dump table { border-collapse: collapse; margin: 0.5em 0 1.5em; max-width: 100%; }
-.gl-dump pre { white-space: pre-wrap; }
 .gl-dump th, .gl-dump td { padding: 0.25em 0.6em; text-align: left; vertical-align: top;
   border-bottom: 1px solid color-mix(in srgb, currentColor 15%, transparent); }
 .gl-dump th { cursor: pointer; user-select: none; white-space: nowrap; }
@@ -186,8 +185,7 @@ def html_table(
         f"<tr>{''.join(map(_cell, head, cells, [numbers] * len(head)))}</tr>\n"
         for cells, numbers in zip(rows, data, strict=True)
     )
-    wide = _class("wide" if len(head) > _WIDE else "")
-    return f"<table{wide}><thead><tr>{names}</tr></thead>\n<tbody>{body}</tbody></table>\n"
+    return _table(names, body, len(head))
 
 
 def _cell(name: str, text: str, numbers: Mapping[str, float]) -> str:
@@ -223,11 +221,18 @@ def heading(text: str) -> str:
 
 def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """One table of words."""
-    names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    named = [f' data-name="{escape(name)}"' for name in head]
     body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>\n" for cells in rows
+        f"<tr>{''.join(f'<td{n}>{escape(c)}</td>' for n, c in zip(named, row, strict=True))}</tr>\n"
+        for row in rows
     )
-    return f"<table><thead><tr>{names}</tr></thead>\n<tbody>{body}</tbody></table>\n"
+    names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
+    return _table(names, body, len(head))
+
+
+def _table(names: str, body: str, columns: int) -> str:
+    wide = _class("wide" if columns > _WIDE else "")
+    return f"<table{wide}><thead><tr>{names}</tr></thead>\n<tbody>{body}</tbody></table>\n"
 
 
 def _class(kind: str) -> str:
