@@ -131,13 +131,13 @@ class Planner:
             return self._called(str(eqn.params.get("name", "")), inner, values, scope)
         op = Op.of(eqn, follower)
         specs = tuple(value.spec for value in values)
-        laid_out = any(map(is_laid_out, specs))
-        is_unknown = laid_out and name not in RULES and not has_effects(op)
+        is_array = self.env.whole and any(aval.shape for aval in (*op.ins, *op.outs))
+        listed = is_array or any(map(is_laid_out, specs))
+        is_unknown = listed and name not in RULES and not has_effects(op)
         if is_unknown and (made_of := composition(op)) is not None:
             return self.closed(made_of, values, scope)
         decision = decide(op, specs, self.env, Planner)
-        is_array = self.env.whole and any(aval.shape for aval in (*op.ins, *op.outs))
-        outs = self.made.append(decision, values, scope, laid_out or is_array, self._within)
+        outs = self.made.append(decision, values, scope, listed, self._within)
         return [self._gathered_if_small(out) for out in outs] if self.env.whole else outs
 
     def _gathered_if_small(self, out: Value) -> Value:
