@@ -258,6 +258,7 @@ def test_every_public_function_is_called():
     called = {getattr(call, "__name__", "") for call, _ in CALLS.values()} | {*CALLS}
     made = {"Explanation", "Explorer", "Fit", "GridArray", "Location", "OnGrid", "RelayoutPlan"}
     made |= {
+        "Comparison",
         "Conversion",
         "Summary",
         "TreeSummary",

@@ -134,7 +134,7 @@ def test_a_scan_moves_no_slice_between_devices():
 
 
 def test_bytes_of_a_body_count_every_time():
-    w = gl.put(example((256, 256)), gl.GridLayout((256, 256), grid=(2, 4)), DEVICE)
+    w = gl.put(example((8, 8)), gl.GridLayout((8, 8), grid=(2, 4)), DEVICE)
     once = gl.on_grid(lambda w: w @ w).report(w).bytes_moved
     many = gl.on_grid(lambda w: lax.fori_loop(0, 5, lambda _, h: h @ w, w)).report(w)
     assert many.bytes_moved == 5 * once

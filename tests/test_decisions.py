@@ -288,10 +288,10 @@ def test_deciding_asks_no_device_and_traces_nothing(monkeypatch):
 
 def test_a_loop_counts_its_body_times_its_length_and_a_branch_the_dearest():
     device = gl.DeviceGrid(AbstractMesh((8,), ("x",)))
-    x = gl.GridLayout((128, 128), grid=(8, 1))
+    x = gl.GridLayout((64, 64), grid=(8, 1))
 
     def loop(x):
-        return lax.scan(lambda c, _: (c + x.sum(0), None), jnp.zeros(128), length=5)[0]
+        return lax.scan(lambda c, _: (c + x.sum(0), None), jnp.zeros(64), length=5)[0]
 
     def branch(x):
         return lax.cond(x[0, 0] > 0, lambda x: x.sum(0), lambda x: x.sum(1), x)
@@ -300,7 +300,7 @@ def test_a_loop_counts_its_body_times_its_length_and_a_branch_the_dearest():
         return lax.while_loop(lambda c: c.sum() < 9, lambda c: c + c.sum(0), x)
 
     (row,) = (r for r in gl.on_grid(loop, device).report(x).rows if r.primitive == "reduce_sum")
-    once = 2 * 7 * 128 * 4 // 8
+    once = 2 * 7 * 64 * 4 // 8
     assert [c.received_bytes for c in row.collectives] == [once]
     assert row.bytes_moved == 5 * 8 * once
     rows = [r for r in gl.on_grid(branch, device).report(x).rows if r.primitive == "reduce_sum"]

@@ -12,7 +12,7 @@ from test_control import CASES, example
 import gridlayout as gl
 from gridlayout.ops.decisions.env import SMALL, Env
 from gridlayout.ops.decisions.specs import Sharded
-from gridlayout.ops.interpret import decide
+from gridlayout.ops.interpret import decide, loops
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.sharding.cost import CostModel
 
@@ -45,18 +45,20 @@ def sent(programs):
     return sum(each.count for program in programs for each in program.collectives)
 
 
-@pytest.fixture
-def all_laid_out(monkeypatch):
-    """Loops as they are with arrays too large to be whole."""
-    monkeypatch.setattr(decide, "sends_often", lambda decision, env: False)
+OFTEN = loops._OFTEN
+
+
+@pytest.fixture(autouse=True)
+def one_is_often(monkeypatch):
+    """One collective a trip is often: loops that fit a test."""
+    monkeypatch.setattr(loops, "_OFTEN", 1)
     decide._remembered.cache_clear()
     yield
     decide._remembered.cache_clear()
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.usefixtures("all_laid_out")
-def test_loops_of_arrays_that_stay_laid_out_are_jaxs(name):
+def test_loops_of_small_arrays_are_jaxs(name):
     fn, shapes = CASES[name]
     arrays = [example(shape, k) / 3 for k, shape in enumerate(shapes)]
     wanted = fn(*map(jnp.asarray, arrays))
@@ -77,6 +79,23 @@ def test_a_loop_of_tiny_products_sends_nothing_in_its_body():
     (product,) = (row for row in report.rows if row.primitive == "dot_general")
     assert product.flops == product.device_flops == 5 * 2 * 24**3
     assert not report.fallbacks
+
+
+@pytest.mark.parametrize("products", [1, OFTEN - 2, OFTEN - 1])
+def test_a_loop_that_sends_seldom_is_left_as_it_is(products, monkeypatch):
+    monkeypatch.setattr(loops, "_OFTEN", OFTEN)
+
+    def fn(x, w):
+        def body(_, h):
+            for _ in range(products):
+                h = h @ w / 8
+            return h
+
+        return lax.fori_loop(0, 5, body, x)
+
+    (body,) = bodies(fn, laid((24, 24), (24, 24)))
+    count = products + 1  # `w` is gathered once
+    assert sent([body]) == (count if count < OFTEN else 0)
 
 
 def test_arrays_that_are_not_small_stay_laid_out_in_a_loop():
@@ -112,7 +131,7 @@ def test_results_lie_as_they_would():
 
     def fn(x, w):
         h = lax.fori_loop(0, 3, lambda _, h: jnp.tanh(h @ w), x)
-        return h, *lax.scan(lambda h, r: (h @ w, h[0] + r), h, x)
+        return h, *lax.scan(lambda h, r: (h @ w / 9, h[0] + r), h, x)
 
     found = gl.on_grid(fn)(x, w)
     assert_same(found, fn(*(jnp.asarray(np.asarray(a)) for a in (x, w))), rtol=2e-5, atol=2e-5)
@@ -187,7 +206,8 @@ def test_lbfgs(rows):
     assert_same(found, jax.jit(lbfgs)(x, y, w), rtol=1e-3, atol=1e-4)
 
 
-def test_lbfgs_sends_seldom():
+def test_lbfgs_sends_seldom(monkeypatch):
+    monkeypatch.setattr(loops, "_OFTEN", OFTEN)
     shapes = [(5000, 5), (5000, 2), {"in": (5, 7), "bias": (7,), "out": (7, 2)}]
     shapes = jax.tree.map(
         lambda s: jax.ShapeDtypeStruct(s, np.float32), shapes, is_leaf=lambda s: type(s) is tuple

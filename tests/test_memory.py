@@ -121,7 +121,7 @@ def test_operands_that_two_products_gather_are_held_and_sent_once():
 
 def test_a_loop_holds_its_body_besides_what_it_carries():
     device = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
-    x, w = gl.GridLayout((256, 256), grid=(2, 4)), gl.GridLayout((256, 256), grid=(2, 4))
+    x, w = gl.GridLayout((64, 64), grid=(2, 4)), gl.GridLayout((64, 64), grid=(2, 4))
 
     def loop(x, w):
         return lax.fori_loop(0, 3, lambda _, x: x @ w, x)

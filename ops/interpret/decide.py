@@ -197,10 +197,14 @@ def on_every_device(b: Builder, op: Op, values: Sequence[Value]) -> list[Value]:
     return b.run(run, values, outs, is_global=has_effects(op))
 
 
+# The interpreter of Pallas traces a kernel again, and fails inside of a `shard_map`.
+_ON_WHOLE_ARRAYS = ("pure_callback", "io_callback", "debug_callback", "shard_map", "pallas_call")
+
+
 def has_effects(op: Op) -> bool:
     """Whether the op calls the host, or lays out by itself: it is done once, on whole arrays."""
     effects = op.equation is not None and bool(op.equation.effects)
-    return effects or op.name in ("pure_callback", "io_callback", "debug_callback", "shard_map")
+    return effects or op.name in _ON_WHOLE_ARRAYS
 
 
 def _empty(b: Builder, op: Op, *values: Value) -> list[Value]:

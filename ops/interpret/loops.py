@@ -1,14 +1,14 @@
 """Loops of tiny steps: small arrays whole on every device, where the devices then send less often.
 
-A collective of a few bytes takes as long as one of many. In a loop whose body sends, arrays that go
-round it, and those made inside, are therefore whole where they are small, if so there are fewer
-collectives; every device then computes all of them. Before the loop they are gathered, and after it
-each device keeps its part, so that results lie as they would.
+A collective of a few bytes takes as long as one of many. In a loop whose body sends often, arrays
+that go round it, and those made inside, are therefore whole where they are small, if so there are
+fewer collectives; every device then computes all of them. Before the loop they are gathered, and
+after it each device keeps its part, so that results lie as they would.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gridlayout.ops.decisions.builder import Builder, Decision
@@ -19,15 +19,19 @@ from gridlayout.ops.rules.control import PER_TRIP
 from gridlayout.ops.rules.table import is_of_user, rules_of
 from gridlayout.sharding.collectives import Collective
 
+# Collectives of a trip from which on a loop is one of many tiny steps; what sends less, such as a
+# product each time, lies as its operands do.
+_OFTEN = 16
 # So many trips a loop is taken to make whose trips are not known.
 _TRIPS = 16
 
 
 def sends_often(decision: Decision, env: Env) -> bool:
-    """Whether it is of a loop that sends in its body, and in which layouts are left to choose."""
+    """Whether it is of a loop whose body sends often, and in which layouts are left to choose."""
     if decision.op.name not in ("scan", "while") or env.whole or env.algorithm is not None:
         return False
-    return any(body.program.collectives for body in decision.bodies) and not _is_told(decision.op)
+    often = any(_count(body.program.collectives) >= _OFTEN for body in decision.bodies)
+    return often and not _is_told(decision.op)
 
 
 def with_small_whole(laid: Decision, whole: Decision, env: Env) -> Decision:
@@ -51,7 +55,11 @@ def _sent(decision: Decision, env: Env) -> tuple[float, float]:
     received = float(sum(each.received_bytes * each.count for each in every))
     if env.model.latency:
         return env.model.seconds(every), received
-    return float(sum(each.count for each in every)), received
+    return float(_count(every)), received
+
+
+def _count(collectives: Iterable[Collective]) -> int:
+    return sum(each.count for each in collectives)
 
 
 def _collectives(decision: Decision) -> Iterator[Collective]:
