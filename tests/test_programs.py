@@ -217,7 +217,7 @@ def diffrax_stiff():
             term, dfx.Kvaerno3(), 0.0, 0.5, 0.1, y, stepsize_controller=controller, max_steps=32
         ).ys
 
-    return Program(solve, (abs(example(7)) + 1, example(7, seed=1)), (), LU)
+    return Program(solve, (abs(example(7)) + 1, example(7, seed=1)))
 
 
 @program
@@ -249,7 +249,7 @@ def optimistix_least_squares():
         return optx.least_squares(residuals, solver, start, max_steps=32, throw=False).value
 
     start = np.float32([1, 1, 0])
-    return Program(fit, (2 * np.exp(-1.5 * at) + 0.3 * at, start), (), ("geqrf", "ormqr"))
+    return Program(fit, (2 * np.exp(-1.5 * at) + 0.3 * at, start))
 
 
 @program
