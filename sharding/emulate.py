@@ -10,6 +10,7 @@ import jax
 
 from gridlayout.errors import LayoutError
 
+_YNNPACK = "--xla_cpu_experimental_ynn_fusion_type"
 # What this process was told, once it was.
 _count: int | None = None
 
@@ -42,6 +43,11 @@ def emulate_devices(count: int) -> Sequence[jax.Device]:
     # threads than that make every product slower.) The client reads both when it starts.
     threads = max(2 * count, int(os.environ.get("NPROC") or 0))
     os.environ["NPROC"] = str(threads)
+    # XLA of JAX 0.12 builds YNNPACK's kernels as devices first run them, all at once, and crashes
+    # now and then, as they share what is not made for several threads.
+    flags = os.environ.get("XLA_FLAGS", "")
+    if jax.__version_info__[:2] == (0, 12) and _YNNPACK not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} {_YNNPACK}=".strip()
     devices = _Devices(count)
     try:
         jax.config.update("jax_num_cpu_devices", count)
