@@ -6,8 +6,8 @@ import numpy as np
 import optax
 import pytest
 from jax import lax
-from laid_out import assert_same, choices, poisoned
-from test_control import CASES, example
+from laid_out import assert_same
+from test_control import CASES, DEVICE, assert_case_is_jaxs, example
 
 import gridlayout as gl
 from gridlayout.ops.decisions.env import SMALL, Env
@@ -16,8 +16,6 @@ from gridlayout.ops.interpret import decide, loops
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.sharding.cost import CostModel
 
-COUNT = len(jax.devices())
-DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))
 EIGHT = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
 
 
@@ -59,12 +57,7 @@ def one_is_often(monkeypatch):
 
 @pytest.mark.parametrize("name", CASES)
 def test_loops_of_small_arrays_are_jaxs(name):
-    fn, shapes = CASES[name]
-    arrays = [example(shape, k) / 3 for k, shape in enumerate(shapes)]
-    wanted = fn(*map(jnp.asarray, arrays))
-    for layouts in choices([shape for shape in shapes if len(shape) <= 3], 2, len(name)):
-        placed = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
-        assert_same(jax.jit(gl.on_grid(fn))(*placed), wanted, rtol=2e-5, atol=2e-5)
+    assert_case_is_jaxs(name, 2)
 
 
 def test_a_loop_of_tiny_products_sends_nothing_in_its_body():

@@ -13,6 +13,7 @@ from typing import Any
 
 from gridlayout.ops.decisions.builder import Builder, Decision
 from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.jaxprs import jaxprs_in
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.control import PER_TRIP
@@ -82,9 +83,6 @@ def _is_told(op: Op) -> bool:
 
 def _equations(params: Any) -> Iterator[Any]:
     """The equations of the jaxprs among parameters, those inside of them too."""
-    for value in params.values():
-        for each in value if isinstance(value, (tuple, list)) else [value]:
-            jaxpr = getattr(each, "jaxpr", each)
-            for eqn in getattr(jaxpr, "eqns", ()):
-                yield eqn
-                yield from _equations(eqn.params)
+    for eqn in (eqn for jaxpr in jaxprs_in(params) for eqn in jaxpr.eqns):
+        yield eqn
+        yield from _equations(eqn.params)
