@@ -52,6 +52,13 @@ CASES = {
     "stack": (lambda x, y: jnp.stack([x, y], 1), [A, A]),
     "unstack": (lambda x: jnp.unstack(x, axis=1), [C]),
     "split": (lambda x: jnp.split(x, [2, 3], axis=1), [A]),
+    "thirds": (lambda x: jnp.split(x, 3, axis=1), [(5, 12)]),
+    "halves of rows": (lambda x: jnp.split(x, 2, axis=1), [(3, 8, 5)]),
+    "join equal parts": (lambda x, y: jnp.concatenate([x, y, 2 * x], 1), [(5, 4), (5, 4)]),
+    "join with a broadcast": (
+        lambda x: jnp.concatenate([x, jnp.broadcast_to(x.sum(1)[:, None], x.shape)]),
+        [A],
+    ),
     "pad": (lambda x: jnp.pad(x, ((0, 0), (2, 3)), constant_values=4), [A]),
     "pad and crop": (lambda x: lax.pad(x, -1.0, ((-1, 0, 0), (0, 2, 0), (0, 0, 0))), [C]),
     "pad between": (lambda x: lax.pad(x, -1.0, ((1, 0, 2), (0, 0, 0))), [A]),
@@ -191,6 +198,22 @@ def test_transforms_of_what_is_not_small(name, monkeypatch):
         decide._remembered.cache_clear()
 
 
+@pytest.mark.parametrize("tile", [None, (4, 4)])
+@pytest.mark.parametrize("parts", [2, 3, 8])
+def test_equal_parts_go_in_one_move(parts, tile):
+    # What a device has already of its parts does not move; nothing moves twice.
+    mesh = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
+    whole = gl.GridLayout((64, 32 * parts), grid=(2, 4), tile=tile)
+    part = gl.GridLayout((64, 32), grid=(2, 4), tile=tile)
+    stays = sum(k // parts == k % 4 for k in range(4 * parts)) / (4 * parts)
+    cut = gl.on_grid(lambda x: jnp.split(x, parts, axis=1), mesh).report(whole)
+    joined = gl.on_grid(lambda *x: jnp.concatenate(x, axis=1), mesh).report(*[part] * parts)
+    assert cut.bytes_moved == joined.bytes_moved == 4 * whole.size * (1 - stays)
+    (row,), (other,) = cut.rows, joined.rows
+    assert [out.same_physical(part) for out in row.outputs] == [True] * parts
+    assert other.outputs[0].same_physical(whole)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_they_run_by_rules(name):
     fn, shapes = CASES[name]
@@ -252,6 +275,7 @@ def test_what_lies_whole_stays(name):
         "one hot",
         "median",
         "concatenate a broadcast",
+        "join with a broadcast",
         "slice all",
         "pad all",
     )

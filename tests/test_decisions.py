@@ -99,6 +99,8 @@ CASES = {
     "slice": (lambda x: x[3:11], [A]),
     "slice of a vector": (lambda x: x[5:77], [(96,)]),
     "concatenate": (lambda x, y: jnp.concatenate([x, y], 1), [A, (40, 16)]),
+    "thirds": (lambda x: jnp.split(x, 3, axis=1), [A]),
+    "join thirds": (lambda x, y: jnp.concatenate([x, y, x + y], 1), [A, A]),
     "concatenate vectors": (lambda x, y: jnp.concatenate([x, y]), [(96,), (40,)]),
     "pad": (lambda x: jnp.pad(x, ((1, 2), (0, 0))), [A]),
     "reverse": (lambda x: x[::-1], [A]),

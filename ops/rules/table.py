@@ -44,6 +44,7 @@ from gridlayout.ops.rules.convolution import conv_general_dilated
 from gridlayout.ops.rules.elements import ELEMENTS
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, barrier, elementwise, key
 from gridlayout.ops.rules.empty import EMPTY
+from gridlayout.ops.rules.equal_parts import EQUAL_PARTS
 from gridlayout.ops.rules.fourier import fft
 from gridlayout.ops.rules.indexing import INDEXING
 from gridlayout.ops.rules.linalg import LINALG, MATRICES
@@ -108,7 +109,7 @@ def _in_order(*layers: Iterable[dict[str, Rule]]) -> dict[str, tuple[Rule, ...]]
     return found
 
 
-RULES: dict[str, tuple[Rule, ...]] = _in_order(_FIRST, _GENERAL)
+RULES: dict[str, tuple[Rule, ...]] = _in_order(_FIRST, (EQUAL_PARTS,), _GENERAL)
 
 # Grows with every rule a user adds, so that no program compiled before is taken for one of now.
 _added = 0
