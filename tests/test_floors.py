@@ -5,6 +5,7 @@ circle.
 """
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -171,6 +172,14 @@ def circles(modules):
     while ready := {name for name in modules.keys() - done if imports[name] <= done}:
         done |= ready
     return sorted(modules.keys() - done)
+
+
+def test_the_files_that_architecture_names_exist():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    named = set(re.findall(r"`([\w/]+\.(?:py|js|html))`", text))
+    tracked = [path.as_posix() for path in ROOT.rglob("*.*") if ".venv" not in path.parts]
+    assert len(named) > 50
+    assert not {name for name in named if not any(path.endswith(f"/{name}") for path in tracked)}
 
 
 @pytest.mark.parametrize("floor", FLOORS)
