@@ -179,4 +179,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*(name for name in globals() if name.startswith("__")), "__version__", *__all__]

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import gridlayout as gl
+
 ROOT = Path(__file__).parents[1]
 
 # folder: (its package, the packages it must not import). The front doors of gridlayout stand
@@ -172,6 +174,13 @@ def circles(modules):
     while ready := {name for name in modules.keys() - done if imports[name] <= done}:
         done |= ready
     return sorted(modules.keys() - done)
+
+
+@pytest.mark.parametrize("door", [gl, gl.tenstorrent])
+def test_a_front_door_lists_its_names_and_no_others(door):
+    public = [name for name in dir(door) if not name.startswith("_")]
+    assert sorted(public) == sorted(door.__all__)
+    assert all(getattr(door, name) is not None for name in public)
 
 
 def test_the_files_that_architecture_names_exist():

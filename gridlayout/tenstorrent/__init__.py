@@ -1,4 +1,4 @@
-"""Tenstorrent: the chips whose memory a layout can be checked against.
+"""Tenstorrent: the layouts of its compilers, its chips, and compiled programs on the grid.
 
 The document model (tt-mlir) is `gl.GridLayout`; the models of today's code are here: `metal`
 (tt-mlir's metal_layout), `ttnn` (its ttnn_layout) and `tensor_layout` (tt-metal's TensorLayout);
@@ -95,3 +95,7 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module("gridlayout.ops.tenstorrent.program"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return [*(name for name in globals() if name.startswith("__")), *__all__]
