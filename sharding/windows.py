@@ -53,6 +53,11 @@ class Window:
     origins: tuple[Shape, ...]
     boxes: tuple[tuple[Box, ...], ...]
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether the buffer is in a larger one, of whole rows, than the interval."""
+        return prod(self.extents) * self.step != self.length or any(self.shifts)
+
 
 def find_atoms(a: Blocks, b: Blocks) -> list[Atom]:
     """The atoms of two layouts of one logical shape.

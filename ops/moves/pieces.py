@@ -88,7 +88,7 @@ class _Run:
         if window.is_flipped:
             x = LazyView.of(lax.rev(x.materialize(), [k]))
         count = prod(window.extents) * window.step
-        if count != window.length or any(window.shifts):
+        if window.is_wide:
             part = x.materialize()
             shape = (*part.shape[:k], count, *part.shape[k + 1 :])
             start = self._shift(k, window, part.ndim)

@@ -368,14 +368,18 @@ def _gather(chain: Chain, shape: list[int], k: int, before: Placement) -> None:
 
 
 def _pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
-    """What `run_pieces` holds: pieces that are sent, those that have come, and where they go."""
+    """What `run_pieces` holds: whole rows, pieces that go and that have come, and the new part."""
     chain, schedule = Chain(nbytes), pieces.schedule
     assert schedule is not None
     sizes = [prod(slot.size) for slot in schedule.slots]
     if (deal := schedule.deal) is not None:
         sizes += [prod(deal.size)] * deal.count
     cut = [size for size in sizes if size < prod(pieces.source.extents)]
-    chain.is_apart, chain.copies = True, bool(cut)
+    whole = [prod(window.extents) * window.step for window in pieces.source.windows]
+    is_wide = any(window.is_wide for window in pieces.source.windows)
+    chain.is_apart, chain.copies = True, bool(cut) or is_wide
+    if is_wide:
+        chain.made.append((int(prod(whole) * pieces.itemsize), 1))
     for some in (cut, sizes):
         if some:
             chain.made.append((int(sum(some) * pieces.itemsize), len(some)))
