@@ -6,22 +6,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.interpret.function import Function, Signature
 from gridlayout.sharding.agreement import crossing, jaxpr_lines, layout_lines
 
 
-def agree_on_call(lifted: Any, arrays: Sequence[Any], static: Any) -> None:
+def agree_on_call(
+    lifted: Any, function: Function, arrays: Sequence[Any], signature: Signature
+) -> None:
     """`LayoutError` unless every process of the device grid calls this function on such arrays."""
-    with crossing(lifted, static.device, arrays) as call:
-        call.agree(static, lambda: _lines(lifted._program, static), owner=lifted._program)
+    with crossing(lifted, signature.device, arrays) as call:
+        call.agree(signature, lambda: _lines(function, signature), owner=function)
 
 
-def _lines(program: Any, static: Any) -> list[str]:
-    kinds = list(enumerate(static.kinds))
+def _lines(function: Function, signature: Signature) -> list[str]:
+    kinds = list(enumerate(signature.kinds))
     lines = layout_lines(*((f"array {k}", x) for k, x in kinds if isinstance(x, Layout)))
     for k, x in kinds:
         if not isinstance(x, Layout):
             dims = ",".join(map(str, x.shape))
             lines.append(f"array {k}: {x.dtype.name}[{dims}], not laid out")
-    policy = getattr(program.policy, "__qualname__", type(program.policy).__name__)
-    closed, *_ = program.jaxpr(static)
-    return [*lines, f"algorithm {static.algorithm}, policy {policy}", *jaxpr_lines(closed)]
+    policy = getattr(function.policy, "__qualname__", type(function.policy).__name__)
+    closed, *_ = function.jaxpr(signature)
+    return [*lines, f"algorithm {signature.algorithm}, policy {policy}", *jaxpr_lines(closed)]

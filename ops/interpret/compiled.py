@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 
@@ -15,19 +15,22 @@ from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
 
+if TYPE_CHECKING:
+    from gridlayout.ops.interpret.function import Function, Signature
+
 _LEAF = jax.tree.structure(0)
 
 
 class Compiled:
     """One call of a function, compiled by `jax.jit`: of storages and other arrays.
 
-    program: what has the function, and makes a `GridCall` of the static part of a call.
+    function: what makes a `GridCall` of a call's signature.
     """
 
-    def __init__(self, program: Any, static: Any) -> None:
-        self.program, self.static, self.device = program, static, static.device
+    def __init__(self, function: Function, signature: Signature) -> None:
+        self.function, self.signature, self.device = function, signature, signature.device
         self.run = jax.jit(self._traced)
-        layouts = [kind if isinstance(kind, Layout) else None for kind in static.kinds]
+        layouts = [kind if isinstance(kind, Layout) else None for kind in signature.kinds]
         self.fetched: list[Layout | None] = [
             x if x is not None and self.device.memory_kind(x) else None for x in layouts
         ]
@@ -49,21 +52,21 @@ class Compiled:
         return outs.kind.result(outs.arrays)
 
     def _traced(self, *storages: Any) -> _Outs:
-        static = self.static
-        for x, kind in zip(storages, static.kinds, strict=True):
+        signature = self.signature
+        for x, kind in zip(storages, signature.kinds, strict=True):
             if isinstance(kind, Layout) and x.ndim > len(kind.physical_shape):
-                check_no_stack(placed(x, kind, static.device))
-        call, consts, structure = self.program.call(static)
+                check_no_stack(placed(x, kind, signature.device))
+        call, consts, structure = self.function.call(signature)
         if any(isinstance(x, jax.core.Tracer) for x in consts):
             # Of an outer transformation, which takes its derivative of the whole call.
             operands = [
-                placed(x, kind, static.device) if isinstance(kind, Layout) else x
-                for x, kind in zip(storages, static.kinds, strict=True)
+                placed(x, kind, signature.device) if isinstance(kind, Layout) else x
+                for x, kind in zip(storages, signature.kinds, strict=True)
             ]
             found = [x.storage if isinstance(x, GridArray) else x for x in call(*consts, *operands)]
         else:
             found = call.on_storages(*consts, *storages)
-        return _Outs(found, _Kind(call.results, structure, static.device))
+        return _Outs(found, _Kind(call.results, structure, signature.device))
 
 
 class _Kind:

@@ -1,20 +1,14 @@
 """`on_grid`: any JAX function on laid-out arrays.
 
-The function is traced on the logical shapes to a jaxpr, and the jaxpr is evaluated on `GridArray`s,
-one rule a lax primitive. Concrete calls go through `jax.jit`, which caches by function, shapes and
-layouts.
+A call is split in its arrays and its signature: layouts, devices, and all that is static. What is
+compiled for a signature is kept with the function (`function.py`).
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import jax
 import numpy as np
@@ -26,30 +20,15 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.array.placing import described
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
-from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.specs import Sharded, Spec
+from gridlayout.ops.decisions.specs import Spec
 from gridlayout.ops.interpret.agreeing import agree_on_call
-from gridlayout.ops.interpret.compiled import Compiled
-from gridlayout.ops.interpret.grid_call import (
-    GridCall,
-    spec_of,
-    struct,
-    with_constants_as_operands,
-)
-from gridlayout.ops.interpret.names import argument_names, function_name, result_names
+from gridlayout.ops.interpret.function import Signature, function_of, remember, tracing
+from gridlayout.ops.interpret.grid_call import spec_of
 from gridlayout.ops.moves.packing import automatic
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.rules.table import rules_version
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
-
-# Whether a function is being traced for the grid: a lifted function called inside just runs.
-_tracing: ContextVar[bool] = ContextVar("gridlayout_tracing", default=False)
-_MOST_KEPT = 1024  # programs of a function
-_OPTIONS = (
-    *("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion"),
-    *("jax_numpy_rank_promotion", "jax_threefry_partitionable", "jax_default_prng_impl"),
-)
 
 
 def on_grid(
@@ -78,31 +57,6 @@ def on_grid(
     return OnGrid(fn, device, policy, algorithm)
 
 
-@dataclass(frozen=True)
-class _Static:
-    """The part of a call that is known when it is traced.
-
-    kinds: of each array among the leaves, its layout if it is a `GridArray`, else its spec.
-    """
-
-    structure: Any
-    leaves: tuple[tuple[int, Any], ...]
-    kinds: tuple[Any, ...]
-    device: DeviceGrid
-    algorithm: str | None
-    rules: int
-
-    @cached_property
-    def specs(self) -> list[Spec]:
-        """What is known of each array."""
-        return [
-            Sharded(kind, self.device.placement(kind.core_shape))
-            if isinstance(kind, Layout)
-            else kind
-            for kind in self.kinds
-        ]
-
-
 class OnGrid:
     """A function lifted to the grid; see `gl.on_grid`."""
 
@@ -126,7 +80,7 @@ class OnGrid:
             one_of(algorithm, ALGORITHMS, "algorithm")
         self.fn, self.device, self.algorithm = fn, device, algorithm
         self.__wrapped__ = fn
-        self._program = _program(fn, policy or same_grid_and_tile)
+        self._function = function_of(fn, policy or same_grid_and_tile)
         self._last: tuple[Any, Any] = None, None
 
     def __repr__(self) -> str:
@@ -139,10 +93,10 @@ class OnGrid:
         if same is None:
             flat = jax.tree.flatten((args, kwargs))
             same = self._by_layouts(*flat)
-        if same is not None and not _tracing.get():
+        if same is not None and not tracing.get():
             key, storages = same
             last = self._last  # most calls are as the one before
-            known = last[1] if key == last[0] else self._program.known.get(key)
+            known = last[1] if key == last[0] else self._function.known.get(key)
             if known is not None:
                 self._last = key, known
                 try:
@@ -152,17 +106,17 @@ class OnGrid:
                         raise
         if (call := self._split(*(flat or jax.tree.flatten((args, kwargs))))) is None:
             return self.fn(*args, **kwargs)
-        operands, static = call
-        (device := static.device).check_has_devices(repr(self))
+        operands, signature = call
+        (device := signature.device).check_has_devices(repr(self))
         if any(map(_has_no_data, operands)):
             raise LayoutError(f"{self!r}: an argument has a shape and no data; .report takes it")
         if any(isinstance(x, jax.core.Tracer) for x in operands):
-            return self._program.traced(operands, static)
-        agree_on_call(self, operands, static)
-        compiled = self._program.compiled(static)
+            return self._function.traced(operands, signature)
+        agree_on_call(self, self._function, operands, signature)
+        compiled = self._function.compiled(signature)
         found = compiled([x.storage if _is_grid(x) else device.whole(x) for x in operands])
         if same is not None and len(device.processes) == 1:
-            _remember(self._program.known, same[0], compiled)
+            remember(self._function.known, same[0], compiled)
         return found
 
     def _by_layouts(self, leaves: Sequence[Any], structure: Any) -> tuple[Any, list[Any]] | None:
@@ -192,7 +146,7 @@ class OnGrid:
         args, kwargs = self._described(args, kwargs)
         if (call := self._split(*jax.tree.flatten((args, kwargs)))) is None:
             raise LayoutError("report: no argument is a GridArray, and on_grid was given no device")
-        return self._program.report(call[1])
+        return self._function.report(call[1])
 
     def draw(self, *args: Any, path: str | Path | None = None, **kwargs: Any) -> Drawing:
         """A drawing of what a call with these arguments does: `report(...).draw(path)`.
@@ -215,7 +169,7 @@ class OnGrid:
         made = [described(x, device) if isinstance(x, Layout) else x for x in leaves]
         return jax.tree.unflatten(structure, made)
 
-    def _split(self, leaves: Sequence[Any], structure: Any) -> tuple[list[Any], _Static] | None:
+    def _split(self, leaves: Sequence[Any], structure: Any) -> tuple[list[Any], Signature] | None:
         """The arrays and the static rest of a call; None when it is to run as plain JAX."""
         if (device := self._device_of(leaves)) is None:
             return None
@@ -231,7 +185,7 @@ class OnGrid:
             else:
                 _check_static(x)
                 static.append((i, x))
-        return operands, _Static(
+        return operands, Signature(
             structure, tuple(static), tuple(kinds), device, self.algorithm, rules_version()
         )
 
@@ -241,7 +195,7 @@ class OnGrid:
         for x in leaves:
             if not _is_grid(x):
                 continue
-            if _tracing.get():
+            if tracing.get():
                 raise LayoutError(
                     f"{self!r}: a GridArray inside a function that runs on the grid is one it "
                     "closes over; give it to the function as an argument"
@@ -253,89 +207,12 @@ class OnGrid:
                     f"{self!r}: the arrays are on different device grids, {found!r} and "
                     f"{x.device!r}"
                 )
-        if found is None and not _tracing.get():
+        if found is None and not tracing.get():
             raise LayoutError(
                 f"{self!r}: no argument is a GridArray, so there is no device grid: put one with "
                 "gl.put, or give gl.on_grid(fn, device=...)"
             )
         return found
-
-
-class _Program:
-    """What is compiled of a function: kept as long as the function, and shared by its `OnGrid`s."""
-
-    def __init__(self, fn: Any, policy: Policy) -> None:
-        self.fn, self.policy = fn, policy  # fn: a reference to the function that does not hold it
-        self.known: dict[Any, Compiled] = {}  # of calls by their layouts alone
-        self.programs: dict[_Static, Compiled] = {}
-        self.calls: dict[Any, tuple[GridCall, list[Any], Any]] = {}
-
-    def compiled(self, static: _Static) -> Compiled:
-        """The program of calls none of whose operands is traced."""
-        if static not in self.programs:
-            _remember(self.programs, static, Compiled(self, static))
-        return self.programs[static]
-
-    def traced(self, operands: Sequence[Any], static: _Static) -> Any:
-        """A call with traced operands, by whichever transformations of JAX."""
-        call, consts, structure = self.call(static)
-        return jax.tree.unflatten(structure, call(*consts, *operands))
-
-    def report(self, static: _Static) -> Report:
-        """What a call does, without running it."""
-        call, consts, results = self.call(static)
-        fn, leaves = self.fn(), dict(static.leaves)
-        names = ["constant"] * len(consts) + [
-            name for k, name in enumerate(argument_names(fn, static.structure)) if k not in leaves
-        ]
-        named = (tuple(names), tuple(result_names(results)), function_name(fn))
-        return call.report.named(*named)
-
-    def call(self, static: _Static) -> tuple[GridCall, list[Any], Any]:
-        """The call as a primitive, its first operands, and the structure of its results."""
-        key = static, _options()
-        if (found := self.calls.get(key)) is not None:
-            return found
-        closed, shapes, env = self.jaxpr(static)
-        jaxpr, consts = with_constants_as_operands(closed)
-        call = GridCall(env, jaxpr, [spec_of(jax.typeof(x)) for x in consts] + static.specs)
-        found = call, consts, jax.tree.structure(shapes)
-        if not any(isinstance(x, jax.core.Tracer) for x in consts):
-            _remember(self.calls, key, found)
-        return found
-
-    def jaxpr(self, static: _Static) -> tuple[Any, Any, Env]:
-        """The function on logical shapes: its jaxpr, its results' shapes, and the environment."""
-        fn = self.fn()
-        templates: dict[tuple[int, ...], Layout] = {}
-        for kind in static.kinds:
-            if isinstance(kind, Layout):
-                templates.setdefault(kind.shape, kind)
-        env = Env(static.device, self.policy, tuple(templates.values()), static.algorithm)
-
-        def logical(*arrays: Any) -> Any:
-            leaves = list(arrays)
-            for i, leaf in static.leaves:
-                leaves.insert(i, leaf)
-            args, kwargs = jax.tree.unflatten(static.structure, leaves)
-            return fn(*args, **kwargs)
-
-        token = _tracing.set(True)
-        try:
-            with static.device.active():
-                avals = map(struct, static.specs)
-                closed, shapes = jax.make_jaxpr(logical, return_shape=True)(*avals)
-        except Exception as error:  # JAX's own, of logical shapes: say where they come from
-            if "passed to shard_map" in str(error):
-                raise LayoutError(
-                    f"{_name(fn)} calls jax.shard_map, which gl.on_grid does not support: call it "
-                    "on x.storage outside, or write the part with gl.map_shards"
-                ) from error
-            error.add_note(_described(fn, static))
-            raise
-        finally:
-            _tracing.reset(token)
-        return closed, shapes, env
 
 
 def _check_static(x: Any) -> None:
@@ -347,42 +224,6 @@ def _check_static(x: Any) -> None:
             "hashed, which programs are remembered by: let the function close over it "
             "(functools.partial), or give a tuple or a frozen dataclass"
         ) from None
-
-
-def _name(fn: Any) -> str:
-    return str(getattr(fn, "__name__", repr(fn)))
-
-
-def _described(fn: Any, static: _Static) -> str:
-    """A call as an error's note tells it: logical shapes, and each array's layout."""
-    lines = [f"on the grid, {_name(fn)} was called with"]
-    for kind in static.kinds:
-        dims = f"{kind.dtype.name}[{','.join(map(str, kind.shape))}]"
-        laid = f"in {kind!r}" if isinstance(kind, Layout) else ", not laid out"
-        lines.append(f"  {dims} {laid}".replace(" ,", ","))
-    return "\n".join(lines)
-
-
-_programs: WeakKeyDictionary[Any, dict[Policy, _Program]] = WeakKeyDictionary()
-
-
-def _program(fn: Callable[..., Any], policy: Policy) -> _Program:
-    try:
-        return _programs.setdefault(fn, {}).setdefault(policy, _Program(weakref.ref(fn), policy))
-    except TypeError:  # a function that can't be hashed, or not weakly referenced, is not shared
-        return _Program(lambda: fn, policy)
-
-
-def _remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
-    """Keep it, with at most so many others."""
-    if len(memory) >= _MOST_KEPT:
-        memory.clear()
-    memory[key] = value
-
-
-def _options() -> tuple[Any, ...]:
-    """The options of JAX that a traced function depends on."""
-    return tuple(getattr(jax.config, name) for name in _OPTIONS)
 
 
 def _plain(x: Any) -> Spec:

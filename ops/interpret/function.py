@@ -1,0 +1,178 @@
+"""`Function`: a function for the grid, and what is compiled of it, call by call."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import jax
+
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.policy import Policy
+from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.specs import Sharded, Spec
+from gridlayout.ops.interpret.compiled import Compiled
+from gridlayout.ops.interpret.grid_call import (
+    GridCall,
+    spec_of,
+    struct,
+    with_constants_as_operands,
+)
+from gridlayout.ops.interpret.names import argument_names, function_name, result_names
+from gridlayout.ops.programs.report import Report
+from gridlayout.sharding.device_grid import DeviceGrid
+
+# Whether a function is being traced for the grid: a lifted function called inside just runs.
+tracing: ContextVar[bool] = ContextVar("gridlayout_tracing", default=False)
+_MOST_KEPT = 1024  # programs of a function
+_OPTIONS = (
+    *("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion"),
+    *("jax_numpy_rank_promotion", "jax_threefry_partitionable", "jax_default_prng_impl"),
+)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The part of a call that is known when it is traced.
+
+    kinds: of each array among the leaves, its layout if it is a `GridArray`, else its spec.
+    """
+
+    structure: Any
+    leaves: tuple[tuple[int, Any], ...]
+    kinds: tuple[Any, ...]
+    device: DeviceGrid
+    algorithm: str | None
+    rules: int
+
+    @cached_property
+    def specs(self) -> list[Spec]:
+        """What is known of each array."""
+        return [
+            Sharded(kind, self.device.placement(kind.core_shape))
+            if isinstance(kind, Layout)
+            else kind
+            for kind in self.kinds
+        ]
+
+
+class Function:
+    """What is compiled of a function: kept as long as the function, and shared by its `OnGrid`s.
+
+    fn: gives the function, by a reference that does not hold it.
+    """
+
+    def __init__(self, fn: Any, policy: Policy) -> None:
+        self.fn, self.policy = fn, policy
+        self.known: dict[Any, Compiled] = {}  # of calls by their layouts alone
+        self.programs: dict[Signature, Compiled] = {}
+        self.calls: dict[Any, tuple[GridCall, list[Any], Any]] = {}
+
+    def compiled(self, signature: Signature) -> Compiled:
+        """The program of calls none of whose operands is traced."""
+        if signature not in self.programs:
+            remember(self.programs, signature, Compiled(self, signature))
+        return self.programs[signature]
+
+    def traced(self, operands: Sequence[Any], signature: Signature) -> Any:
+        """A call with traced operands, by whichever transformations of JAX."""
+        call, consts, structure = self.call(signature)
+        return jax.tree.unflatten(structure, call(*consts, *operands))
+
+    def report(self, signature: Signature) -> Report:
+        """What a call does, without running it."""
+        call, consts, results = self.call(signature)
+        fn, known = self.fn(), dict(signature.leaves)
+        given = enumerate(argument_names(fn, signature.structure))
+        names = ["constant"] * len(consts) + [name for k, name in given if k not in known]
+        named = (tuple(names), tuple(result_names(results)), function_name(fn))
+        return call.report.named(*named)
+
+    def call(self, signature: Signature) -> tuple[GridCall, list[Any], Any]:
+        """The call as a primitive, its first operands, and the structure of its results."""
+        key = signature, _options()
+        if (found := self.calls.get(key)) is not None:
+            return found
+        closed, shapes, env = self.jaxpr(signature)
+        jaxpr, consts = with_constants_as_operands(closed)
+        call = GridCall(env, jaxpr, [spec_of(jax.typeof(x)) for x in consts] + signature.specs)
+        found = call, consts, jax.tree.structure(shapes)
+        if not any(isinstance(x, jax.core.Tracer) for x in consts):
+            remember(self.calls, key, found)
+        return found
+
+    def jaxpr(self, signature: Signature) -> tuple[Any, Any, Env]:
+        """The function on logical shapes: its jaxpr, its results' shapes, and the environment."""
+        fn = self.fn()
+        templates: dict[tuple[int, ...], Layout] = {}
+        for kind in signature.kinds:
+            if isinstance(kind, Layout):
+                templates.setdefault(kind.shape, kind)
+        env = Env(signature.device, self.policy, tuple(templates.values()), signature.algorithm)
+
+        def logical(*arrays: Any) -> Any:
+            leaves = list(arrays)
+            for i, leaf in signature.leaves:
+                leaves.insert(i, leaf)
+            args, kwargs = jax.tree.unflatten(signature.structure, leaves)
+            return fn(*args, **kwargs)
+
+        token = tracing.set(True)
+        try:
+            with signature.device.active():
+                avals = map(struct, signature.specs)
+                closed, shapes = jax.make_jaxpr(logical, return_shape=True)(*avals)
+        except Exception as error:  # JAX's own, of logical shapes: say where they come from
+            if "passed to shard_map" in str(error):
+                raise LayoutError(
+                    f"{_name(fn)} calls jax.shard_map, which gl.on_grid does not support: call it "
+                    "on x.storage outside, or write the part with gl.map_shards"
+                ) from error
+            error.add_note(_described(fn, signature))
+            raise
+        finally:
+            tracing.reset(token)
+        return closed, shapes, env
+
+
+_functions: WeakKeyDictionary[Any, dict[Policy, Function]] = WeakKeyDictionary()
+
+
+def function_of(fn: Callable[..., Any], policy: Policy) -> Function:
+    """What is kept of a function under a policy, as long as somebody has the function."""
+    try:
+        return _functions.setdefault(fn, {}).setdefault(policy, Function(weakref.ref(fn), policy))
+    except TypeError:  # a function that can't be hashed, or not weakly referenced, is not shared
+        return Function(lambda: fn, policy)
+
+
+def remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
+    """Keep it, with at most so many others."""
+    if len(memory) >= _MOST_KEPT:
+        memory.clear()
+    memory[key] = value
+
+
+def _options() -> tuple[Any, ...]:
+    """The options of JAX that a traced function depends on."""
+    return tuple(getattr(jax.config, name) for name in _OPTIONS)
+
+
+def _name(fn: Any) -> str:
+    return str(getattr(fn, "__name__", repr(fn)))
+
+
+def _described(fn: Any, signature: Signature) -> str:
+    """A call as an error's note tells it: logical shapes, and each array's layout."""
+    lines = [f"on the grid, {_name(fn)} was called with"]
+    for kind in signature.kinds:
+        dims = f"{kind.dtype.name}[{','.join(map(str, kind.shape))}]"
+        laid = f"in {kind!r}" if isinstance(kind, Layout) else ", not laid out"
+        lines.append(f"  {dims} {laid}".replace(" ,", ","))
+    return "\n".join(lines)
