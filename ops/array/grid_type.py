@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import jax
@@ -61,11 +62,12 @@ def along(dim: int, whole: Any, one: Layout) -> int:
     return dim if found.layout == one.with_oob(None) else Along(dim, one)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GridType(hijax.HiType):
     """The type of a `GridArray`: its layout, without what is known of the padding, and devices.
 
     stack: dims of the storage in front of the layout's own, of GridArrays stacked by `lax.scan`.
+    JAX hashes, compares and asks the type of every argument of every call: what that takes is kept.
     """
 
     layout: Layout
@@ -75,24 +77,38 @@ class GridType(hijax.HiType):
     # Set by the class that it is the type of.
     of_storage: ClassVar[Callable[[Any, Layout, DeviceGrid], Any]]
 
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, GridType) and self._key == other._key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        return self.layout, self.device, self.stack
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._key)
+
     # -- as an array -----------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """The logical shape."""
         return (*self.stack, *self.layout.shape)
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """The element type."""
         return self.layout.dtype
 
-    @property
+    @cached_property
     def ndim(self) -> int:
         """The logical rank."""
         return len(self.shape)
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Logical elements."""
         return int(np.prod(self.shape, dtype=object))
@@ -154,7 +170,9 @@ class GridType(hijax.HiType):
         # trace of the storage tells.
         if isinstance(storage, jax.core.Tracer) and not storage._trace.requires_low:
             return grid_array_of(self, storage)
-        return GridType.of_storage(storage, self.layout, self.device)
+        made = GridType.of_storage(storage, self.layout, self.device)
+        made.__dict__["type"] = self  # what it is asked next, as an argument of the next call
+        return made
 
     @property
     def mat(self) -> Any:
@@ -228,7 +246,7 @@ class GridType(hijax.HiType):
 def represent(cls: Any) -> None:
     """Let `GridType` be the type of `cls`, values with a storage, a layout and a device."""
     GridType.of_storage = cls
-    hijax.register_hitype(cls, lambda x: x.type)
+    hijax.register_hitype(cls, attrgetter("type"))
     remat_p.to_lojax = _raised(remat_p.to_lojax)  # type: ignore[method-assign]
 
 

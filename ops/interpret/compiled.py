@@ -66,7 +66,7 @@ class Compiled:
             found = [x.storage if isinstance(x, GridArray) else x for x in call(*consts, *operands)]
         else:
             found = call.on_storages(*consts, *storages)
-        return _Outs(found, _Kind(call.results, structure, signature.device))
+        return _Outs(_Kind(call.results, structure, signature.device), found)
 
 
 class _Kind:
@@ -100,10 +100,10 @@ class _Kind:
 class _Outs:
     """What a program gives across our own jit: storages and arrays, and what they are."""
 
-    def __init__(self, arrays: Any, kind: _Kind) -> None:
-        self.arrays, self.kind = arrays, kind
+    __slots__ = "arrays", "kind"
+
+    def __init__(self, kind: _Kind, arrays: Any) -> None:
+        self.kind, self.arrays = kind, arrays
 
 
-jax.tree_util.register_pytree_node(
-    _Outs, lambda x: ((x.arrays,), x.kind), lambda kind, children: _Outs(children[0], kind)
-)
+jax.tree_util.register_pytree_node(_Outs, lambda x: (x.arrays, x.kind), _Outs)
