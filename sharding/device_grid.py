@@ -178,7 +178,16 @@ class DeviceGrid:
         return f"DeviceGrid({axes}, {self.platform}{stated})"
 
     def active(self) -> AbstractContextManager[Any]:
-        """The context in which programs on this grid run, whatever mesh the user has set."""
+        """The context in which programs on this grid run, whatever mesh the user has set.
+
+        `LayoutError` in the body of a `jax.shard_map`, which XLA does not survive.
+        """
+        if axes := jax.sharding.get_abstract_mesh().manual_axes:
+            raise LayoutError(
+                f"the body of a jax.shard_map over {', '.join(map(str, axes))} is one device's, "
+                f"and programs on {self!r} are all its devices': call gl.on_grid, gl.numpy and "
+                "what moves GridArrays outside of it, or write it with gl.map_shards"
+            )
         mesh = self.fine if self.is_abstract else self.fine.abstract_mesh
         return jax.sharding.use_abstract_mesh(mesh)
 

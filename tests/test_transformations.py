@@ -304,5 +304,9 @@ def test_a_step_is_compiled_once():
 @pytest.mark.parametrize("fn", [jax.jacfwd, jax.jacrev, jax.hessian])
 def test_jacobians_go_inside(fn):
     x = poisoned(A, gl.GridLayout(A.shape, "float32", (3, 2)), DEVICE)
-    with pytest.raises(AttributeError, match=r"gl\.on_grid\(jax\.hessian\(fn\)\)"):
-        fn(gl.on_grid(loss))(x)
+    lifted = gl.on_grid(loss)
+    for called in (fn(lifted), jax.jit(fn(lifted))):
+        with pytest.raises(AttributeError, match=r"gl\.on_grid\(jax\.jacfwd\(fn\)\)"):
+            called(x)
+    found = gl.on_grid(fn(lifted))(x)  # as the error says
+    np.testing.assert_allclose(np.asarray(found), fn(loss)(jnp.asarray(A)), rtol=1e-5, atol=1e-6)

@@ -136,7 +136,8 @@ class GridType(hijax.HiType):
         """An `AttributeError`: functions of JAX that ask for it build arrays of their own."""
         raise AttributeError(
             f"{self} has no sharding of a logical array: what builds arrays like it goes inside, "
-            "gl.on_grid(jnp.zeros_like)(x), gl.on_grid(jax.hessian(fn))(x)"
+            "gl.on_grid(jnp.zeros_like)(x), and so do jax.jacfwd, jacrev and hessian, which build "
+            "a basis: gl.on_grid(jax.jacfwd(fn))(x), gl.on_grid(jax.hessian(fn))(x)"
         )
 
     @hijax.aval_method
@@ -171,7 +172,8 @@ class GridType(hijax.HiType):
         if isinstance(storage, jax.core.Tracer) and not storage._trace.requires_low:
             return grid_array_of(self, storage)
         made = GridType.of_storage(storage, self.layout, self.device)
-        made.__dict__["type"] = self  # what it is asked next, as an argument of the next call
+        if storage.ndim == self._storage.ndim:  # lax.scan gives a stack to the type of one
+            made.__dict__["type"] = self  # what it is asked next, as an argument of the next call
         return made
 
     @property

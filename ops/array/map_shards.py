@@ -24,7 +24,7 @@ from jax.sharding import PartitionSpec
 from gridlayout.arguments import as_flag, as_items
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.moves.spaces import brought_back, fetched
@@ -112,6 +112,8 @@ def map_shards(fn: Callable[..., Any], *arrays: Any, out: Any) -> Any:
 def _check(found: Sequence[GridArray], layouts: Sequence[Any]) -> None:
     """`LayoutError` unless arrays and results have one core grid, on one device grid."""
     device, grid = found[0].device, found[0].layout.core_shape
+    for x in found:
+        check_no_stack(x)
     for layout in layouts:
         if not isinstance(layout, Layout):
             raise LayoutError(f"map_shards: out must hold gl.Layouts, not {type(layout).__name__}")

@@ -55,7 +55,7 @@ class Compiled:
         signature = self.signature
         for x, kind in zip(storages, signature.kinds, strict=True):
             if isinstance(kind, Layout) and x.ndim > len(kind.physical_shape):
-                check_no_stack(placed(x, kind, signature.device))
+                check_no_stack(GridArray(x, kind, signature.device))
         call, consts, structure = self.function.call(signature)
         if any(isinstance(x, jax.core.Tracer) for x in consts):
             # Of an outer transformation, which takes its derivative of the whole call.

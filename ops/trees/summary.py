@@ -18,6 +18,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip, Fit, as_chip, number, size
 from gridlayout.layouts.padding import padding_share
 from gridlayout.layouts.reader import dims_text
+from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.trees.leaves import Leaf, Shape, leaves_of
 
 _HEAD = ("path", "shape", "grid", "tile", "a core", "padding", "fits")
@@ -208,6 +209,9 @@ def summary(tree: Any, chip: Chip | str | None = None) -> TreeSummary:
 
 def _row(leaf: Leaf, chip: Chip | None) -> SummaryRow:
     x = leaf.value
+    if isinstance(x, GridArray):
+        with leaf.named():
+            check_no_stack(x)
     layout = x if isinstance(x, Layout) else x.layout if leaf.is_laid_out else None
     if layout is None:
         dtype = MLIR_NAMES.get(getattr(x.dtype, "name", ""), str(x.dtype))
