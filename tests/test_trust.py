@@ -166,7 +166,6 @@ MORE_UNLIFTED = {
     "Partial": lambda p: jax.jit(lambda f: f(1.0))(jax.tree_util.Partial(operator.mul, p["w"])),
     "custom_vmap": lambda p: sine(p["w"]),
     "vmap of custom_vmap": lambda p: jax.vmap(sine)(p["w"]),
-    "sequential_vmap": lambda p: jax.vmap(jax.custom_batching.sequential_vmap(jnp.sum))(p["w"]),
     "jit of pure_callback": lambda p: jax.jit(lambda w: jax.pure_callback(np.sin, LIKE_A, w))(
         p["w"]
     ),
@@ -185,7 +184,7 @@ MORE_UNLIFTED = {
     "put on a mesh": lambda p: jax.device_put(p["w"], WHOLE),
     "put where it is": lambda p: jax.device_put(p["w"], p["w"].sharding),
     "constraint": lambda p: jax.jit(lambda w: jax.lax.with_sharding_constraint(w, WHOLE))(p["w"]),
-    "out_shardings": lambda p: jax.jit(lambda w: w * 2, out_shardings=ONE)(p["w"]),
+    "out_shardings": lambda p: jax.jit(lambda w: w * 2, out_shardings=WHOLE)(p["w"]),
     "zeros in its sharding": lambda p: jnp.zeros(A.shape, device=p["w"].sharding),
     "block_until_ready": lambda p: jax.block_until_ready(p["w"]),
     "donated": lambda p: jax.jit(lambda w: w * 2, donate_argnums=0)(p["w"] + 0),
