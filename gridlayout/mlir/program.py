@@ -76,6 +76,7 @@ class Function:
     result_types: tuple[str, ...]
     attributes: dict[str, str]
     operations: tuple[Operation, ...]
+    result_attributes: tuple[dict[str, str], ...] = ()
 
 
 @dataclass
@@ -182,11 +183,12 @@ def _function(source: Source, line: int) -> Function:
         if not source.take(","):
             break
     source.expect(")")
-    results = _results(source) if source.take("->") else ()
+    typed = _typed_results(source) if source.take("->") else []
+    results, of_results = tuple(kind for kind, _ in typed), tuple(own for _, own in typed)
     attributes = _braced(source) if source.take("attributes") else {}
     _location(source)
     operations = tuple(_body(source)) if source.take("{") else ()
-    return Function(line, name, tuple(arguments), results, attributes, operations)
+    return Function(line, name, tuple(arguments), results, attributes, operations, of_results)
 
 
 def _typed(source: Source) -> tuple[str, dict[str, str]]:
@@ -197,17 +199,17 @@ def _typed(source: Source) -> tuple[str, dict[str, str]]:
     return _without_location(kind), attributes
 
 
-def _results(source: Source) -> tuple[str, ...]:
+def _typed_results(source: Source) -> list[tuple[str, dict[str, str]]]:
     """`type`, or `(type, type {...})`."""
     if not source.take("("):
-        return (_one(source),)
+        return [(_one(source), {})]
     found = []
     while not source.peek(")"):
-        found.append(_typed(source)[0])
+        found.append(_typed(source))
         if not source.take(","):
             break
     source.expect(")")
-    return tuple(found)
+    return found
 
 
 def _body(source: Source) -> Iterator[Operation]:
@@ -292,7 +294,7 @@ def _signature(source: Source, name: str) -> tuple[tuple[str, ...], tuple[str, .
         return tuple(found), ()
     before = tuple(map(_without_location, parts(source.balanced().strip()[1:-1])))
     source.expect("->")
-    return before, _results(source)
+    return before, tuple(kind for kind, _ in _typed_results(source))
 
 
 def _one(source: Source) -> str:

@@ -53,6 +53,31 @@ BINARY: dict[str, Function] = {
     "pow_tensor": jnp.power,
     "remainder": lambda x, y: lax.rem(*_alike(x, y)),
 }
+# Fused activations that have other names than the op.
+ACTIVATIONS: dict[str, Function] = {
+    **UNARY,
+    **{"recip": UNARY["reciprocal"], "soft_plus": UNARY["softplus"]},
+    **{"logical_not_unary": jnp.logical_not, "signbit": jnp.signbit},
+    **{f"is_{name}": UNARY[f"is{name}"] for name in ("finite", "inf", "nan")},
+    **{"is_pos_inf": jnp.isposinf, "is_neg_inf": jnp.isneginf},
+    **{"eqz": lambda x: x == 0, "nez": lambda x: x != 0, "gtz": lambda x: x > 0},
+    **{"ltz": lambda x: x < 0, "gez": lambda x: x >= 0, "Lez": lambda x: x <= 0},
+}
+# Those of one parameter.
+WITH_NUMBER: dict[str, Function] = {
+    "elu": jax.nn.elu,
+    "leaky_relu": lambda x, slope: jnp.where(x >= 0, x, slope * x),
+    "power": jnp.power,
+    "add_unary_sfpu": jnp.add,
+    "sub_unary_sfpu": jnp.subtract,
+    "mul_unary_sfpu": jnp.multiply,
+    "div_unary_sfpu": jnp.divide,
+    "rsub": lambda x, number: number - x,
+    "rdiv": lambda x, number: number / x,
+    "unary_gt": jnp.greater,
+    "unary_lt": jnp.less,
+    "unary_ne": jnp.not_equal,
+}
 
 
 def _alike(x: Any, y: Any) -> tuple[Any, Any]:
@@ -84,7 +109,7 @@ def activations(op: Op, text: str) -> Function:
 def activation(op: Op, text: str) -> Function:
     """`#ttnn.unary_with_param<op_type = relu>`, `<op_type = relu>`, `"relu"` or `relu`.
 
-    Of parameters the digits that `round` keeps are known, and the slope of `leaky_relu`.
+    Truth values are 1 and 0. Of parameters the digits that `round` keeps are known, and one number.
     """
     inside, params = text, []
     if "<" in text:
@@ -95,12 +120,12 @@ def activation(op: Op, text: str) -> Function:
             op.fail(f"the activation {text[:80]} states {', '.join(found)}, which is not known")
     name = inside.strip('<>" ')
     match name, params:
-        case _, [] if name in UNARY:
-            return UNARY[name]
+        case _, [] if name in ACTIVATIONS:
+            return lambda x: ACTIVATIONS[name](x).astype(x.dtype)
         case "round", [int() | float() as digits] if abs(digits) < 39:
             return lambda x: jnp.round(x, int(digits))
-        case "leaky_relu", [int() | float() as slope]:
-            return lambda x: jnp.where(x >= 0, x, slope * x)
+        case _, [int() | float() as number] if name in WITH_NUMBER:
+            return lambda x: WITH_NUMBER[name](x, number).astype(x.dtype)
     op.fail(f"the activation {name[:40]!r} with parameters {params} is not known")
 
 
@@ -134,7 +159,13 @@ def clamp_tensor(op: Op) -> Function:
 def leaky_relu(op: Op) -> Function:
     """`parameter` times x below 0."""
     slope = op.number("parameter")
-    return lambda x: jnp.where(x >= 0, x, slope * x)
+    return lambda x: WITH_NUMBER[op.name](x, slope)
+
+
+def reduce_precision(op: Op) -> Function:
+    """Rounded to so many bits of exponent and of mantissa."""
+    exponent, mantissa = op.integer("exponent_bits"), op.integer("mantissa_bits")
+    return lambda x: lax.reduce_precision(x, exponent, mantissa)
 
 
 def pow_scalar(op: Op) -> Function:
@@ -150,5 +181,6 @@ FUNCTIONS = {
     "clamp_tensor": clamp_tensor,
     "leaky_relu": leaky_relu,
     "pow_scalar": pow_scalar,
+    "reduce_precision": reduce_precision,
     "where": where,
 }

@@ -46,8 +46,8 @@ def gather(op: Op) -> Function:
 class _Windows:
     """`sizes` are the dims that indices count, `windows` how many elements each index begins.
 
-    The data is (batch, dims that are counted, row); `column`: rows are single elements. Indices
-    are (batch or 1, one for each dim that is counted, how many).
+    The data is (batch, dims that are counted as one, row); `column`: rows are single elements.
+    Indices are (batch or 1, one for each dim that is counted, how many).
     """
 
     def __init__(self, op: Op) -> None:
@@ -57,32 +57,33 @@ class _Windows:
             op.fail(f"sizes {self.sizes} and windows {self.windows} must be alike")
         if len(indices) != 3 or indices[1] != len(self.sizes):
             op.fail(f"indices {indices} must be (batch, {len(self.sizes)}, how many)")
-        if indices[2] > 1 and prod(self.windows) > 1:
-            op.fail("several windows of more than one element are not known")
         counted = prod(self.sizes)
         self.row: tuple[int, ...]
         if op.flag("column"):
             self.batch, self.row = prod(shape) // max(1, counted), ()
         else:
-            self.batch, self.row = shape[0], shape[1 + len(self.sizes) :]
+            self.batch, self.row = shape[0], shape[2:]
         if prod(shape) != self.batch * counted * prod(self.row):
             op.fail(f"the data {shape} does not have the dims {self.sizes} that are counted")
         self.shape = (self.batch, counted, *self.row)
 
     def places(self, indices: Any, is_clamped: bool) -> Any:
-        """(batch or 1, how many): the element of the counted dims, their number where outside."""
+        """(batch or 1, how many): the element of the counted dims, their number where outside.
+
+        The elements of one window come one after the other.
+        """
         starts = indices.astype(jnp.int32)
         within = np.indices(self.windows).reshape(len(self.windows), -1).astype(np.int32)
         places: Any = 0
         outside: Any = False
         for k, (size, window) in enumerate(zip(self.sizes, self.windows, strict=True)):
-            start = starts[:, k]
+            start = starts[:, k, :, None]
             if is_clamped:
                 start = jnp.clip(start, 0, size - window)
             outside = outside | (start < 0) | (start > size - window)
-            one = start + within[k] if window > 1 or len(self.sizes) > 1 else start
-            places = places * size + one
-        return jnp.where(outside, prod(self.sizes), places)
+            places = places * size + start + within[k]
+        found = jnp.where(outside, prod(self.sizes), places)
+        return jnp.reshape(found, (starts.shape[0], -1))
 
 
 def rows_gather(op: Op) -> Function:

@@ -30,17 +30,28 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """A number, or the operand of a loop that holds it."""
+
+    number: int
+    operand: int | None = None
+
+
+Count = tuple[Bound, Bound, Bound]
+
+
+@dataclass(frozen=True)
 class Loop:
     """A function called again and again: of its operands the first `state` are what it changes.
 
-    places: which of those its results replace, in order. times: how often it is called, or while
-    what `condition` makes of the operands is not 0.
+    places: which of those its results replace, in order. times: from where to where it is counted
+    and by how much; or a function of the operands, while what it makes is not 0.
     """
 
     body: Linked
     state: int
     places: tuple[int, ...]
-    times: int | Linked
+    times: Count | Linked
 
 
 @dataclass(frozen=True)
@@ -65,13 +76,17 @@ class Step:
 
 @dataclass(frozen=True)
 class Linked:
-    """A function that can be run: names and types of its arguments, steps, names returned."""
+    """A function that can be run: names and types of its arguments, steps, names returned.
+
+    truths: which results are truth values, whatever numbers stand for them.
+    """
 
     name: str
     arguments: tuple[tuple[str, TensorType], ...]
     steps: tuple[Step, ...]
     returned: tuple[str, ...]
     results: tuple[TensorType, ...]
+    truths: tuple[bool, ...] = ()
 
 
 class Linker:
@@ -140,6 +155,7 @@ class _Body:
         return Linked(
             *(function.name, tuple(zip(names, types, strict=True)), tuple(steps)),
             *(returned.operands, self.types(returned.operand_types, returned.line)),
+            tuple(map(_is_truth, function.result_attributes)),
         )
 
     def define(self, name: str, kind: str, line: int) -> None:
@@ -203,15 +219,16 @@ class _Body:
         self.check_call(op.found, body, op.inputs, op.outputs)
         if tuple(op.inputs[place] for place in places) != op.outputs:
             op.fail("the results' types are not those of the state that they replace")
-        times: int | Linked
+        times: Count | Linked
         if op.has("condition_program"):
             times = self.linker.link(symbols(op.text("condition_program"))[0], op.line)
             if len(times.results) != 1 or times.results[0].shape:
                 op.fail("the condition must be one number")
             self.check_call(op.found, times, op.inputs, times.results)
         else:
-            first, last, by = (_bound(op, key) for key in ("initial", "limit", "step"))
-            times = len(range(first, last, by or 1))
+            times = (_bound(op, "initial"), _bound(op, "limit"), _bound(op, "step"))
+            if times[2].operand is not None or times[2].number < 1:
+                op.fail(f"step = {op.text('step')[:60]} must be a number, 1 or more")
         op.check_all_read()
         return Loop(body, state, places, times)
 
@@ -227,12 +244,21 @@ class _Body:
             _fail(operation, f"the types are not those of function @{callee.name}")
 
 
-def _bound(op: Op, key: str) -> int:
-    """`#ttcore.loop_bound<4>`."""
-    found = re.fullmatch(r"#ttcore\.loop_bound<(-?[0-9]{1,18})>", op.text(key))
-    if not found:
-        op.fail(f"{key} = {op.text(key)[:60]} must be a number")
-    return int(found[1])
+def _is_truth(attributes: dict[str, str]) -> bool:
+    """Whether a result was of truth values: they are of type i1 where chips do not hold them."""
+    return bool(re.search(r"tensor<(?:[0-9]+x)*i1>", attributes.get("ttcore.local_shape", "")))
+
+
+def _bound(op: Op, key: str) -> Bound:
+    """`#ttcore.loop_bound<4>`, or `<0, 3 : i32>`: what operand 3 holds."""
+    text = op.text(key)
+    form = r"#ttcore\.loop_bound<(-?[0-9]{1,9})(?:, ([0-9]{1,9})(?: : \w+)?)?>"
+    if not (found := re.fullmatch(form, text)):
+        op.fail(f"{key} = {text[:60]} must be a number below 2**31, or one that an operand holds")
+    operand = None if found[2] is None else int(found[2])
+    if operand is not None and (operand >= len(op.inputs) or op.inputs[operand].shape):
+        op.fail(f"{key} = {text[:60]} names no operand that is one number")
+    return Bound(int(found[1]), operand)
 
 
 def _fail(operation: Operation, message: str) -> NoReturn:

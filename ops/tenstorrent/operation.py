@@ -24,7 +24,7 @@ HINTS = frozenset(
         *("config_tensors_in_dram", "reallocate_halo_output", "in_place_halo", "numericStable"),
         *("stable", "operandSegmentSizes", "resultSegmentSizes", "force", "sub_core_grids"),
         *("num_links", "topology", "sub_device_id", "in_place", "applied_shard_scheme"),
-        *("mesh_offset", "mesh_shape", "core_grid", "sorted", "sharded", "pad_value"),
+        *("mesh_offset", "mesh_shape", "core_grid", "sorted", "sharded", "pad_value", "ttcore.fp32_exact"),
     }
 )
 _INT = r"-?[0-9]{1,19}"

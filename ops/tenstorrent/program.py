@@ -181,7 +181,7 @@ class TtnnProgram:
             linked, runner = self._linked, self._runner
 
             def run(*arrays: Any) -> list[Any]:
-                made = runner.run(linked, list(arrays))
+                made = runner.run_entry(linked, list(arrays))
                 if spreads is None:
                     return made
                 pairs = zip(made, spreads, strict=True)

@@ -15,7 +15,7 @@ from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.interpret.with_layout import with_layout
-from gridlayout.ops.tenstorrent.linking import Call, Case, Linked, Loop, Step
+from gridlayout.ops.tenstorrent.linking import Bound, Call, Case, Count, Linked, Loop, Step
 from gridlayout.ops.tenstorrent.shapes import SAME
 from gridlayout.ops.tenstorrent.table import stored
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -63,6 +63,14 @@ class Runner:
             values |= zip(step.results, made, strict=True)
         return [values[name] for name in linked.returned]
 
+    def run_entry(self, linked: Linked, arrays: list[Any]) -> list[Any]:
+        """The results as the host reads them: of truth values, which are sums on chips, 0 and 1."""
+        found = zip(self.run(linked, arrays), linked.results, linked.truths, strict=True)
+        return [
+            self._laid_out((x != 0).astype(x.dtype), kind) if is_truth else x
+            for x, kind, is_truth in found
+        ]
+
     def _made(self, step: Step, operands: list[Any]) -> list[Any]:
         match step.control:
             case Call(callee):
@@ -104,8 +112,21 @@ class Runner:
         if isinstance(loop.times, Linked):
             last = lax.while_loop(goes_on, again, first)
         else:
-            last = lax.fori_loop(0, loop.times, lambda _, state: again(state), first)
+            times = self._count(loop.times, operands)
+            last = lax.fori_loop(0, times, lambda _, state: again(state), first)
         return [last[place] for place in loop.places]
+
+    def _count(self, count: Count, operands: list[Any]) -> Any:
+        """How often a counted loop is run."""
+        first, end, by = (self._bound(bound, operands) for bound in count)
+        if isinstance(first, int) and isinstance(end, int):
+            return len(range(first, end, by))
+        return jnp.maximum(0, -((first - end) // by))
+
+    def _bound(self, bound: Bound, operands: list[Any]) -> Any:
+        if bound.operand is None:
+            return bound.number
+        return self._number(operands[bound.operand]).astype(jnp.int32)
 
     def _read(self, x: Any, kind: TensorType) -> Any:
         """An operand where cores can read it: kernels stream what is in DRAM through L1."""

@@ -27,6 +27,14 @@ def second(op: Op) -> Function:
     return lambda x, *buffers: x
 
 
+def bitcast(op: Op) -> Function:
+    """The same bits as another type of the same width."""
+    dtype = op.outputs[0].dtype
+    if op.inputs[0].tile_format or op.outputs[0].tile_format:
+        op.fail("the bits of a block format are not known by element")
+    return lambda x: lax.bitcast_convert_type(x, dtype)
+
+
 def reshape(op: Op) -> Function:
     """The same elements in row-major order under another shape."""
     shape = op.integers("shape")
@@ -165,6 +173,7 @@ FUNCTIONS = {
     **dict.fromkeys(SAME, same),
     **dict.fromkeys(("full", "zeros", "ones", "empty"), full),
     "arange": arange,
+    "bitcast_convert": bitcast,
     "concat": concat,
     "concatenate_heads": concatenate_heads,
     "constant": constant,

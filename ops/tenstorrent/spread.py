@@ -39,10 +39,14 @@ Spread = tuple[tuple[Cut, ...], ...]
 _LIKE_FIRST = (
     *(*SAME, *elementwise.UNARY, "clamp_scalar", "leaky_relu", "pow_scalar", "softmax", "cumsum"),
     *("layer_norm", "rms_norm", "sort", "topk", "pad", "repeat", "all_reduce"),
-    *("repeat_interleave", "rotary_embedding"),
+    *("repeat_interleave", "rotary_embedding", "reduce_precision", "bitcast_convert"),
+    *("cumprod", "cumulative"),
 )
 _MERGED = (*elementwise.BINARY, "where", "clamp_tensor", "concat", "point_to_point")
-_ALONG = ("sum", "mean", "max", "min", "prod", "argmax", "argmin")
+_ALONG = (
+    *("sum", "mean", "max", "min", "prod", "argmax", "argmin"),
+    *("reduce_bitwise_and", "reduce_bitwise_or", "reduce_bitwise_xor"),
+)
 
 
 def spread_of(whole: Shape, local: Shape, mesh: Shape, what: str) -> Spread:

@@ -13,12 +13,35 @@ from gridlayout.ops.tenstorrent.elementwise import activation
 from gridlayout.ops.tenstorrent.operation import Op
 
 Function = Callable[..., Any]
+
+
+def _bits(function: Function, start: int) -> Function:
+    """A reduction of the elements' bits; `start` changes none of them."""
+
+    def run(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
+        first = jnp.asarray(start, jnp.int32).astype(x.dtype)
+        made = lax.reduce(x, first, function, axis)
+        return jnp.expand_dims(made, axis) if keepdims else made
+
+    return run
+
+
 _REDUCTIONS: dict[str, Function] = {
     "sum": jnp.sum,
     "mean": jnp.mean,
     "max": jnp.max,
     "min": jnp.min,
     "prod": jnp.prod,
+    "reduce_bitwise_and": _bits(lax.bitwise_and, -1),
+    "reduce_bitwise_or": _bits(lax.bitwise_or, 0),
+    "reduce_bitwise_xor": _bits(lax.bitwise_xor, 0),
+}
+_CUMULATIVE: dict[str, Function] = {
+    "sum": lax.cumsum,
+    "prod": lax.cumprod,
+    "max": lax.cummax,
+    "min": lax.cummin,
+    "logsumexp": lax.cumlogsumexp,
 }
 
 
@@ -45,9 +68,13 @@ def softmax(op: Op) -> Function:
 
 
 def cumulative(op: Op) -> Function:
-    """Sums, or products, of what is before and at each index of `dim`."""
-    axis, function = op.axis("dim"), jnp.cumprod if op.name == "cumprod" else jnp.cumsum
-    return lambda x: function(x, axis)
+    """What is before and at each index of `dim`, or from it on, added up or reduced otherwise."""
+    axis, back = op.axis("dim"), op.flag("reverse", False)
+    how = op.word("reduction") if op.name == "cumulative" else op.name.removeprefix("moreh_cum")
+    how = how.removeprefix("cum")
+    if how not in _CUMULATIVE:
+        op.fail(f"reduction = {how} is not known")
+    return lambda x: _CUMULATIVE[how](x, axis, reverse=back)
 
 
 def norm(op: Op) -> Function:
@@ -163,7 +190,7 @@ def rotary(op: Op) -> Function:
 FUNCTIONS = {
     **dict.fromkeys(_REDUCTIONS, reduction),
     **dict.fromkeys(("argmax", "argmin"), argument),
-    **dict.fromkeys(("cumsum", "moreh_cumsum", "cumprod"), cumulative),
+    **dict.fromkeys(("cumsum", "moreh_cumsum", "cumprod", "cumulative"), cumulative),
     **dict.fromkeys(("layer_norm", "rms_norm"), norm),
     **dict.fromkeys(("matmul", "linear"), matmul),
     "rotary_embedding": rotary,

@@ -9,62 +9,86 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout.arguments import Shape
 from gridlayout.ops.tenstorrent.elementwise import activation
 from gridlayout.ops.tenstorrent.operation import Op
 
 Function = Callable[..., Any]
 Pairs = list[tuple[int, int]]
 
-_NUMBERS = ("NHWC", "OIHW", "NHWC")
+# Of one, two and three dims that windows slide along: their attributes, and how JAX names them.
+_EXTENTS = {
+    1: ("input_length",),
+    2: ("input_height", "input_width"),
+    3: ("input_depth", "input_height", "input_width"),
+}
+_NUMBERS = {
+    1: ("NWC", "OIW", "NWC"),
+    2: ("NHWC", "OIHW", "NHWC"),
+    3: ("NDHWC", "OIDHW", "NDHWC"),
+}
 
 
-def _pair(op: Op, key: str, default: Any = (1, 1)) -> tuple[int, int]:
-    found = op.integers(key, default)
-    if len(found) not in (1, 2) or min(found) < 0:
-        op.fail(f"{key} = {found} must be one number or two, >= 0")
-    return (found[0], found[-1])
+def _each(op: Op, key: str, rank: int, default: Any = 1) -> Shape:
+    """One number for each dim that windows slide along, or one for all of them."""
+    found = op.integers(key, (default,))
+    if len(found) not in (1, rank) or min(found) < 0:
+        op.fail(f"{key} = {found} must be one number or {rank}, >= 0")
+    return tuple(found) if len(found) == rank else tuple(found) * rank
 
 
-def _padding(op: Op, default: Any = (0, 0)) -> Pairs:
-    """`padding`: (height, width), or what comes above, below, left and right."""
-    found = op.integers("padding", default)
-    if len(found) == 2:
-        return [(found[0], found[0]), (found[1], found[1])]
-    if len(found) != 4:
-        op.fail(f"padding = {found} must be two numbers or four")
-    return [(found[0], found[1]), (found[2], found[3])]
+def _padding(op: Op, rank: int) -> Pairs:
+    """`padding`: what comes before and after each dim; (height, width) or (above, below, ...)."""
+    found = op.integers("padding", (0,))
+    if len(found) == 2 * rank:
+        return list(zip(found[::2], found[1::2], strict=True))
+    return [(n, n) for n in _each(op, "padding", rank, 0)]
 
 
-def _image(op: Op, channels: int) -> Callable[[Any], Any]:
+def _image(op: Op, channels: int, rank: int = 2) -> Callable[[Any], Any]:
     """The rows as (batch, height, width, channels)."""
-    shape = (op.integer("batch_size"), op.integer("input_height"), op.integer("input_width"))
-    return lambda x: jnp.reshape(x, (*shape, channels))
+    shape = (op.integer("batch_size"), *(op.integer(key) for key in _EXTENTS[rank]), channels)
+    return lambda x: jnp.reshape(x, shape)
 
 
-def _kernel(shape: tuple[int, ...]) -> Callable[[Any], Any]:
-    """Weights (out, in, rows, columns); prepared ones are rows of (rows, columns, in) x out."""
-    out, inside, rows, columns = shape
+def _kernel(shape: Shape, block: int) -> Callable[[Any], Any]:
+    """Weights (out, in, rows, columns) of what `prepare_weights` made of them, or as they are."""
+    out, inside, *size = shape
 
     def read(weights: Any) -> Any:
-        if weights.shape == shape:
-            return weights
-        padded = weights.shape[-2] // (rows * columns)
-        whole = jnp.reshape(weights, (rows, columns, padded, weights.shape[-1]))
-        return jnp.transpose(whole[:, :, :inside, :out], (3, 2, 0, 1))
+        if weights.ndim <= len(size) + 2 and weights.size == prod(shape):
+            if weights.shape[-len(size) :] == tuple(size):
+                return jnp.reshape(weights, shape)
+        padded, width = weights.shape[-2] // prod(size), weights.shape[-1]
+        channels = block or padded
+        whole = jnp.reshape(weights, (padded // channels, *size, channels, width))
+        whole = jnp.moveaxis(whole, (-1, 0, -2), (0, 1, 2))
+        return jnp.reshape(whole, (width, padded, *size))[:out, :inside]
 
     return read
 
 
 def prepare_weights(op: Op) -> Function:
-    """(out, in, rows, columns) as the matrix that `conv2d` takes, zeros where it is larger."""
+    """(out, in, rows, columns) as the matrix that convolutions take, zeros where it is larger.
+
+    Its rows are (rows, columns, in); of `c_in_block` input channels after those of others.
+    """
     _conv_facts(op)
-    out, inside, rows, columns = op.inputs[0].shape
-    height, width = op.outputs[0].shape[-2:]
-    padded = height // (rows * columns)
-    if padded * rows * columns != height or padded < inside or width < out:
+    op.integer("alignment", 1)
+    (out, inside, *size), (height, width) = op.inputs[0].shape, op.outputs[0].shape[-2:]
+    padded = height // prod(size)
+    block = op.integer("c_in_block", 0) or padded
+    if padded * prod(size) != height or padded < inside or width < out or padded % block:
         op.fail(f"weights {op.inputs[0].shape} do not go into {op.outputs[0].shape}")
-    pads = [(0, 0), (0, 0), (0, padded - inside), (0, width - out)]
-    return lambda x: jnp.reshape(jnp.pad(jnp.transpose(x, (2, 3, 1, 0)), pads), op.outputs[0].shape)
+    if len(size) == 3 and op.integer("groups", 1) != 1:
+        op.fail("groups of a convolution of three dims are not known")
+    pads = [(0, width - out), (0, padded - inside), *[(0, 0) for _ in size]]
+
+    def run(x: Any) -> Any:
+        whole = jnp.reshape(jnp.pad(x, pads), (width, padded // block, block, *size))
+        return jnp.reshape(jnp.moveaxis(whole, (0, 1, 2), (-1, 0, -2)), op.outputs[0].shape)
+
+    return run
 
 
 def prepare_bias(op: Op) -> Function:
@@ -92,19 +116,22 @@ def _fused(op: Op) -> Function:
     return activation(op, config["activation"]) if "activation" in config else lambda x: x
 
 
-def conv2d(op: Op) -> Function:
+def convolution(op: Op) -> Function:
     """A convolution of rows; weights as they are, or prepared; a bias; a fused activation."""
-    inside, out, groups = (op.integer(key) for key in ("in_channels", "out_channels", "groups"))
-    size, stride, dilation = (_pair(op, key) for key in ("kernel_size", "stride", "dilation"))
-    image, padding, last = _image(op, inside), _padding(op), _fused(op)
-    kernel = _kernel((out, inside // groups, *size))
-    shape = op.outputs[0].shape
+    rank = {"conv1d": 1, "conv2d": 2, "conv3d": 3}[op.name]
+    inside, out, groups = _channels(op)
+    size, stride, dilation = (_each(op, k, rank) for k in ("kernel_size", "stride", "dilation"))
+    image, padding, last = _image(op, inside, rank), _padding(op, rank), _fused(op)
+    block = int(op.config("conv3d_config").get("c_in_block", 0))
+    kernel, shape = _kernel((out, inside // groups, *size), block), op.outputs[0].shape
+    if op.word("padding_mode", "zeros") != "zeros":
+        op.fail(f"padding_mode = {op.text('padding_mode')} is not known")
 
     def run(x: Any, weights: Any, *bias: Any) -> Any:
         made = lax.conv_general_dilated(
             *(image(x), kernel(weights), stride, padding),
             rhs_dilation=dilation,
-            dimension_numbers=_NUMBERS,
+            dimension_numbers=_NUMBERS[rank],
             feature_group_count=groups,
         )
         for value in bias:
@@ -114,34 +141,16 @@ def conv2d(op: Op) -> Function:
     return run
 
 
-def conv1d(op: Op) -> Function:
-    """A convolution of (batch, length, channels)."""
-    inside, out, groups = (op.integer(key) for key in ("in_channels", "out_channels", "groups"))
-    batch, length, size = (op.integer(key) for key in ("batch_size", "input_length", "kernel_size"))
-    stride, dilation, last = op.integer("stride", 1), op.integer("dilation", 1), _fused(op)
-    ends, shape = op.integers("padding", (0,)), op.outputs[0].shape
-
-    def run(x: Any, weights: Any, *bias: Any) -> Any:
-        made = lax.conv_general_dilated(
-            jnp.reshape(x, (batch, length, inside)),
-            jnp.reshape(weights, (out, inside // groups, size)),
-            *((stride,), [(ends[0], ends[-1])]),
-            rhs_dilation=(dilation,),
-            dimension_numbers=("NWC", "OIW", "NWC"),
-            feature_group_count=groups,
-        )
-        for value in bias:
-            made = made + jnp.ravel(value)[:out]
-        return jnp.reshape(last(made), shape)
-
-    return run
+def _channels(op: Op) -> tuple[int, int, int]:
+    """How many channels go in and come out, and in how many groups."""
+    return op.integer("in_channels"), op.integer("out_channels"), op.integer("groups")
 
 
 def conv_transpose2d(op: Op) -> Function:
     """What a convolution with these weights, (in, out, rows, columns), would come from."""
-    inside, out, groups = (op.integer(key) for key in ("in_channels", "out_channels", "groups"))
-    size, stride, dilation = (_pair(op, key) for key in ("kernel_size", "stride", "dilation"))
-    image, last, extra = _image(op, inside), _fused(op), _pair(op, "output_padding", (0, 0))
+    inside, out, groups = _channels(op)
+    size, stride, dilation = (_each(op, key, 2) for key in ("kernel_size", "stride", "dilation"))
+    image, last, extra = _image(op, inside), _fused(op), _each(op, "output_padding", 2, 0)
     if groups != 1:
         op.fail(f"groups = {groups} of a transposed convolution is not known")
     found = op.integers("padding", (0, 0))
@@ -169,8 +178,8 @@ def conv_transpose2d(op: Op) -> Function:
 
 def pool(op: Op) -> Function:
     """The largest element of each window, or the mean; windows may begin in the padding."""
-    size, stride, dilation = (_pair(op, key) for key in ("kernel_size", "stride", "dilation"))
-    image, padding = _image(op, op.integer("channels")), _padding(op)
+    size, stride, dilation = (_each(op, key, 2) for key in ("kernel_size", "stride", "dilation"))
+    image, padding = _image(op, op.integer("channels")), _padding(op, 2)
     if op.flag("ceil_mode", False):
         padding = _ceiled(op, padding, size, stride, dilation)
     shape, whole = op.outputs[0].shape, [(0, 0), *padding, (0, 0)]
@@ -181,6 +190,8 @@ def pool(op: Op) -> Function:
 
     if op.name == "max_pool2d":
         return lambda x: jnp.reshape(window(image(x), -jnp.inf, lax.max), shape)
+    if op.name == "max_pool2d_with_indices":
+        return lambda x: [jnp.reshape(v, shape) for v in _with_places(image(x), window)]
     divisor, counted = op.integer("divisor_override", None), op.flag("count_include_pad", True)
 
     def mean(x: Any) -> Any:
@@ -192,6 +203,20 @@ def pool(op: Op) -> Function:
         return jnp.reshape(made / window(jnp.ones_like(image(x)), 0.0, lax.add), shape)
 
     return mean
+
+
+def _with_places(x: Any, window: Function) -> tuple[Any, Any]:
+    """The largest of each window, and where in its image it is, row by row: the first of several."""
+    rows, columns = x.shape[1:3]
+    place = jnp.reshape(jnp.arange(rows * columns), (1, rows, columns, 1))
+
+    def larger(one: Any, other: Any) -> Any:
+        is_other = (other[0] > one[0]) | ((other[0] == one[0]) & (other[1] < one[1]))
+        return tuple(jnp.where(is_other, b, a) for a, b in zip(one, other, strict=True))
+
+    places = jnp.broadcast_to(place, x.shape)
+    first = (jnp.asarray(-jnp.inf, x.dtype), jnp.asarray(rows * columns, places.dtype))
+    return window((x, places), first, larger)
 
 
 def _ceiled(op: Op, padding: Pairs, size: Any, stride: Any, dilation: Any) -> Pairs:
@@ -213,11 +238,10 @@ def global_mean(op: Op) -> Function:
 
 FUNCTIONS = {
     "avg_pool2d": pool,
-    "conv1d": conv1d,
-    "conv2d": conv2d,
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d"), convolution),
     "conv_transpose2d": conv_transpose2d,
     "global_avg_pool2d": global_mean,
-    "max_pool2d": pool,
+    **dict.fromkeys(("max_pool2d", "max_pool2d_with_indices"), pool),
     "prepare_conv2d_bias": prepare_bias,
-    "prepare_conv2d_weights": prepare_weights,
+    **dict.fromkeys(("prepare_conv2d_weights", "prepare_conv3d_weights"), prepare_weights),
 }
