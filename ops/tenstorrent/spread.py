@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from gridlayout.arguments import Shape, as_items, as_shape
 from gridlayout.errors import LayoutError
 from gridlayout.ops.tenstorrent import elementwise
-from gridlayout.ops.tenstorrent.linking import Call, Linked, Step
+from gridlayout.ops.tenstorrent.linking import Call, Case, Linked, Loop, Step
 from gridlayout.ops.tenstorrent.shapes import SAME
 from gridlayout.tenstorrent.tensor_type import TensorType
 
@@ -47,6 +47,9 @@ _ALONG = (
     *("sum", "mean", "max", "min", "prod", "argmax", "argmin"),
     *("reduce_bitwise_and", "reduce_bitwise_or", "reduce_bitwise_xor"),
 )
+
+# What makes chips differ that held the same.
+_PARTING = ("mesh_partition", "reduce_scatter", "point_to_point")
 
 
 def spread_of(whole: Shape, local: Shape, mesh: Shape, what: str) -> Spread:
@@ -175,15 +178,36 @@ def _followed(linked: Linked, arguments: Sequence[_Held | None]) -> list[_Held |
     for step in linked.steps:
         operands = [known[name] for name in step.operands]
         made: list[_Held | None]
-        if isinstance(step.control, Call):
-            made = _followed(step.control.callee, operands)
-        elif step.control is not None:
-            made = [None] * len(step.results)
+        if step.control is not None:
+            made = _controlled(step.control, operands)
+        elif _is_same(operands) and step.name not in _PARTING:
+            made = [_Held(((),) * len(kind.shape)) for kind in step.outputs]
         else:
             made = [_held(step, operands, k, makers) for k in range(len(step.results))]
         known |= zip(step.results, made, strict=True)
         makers |= dict.fromkeys(step.results, step)
     return [known[name] for name in linked.returned]
+
+
+def _is_same(operands: Sequence[_Held | None]) -> bool:
+    """Whether all chips hold the same values, and so compute the same."""
+    return all(held is not None and not held.axes for held in operands)
+
+
+def _controlled(
+    control: Call | Case | Loop, operands: Sequence[_Held | None]
+) -> list[_Held | None]:
+    """How the results of functions are spread: all branches' alike, and a loop's as its state."""
+    if isinstance(control, Call):
+        return _followed(control.callee, operands)
+    if isinstance(control, Case):
+        ways = [_followed(branch, operands[1:]) for branch in control.branches]
+        is_one = _is_same(operands[:1])
+        alike = [is_one and len(set(found)) == 1 for found in zip(*ways, strict=True)]
+        return [held if same else None for held, same in zip(ways[0], alike, strict=True)]
+    state = [operands[place] for place in control.places]
+    found = _followed(control.body, operands)
+    return [new if new == old else None for new, old in zip(found, state, strict=True)]
 
 
 def _held(
