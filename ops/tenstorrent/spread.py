@@ -258,6 +258,11 @@ def _after(
         channels = spreads[1][0] if name == "conv2d" and spreads[1] else first[-1]
         rows = _resized(first[-2:-1], shapes[0][-2:-1], shape[-2:-1])
         return None if rows is None else ((), (), rows[0], channels)
+    if name == "conv1d":
+        return None if any(first[:-1]) else ((), (), (), spreads[1][0])
+    if name == "conv3d":
+        kept = _resized(first[:-1], shapes[0][:-1], shape[:-1])
+        return None if kept is None else (*kept, spreads[1][-1])
     if name in ("all_gather", "reduce_scatter", "mesh_partition"):
         return _between(step, first, shape)
     return None
