@@ -153,11 +153,45 @@ def llama(x, g, wq, wk, wv, wo, w1, w2, w3):
     return x + (jax.nn.silu(y @ w1) * (y @ w3)) @ w2
 
 
+def counts(x, a, b):
+    counted = lax.fori_loop(a, a + b, lambda k, c: c * 1.5 + k, x)
+    return counted, lax.fori_loop(0, b, lambda k, c: c.at[k].set(c[k] * 2 + k), x)
+
+
+def bits(x, i):
+    whole = jnp.bitwise_or.reduce(i, 1), jnp.bitwise_and.reduce(i, 0)
+    same = lax.bitcast_convert_type(x, jnp.int32), lax.reduce_precision(x, 8, 7)
+    truths = jnp.any(x > 0.5, 1), jnp.all(x > -2, 0), (x > 0) | ~(i > 2)
+    return *whole, *same, *truths, lax.cummax(x, 1), lax.cumlogsumexp(x, 1)
+
+
+def places(x, y, i):
+    put = x.at[i, i].add(2.0), x.at[i[:3], :5].mul(2.0), y.at[i % 3, i % 5].min(-0.1)
+    return *put, y[i % 3, :, i % 7], y[i[:, None] % 3, i[None] % 5]
+
+
+def volumes(x, k, y, l):
+    volume = lax.conv_general_dilated(
+        x, k, (1, 1, 1), "SAME", dimension_numbers=("NDHWC", "DHWIO", "NDHWC")
+    )
+    line = lax.conv_general_dilated(y, l, (1,), [(3, 0)], dimension_numbers=("NWC", "WIO", "NWC"))
+    return volume, line
+
+
+def poolgrad_bf16(x):
+    return jax.grad(lambda x: jnp.sum(pooled(x, -jnp.inf, lax.max, 3, "SAME") * 2))(x)
+
+
+def narrow(x, w1, b, w2):
+    return jax.nn.relu(x @ w1 + b) @ w2
+
+
 D = 96
 SQUARES = [(D, D)] * 4
 # What a name ends with is the arguments' dtype; indices are those of shape "i".
 PROGRAMS = {
     "attention": (attention, [(2, 50, D), *SQUARES]),
+    "bits": (bits, [(13, 35), ("i", 13, 35)]),
     "block": (
         block,
         [(2, 50, D), (D,), (D,), *SQUARES, (D,), (D,), (D, 4 * D), (4 * D, D)],
@@ -166,6 +200,7 @@ PROGRAMS = {
     "conv": (conv, [(2, 28, 28, 3), (3, 3, 3, 16), (14 * 14 * 16, 10)]),
     "convnet": (convnet, [(2, 29, 29, 3), (3, 3, 3, 8), (8,), (3, 3, 1, 8), (3, 3, 8, 12)]),
     "convt": (convt, [(2, 7, 9, 4), (3, 3, 4, 6)]),
+    "counts": (counts, [(9, 7), "i", "i"]),
     "embed": (lambda t, i, p: t[i] * 2 + p, [(100, 48), ("i", 3, 17), (17, 48)]),
     "gathers": (gathers, [(35, 70), ("i", 9)]),
     "layer_norm": (norm, [(1000, 300), (300,), (300,)]),
@@ -187,12 +222,17 @@ PROGRAMS = {
     "matmul_odd": (lambda a, b: a @ b, [(53, 63), (63, 10)]),
     "mlp": (mlp, [(359, 64), (64, 128), (128,), (128, 10), (10,)]),
     "movement": (movement, [(53, 20)] * 2),
+    "narrow_bfp4": (narrow, [(45, 70), (70, 100), (100,), (100, 33)]),
+    "narrow_bfp8": (narrow, [(45, 70), (70, 100), (100,), (100, 33)]),
+    "places": (places, [(21, 31), (3, 5, 7), ("i", 4)]),
+    "poolgrad_bf16": (poolgrad_bf16, [(2, 9, 11, 5)]),
     "reductions": (reductions, [(100, 70)]),
     "scans": (scans, [(4, 5, 16), (16, 16)]),
     "softmax": (lambda x: jax.nn.softmax(x, -1), [(7, 130, 70)]),
     "sorts": (sorts, [(35, 70)]),
     "train_step": (train_step, [(64, 128), (128,), (128, 10), (10,), (359, 64), (359, 10)]),
     "updates": (updates, [(35, 70), (4, 7), "i"]),
+    "volumes": (volumes, [(2, 4, 7, 5, 40), (3, 3, 3, 40, 8), (2, 37, 12), (4, 12, 20)]),
     "whiles": (whiles, [(5, 7)]),
 }
 

@@ -13,8 +13,10 @@ from gridlayout.ops.tenstorrent.table import FUNCTIONS
 
 load = gl.tenstorrent.load
 
-# A pool computes in bfloat16, and the norm of bfloat16 rounds on the way.
-STEPS = {"conv": 2**-8, "convnet": 2**-8, "lnorm_bf16": 2**-6}
+# A pool and a convolution of volumes compute in bfloat16; the norm of bfloat16 rounds on the way.
+STEPS = {"lnorm_bf16": 2**-6} | dict.fromkeys(("conv", "convnet", "poolgrad_bf16", "volumes"), 2**-8)
+# Those that lose bits which others keep, and what the compiler cut for two chips: tests of their own.
+OTHERS = ("conv.n300.O0", "narrow_bfp4.n150.O0", "narrow_bfp8.n150.O0")
 
 
 def assert_results(name, program, arrays, function=None):
@@ -36,7 +38,7 @@ def test_every_program_has_a_dump():
     assert {name.split(".")[0] for name in NAMES} == set(PROGRAMS)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "conv.n300.O0"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in OTHERS])
 def test_programs_compute_what_jax_does_and_read_no_padding(name):
     assert_results(name, load(text_of(name), oob=np.nan), arrays_of(name))
 
@@ -54,6 +56,44 @@ def test_the_program_runs_as_it_is_written():
     assert_results(
         name, load(text_of(name)), arrays_of(name), lambda *a: PROGRAMS["conv"][0](*a, 2)
     )
+
+
+def halved_steps(x, element):
+    """Half a step of the block format at each element of a matrix: no other value is nearer."""
+    groups = np.abs(np.pad(x, [(0, 0), (0, -x.shape[1] % 16)])).reshape(len(x), -1, 16).max(-1)
+    power = np.repeat(2.0 ** np.floor(np.log2(groups)), 16, 1)[:, : x.shape[1]]
+    near = power * 2.0 ** {"bfp8": -7, "bfp4": -3}[element]
+    # What would carry is cut off instead: a whole step at most.
+    return np.where(np.abs(x) + near >= 2 * power, 2 * near, near)
+
+
+@pytest.mark.parametrize("element", ["bfp8", "bfp4"])
+def test_weights_in_block_formats_cost_what_their_steps_allow(element):
+    name = f"narrow_{element}.n150.O0"
+    program, (x, w1, b, w2) = load(text_of(name), oob=np.nan), arrays_of(name)
+    kinds = {op.outputs[0].tile_format for op in program.operations if op.name == "typecast"}
+    assert f"bfp_bf{element[-1]}" in kinds
+    found = np.asarray(program(x, w1, b, w2), np.float64)
+    first, second = halved_steps(w1, element), halved_steps(w2, element)
+    hidden = np.maximum(x @ w1 + b, 0)
+    moved = np.abs(x) @ first
+    bound = moved @ np.abs(w2) + (hidden + moved) @ second
+    away = np.abs(found - (hidden @ w2))
+    assert (away <= bound * 1.0001 + 1e-5).all()
+    assert np.median(away / bound) > 2**-8  # it rounds: the bound is not for nothing
+    tiles = [as_tiles(w, f"bfp_bf{element[-1]}") for w in (w1, w2)]
+    wanted = np.maximum(x @ tiles[0] + b, 0) @ tiles[1]
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def as_tiles(x, element):
+    """A matrix as `gl.tenstorrent.bfp` encodes its tiles."""
+    bfp, (rows, columns) = gl.tenstorrent.bfp, (-(-n // 32) for n in x.shape)
+    whole = np.zeros((rows * 32, columns * 32), np.float32)
+    whole[: x.shape[0], : x.shape[1]] = x
+    tiles = whole.reshape(rows, 32, columns, 32).swapaxes(1, 2)
+    made = bfp.decode(bfp.encode(tiles, element), element)
+    return made.swapaxes(1, 2).reshape(whole.shape)[: x.shape[0], : x.shape[1]]
 
 
 def test_inside_jit():
