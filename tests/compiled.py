@@ -170,11 +170,11 @@ def places(x, y, i):
     return *put, y[i % 3, :, i % 7], y[i[:, None] % 3, i[None] % 5]
 
 
-def volumes(x, k, y, l):
+def volumes(x, k, y, k1):
     volume = lax.conv_general_dilated(
         x, k, (1, 1, 1), "SAME", dimension_numbers=("NDHWC", "DHWIO", "NDHWC")
     )
-    line = lax.conv_general_dilated(y, l, (1,), [(3, 0)], dimension_numbers=("NWC", "WIO", "NWC"))
+    line = lax.conv_general_dilated(y, k1, (1,), [(3, 0)], dimension_numbers=("NWC", "WIO", "NWC"))
     return volume, line
 
 

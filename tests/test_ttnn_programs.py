@@ -14,8 +14,10 @@ from gridlayout.ops.tenstorrent.table import FUNCTIONS
 load = gl.tenstorrent.load
 
 # A pool and a convolution of volumes compute in bfloat16; the norm of bfloat16 rounds on the way.
-STEPS = {"lnorm_bf16": 2**-6} | dict.fromkeys(("conv", "convnet", "poolgrad_bf16", "volumes"), 2**-8)
-# Those that lose bits which others keep, and what the compiler cut for two chips: tests of their own.
+STEPS = {"lnorm_bf16": 2**-6} | dict.fromkeys(
+    ("conv", "convnet", "poolgrad_bf16", "volumes"), 2**-8
+)
+# With tests of their own: what loses bits, and what the compiler cut for two chips.
 OTHERS = ("conv.n300.O0", "narrow_bfp4.n150.O0", "narrow_bfp8.n150.O0")
 
 

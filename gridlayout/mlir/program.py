@@ -1,8 +1,9 @@
 """MLIR text to functions of operations, as compilers print one that is lowered: no regions.
 
 Read are aliases, modules one in another, `func.func` and what is in it: operations in generic
-form, `"ttnn.matmul"(%0, %1) <{...}> : (...) -> ...`, and those that print in their own, `return`
-and `ttcore.load_cached(@f, [%0])`. Types and attributes stay text, which who wants them reads.
+form, `"ttnn.matmul"(%0, %1) <{...}> : (...) -> ...`, and those that print in their own, `return`,
+`ttcore.load_cached(@f, [%0])` and `ttir.empty()`. Types and attributes stay text, which who wants
+them reads.
 """
 
 from __future__ import annotations
@@ -240,6 +241,8 @@ def _operation(source: Source) -> Operation:
     elif name in ("return", "func.return"):
         name = "return"
         operands = _values(source, source.match(r"[^:\n}]*", ""))
+    elif name == "ttir.empty":
+        operands = _values(source, source.balanced())
     elif name in ("ttcore.load_cached", "func.call", "call"):
         callee, operands = _call(source, name)
     else:
@@ -253,7 +256,7 @@ def _operation(source: Source) -> Operation:
         source.fail(f"operation {name} has a region: no compiled program has one", at)
     if source.peek("{"):
         attributes |= _braced(source)
-    before, after = _signature(source, name)
+    before, after = _signature(source, name, is_generic)
     _location(source)
     found = (line, name, tuple(results), operands, attributes, before, after, callee)
     for what, names, types in (("operands", operands, before), ("results", results, after)):
@@ -283,10 +286,14 @@ def _call(source: Source, name: str) -> tuple[str, tuple[str, ...]]:
     return callee[1:].strip('"'), operands
 
 
-def _signature(source: Source, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _signature(
+    source: Source, name: str, is_generic: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The types of operands and of results."""
     if not source.take(":"):
         return (), ()
+    if name == "ttir.empty" and not is_generic:
+        return (), (_one(source),)
     if name == "return":
         found = [_one(source)]
         while source.take(","):

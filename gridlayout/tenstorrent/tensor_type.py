@@ -26,6 +26,7 @@ _ELEMENTS = {
     **dtypes.FROM_TILE,
     **dict.fromkeys(dtypes.BLOCK_FORMATS, "bfloat16"),
     **{f"si{n}": f"int{n}" for n in (8, 16, 32, 64)},
+    "i1": "bool",
 }
 
 

@@ -43,6 +43,23 @@ def gather(op: Op) -> Function:
     return lambda x, indices: jnp.take_along_axis(x, indices.astype(jnp.int32), axis)
 
 
+_WAYS = {"invalid": "set", "sum": "add", "max": "max", "min": "min", "prod": "multiply"}
+
+
+def scatter(op: Op) -> Function:
+    """Elements put, or added, along `dim`, by an index each; those outside are left out."""
+    axis, how = op.axis("dim"), op.word("scatter_reduce_type", "invalid")
+    if how not in _WAYS:
+        op.fail(f"scatter_reduce_type = {how} is not known")
+
+    def run(x: Any, indices: Any, values: Any) -> Any:
+        places: list[Any] = list(np.indices(indices.shape, sparse=True))
+        places[axis] = jnp.where(indices < 0, x.shape[axis], indices)
+        return getattr(x.at[tuple(places)], _WAYS[how])(values.astype(x.dtype), mode="drop")
+
+    return run
+
+
 class _Windows:
     """`sizes` are the dims that indices count, `windows` how many elements each index begins.
 
@@ -108,8 +125,7 @@ def rows_gather(op: Op) -> Function:
 def rows_scatter(op: Op) -> Function:
     """The data, with rows put, or added, where the indices say; those outside are left out."""
     windows, shape, how = _Windows(op), op.outputs[0].shape, op.word("reduce", "invalid")
-    ways = {"invalid": "set", "sum": "add", "max": "max", "min": "min", "prod": "multiply"}
-    if how not in ways:
+    if how not in _WAYS:
         op.fail(f"reduce = {how} is not known")
 
     def run(data: Any, indices: Any, rows: Any) -> Any:
@@ -118,7 +134,7 @@ def rows_scatter(op: Op) -> Function:
         places = jnp.broadcast_to(places, (windows.batch, places.shape[-1]))
         rows = jnp.reshape(rows, (windows.batch, places.shape[-1], *windows.row))
         target = data.at[jnp.arange(windows.batch)[:, None], places]
-        made = getattr(target, ways[how])(rows.astype(data.dtype), mode="drop")
+        made = getattr(target, _WAYS[how])(rows.astype(data.dtype), mode="drop")
         return jnp.reshape(made, shape)
 
     return run
@@ -130,4 +146,5 @@ FUNCTIONS = {
     "gather": gather,
     "rows_gather": rows_gather,
     "rows_scatter": rows_scatter,
+    "scatter": scatter,
 }

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
+
+import jax
 
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
 from gridlayout.mlir.program import Function, Module, Operation, symbols
 from gridlayout.ops.tenstorrent.operation import Op
-from gridlayout.ops.tenstorrent.table import WITHOUT_VALUES, function_of
+from gridlayout.ops.tenstorrent.table import DIALECTS, WITHOUT_VALUES, function_of
 from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
 
 
@@ -101,7 +103,10 @@ class Linker:
         """A type's text read, once."""
         if text not in self.types:
             try:
-                self.types[text] = read_tensor_type(text, self.module.resolved)
+                found = read_tensor_type(text, self.module.resolved)
+                # Integers of 64 bits are those of 32 where JAX has no others.
+                dtype = jax.dtypes.canonicalize_dtype(found.dtype)
+                self.types[text] = found if found.layout else replace(found, dtype=dtype)
             except LayoutError as error:
                 why = re.sub(r"^line \d+: ", "", str(error))
                 raise LayoutError(f"line {line}: type {text[:80]}: {why}") from None
@@ -177,18 +182,19 @@ class _Body:
         return tuple(self.linker.type_of(text, line) for text in tensors)
 
     def step(self, operation: Operation) -> Step | None:
-        if operation.name.removeprefix("ttnn.") in WITHOUT_VALUES:
+        if operation.name.partition(".")[2] in WITHOUT_VALUES:
             return None
         before, after = operation.operand_types, operation.result_types
         inputs, outputs = (self.types(texts, operation.line) for texts in (before, after))
         pairs = zip(operation.operands, before, strict=True)
         operands = tuple(name for name, kind in pairs if kind != "!ttnn.device")
-        made = (operation.line, operation.name.removeprefix("ttnn."), operands, operation.results)
         op = Op(operation, inputs, outputs)
+        name = op.name if op.dialect in DIALECTS else operation.name
+        made = (operation.line, name, operands, operation.results)
         if (control := self.control(op)) is not None:
             return Step(*made, inputs, outputs, None, {}, control)
-        if not operation.name.startswith("ttnn."):
-            _fail(operation, "only ops of TTNN can be run")
+        if op.dialect not in DIALECTS:
+            _fail(operation, "only ops of TTNN and TTIR can be run")
         run = function_of(op, self.linker.mesh)
         return Step(*made, inputs, outputs, run, op.hints, facts=op.facts)
 

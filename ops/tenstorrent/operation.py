@@ -1,4 +1,4 @@
-"""`Op`: one TTNN operation for who builds its function: types, and attributes read from text."""
+"""`Op`: one operation for who builds its function: its types, and attributes read from text."""
 
 from __future__ import annotations
 
@@ -24,9 +24,20 @@ HINTS = frozenset(
         *("config_tensors_in_dram", "reallocate_halo_output", "in_place_halo", "numericStable"),
         *("stable", "operandSegmentSizes", "resultSegmentSizes", "force", "sub_core_grids"),
         *("num_links", "topology", "sub_device_id", "in_place", "applied_shard_scheme"),
-        *("mesh_offset", "mesh_shape", "core_grid", "sorted", "sharded", "pad_value", "ttcore.fp32_exact"),
+        *(
+            "mesh_offset",
+            "mesh_shape",
+            "core_grid",
+            "sorted",
+            "sharded",
+            "pad_value",
+            "ttcore.fp32_exact",
+            "conservative_folding",
+        ),
     }
 )
+# What TTIR calls otherwise than TTNN.
+RENAMED = {"div": "divide", "pow": "pow_tensor", "right_shift": "bitwise_right_shift"}
 _INT = r"-?[0-9]{1,19}"
 _FLOATS = {"f64": (np.uint64, np.float64), "f32": (np.uint32, np.float32)} | {
     "f16": (np.uint16, np.float16),
@@ -46,7 +57,8 @@ class Op:
         self, found: Operation, inputs: tuple[TensorType, ...], outputs: tuple[TensorType, ...]
     ) -> None:
         self.found, self.inputs, self.outputs = found, inputs, outputs
-        self.name, self.line = found.name.removeprefix("ttnn."), found.line
+        self.dialect, _, name = found.name.partition(".")
+        self.name, self.line = RENAMED.get(name, name), found.line
         # What its function reads and others ask for too: `dims`, `flips`, `axis`.
         self.facts: dict[str, Any] = {}
         self._read: set[str] = set()

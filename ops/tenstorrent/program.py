@@ -15,13 +15,13 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 from gridlayout.ops.tenstorrent.chips import mesh_of
 from gridlayout.ops.tenstorrent.entering import checked, entered, stand_in
+from gridlayout.ops.tenstorrent.following import followed
 from gridlayout.ops.tenstorrent.linking import Linked, Linker
 from gridlayout.ops.tenstorrent.report import Operation, ProgramReport, operations_of
 from gridlayout.ops.tenstorrent.running import Runner, on_cores
 from gridlayout.ops.tenstorrent.spread import (
     Spread,
     divided,
-    followed,
     joined,
     read_specs,
     spread_of,

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gridlayout import dtypes
 from gridlayout.ops.tenstorrent.operation import Op, number_of
 
 Function = Callable[..., Any]
@@ -142,7 +143,9 @@ def constant(op: Op) -> Function:
         op.fail(f"value = {text[:60]} must be dense<...>, of at most {MAX_CONSTANT} elements")
     inside = found[1].strip()
     if inside.startswith('"0x'):
-        values = _of_bytes(op, inside[3:-1])
+        element = re.search(r"(\w+)>$", text)
+        name = dtypes.FROM_MLIR.get(re.sub(r"^.*x", "", element[1]) if element else "")
+        values = _of_bytes(op, inside[3:-1], name or out.dtype.name).astype(out.dtype)
     else:
         words = re.findall(r"[^\[\],\s]+", inside)
         kind = re.search(r"(bf16|f16|f32|f64)>$", text)
@@ -153,15 +156,16 @@ def constant(op: Op) -> Function:
         values = np.asarray(numbers).astype(out.dtype)
     if values.size not in (1, prod(out.shape)):
         op.fail(f"value holds {values.size} numbers for the shape {out.shape}")
-    whole = np.broadcast_to(values, out.shape) if values.size == 1 else values.reshape(out.shape)
+    is_one = values.size == 1
+    whole = np.full(out.shape, values.ravel()[0]) if is_one else values.reshape(out.shape)
     return lambda: jnp.asarray(whole)
 
 
-def _of_bytes(op: Op, text: str) -> np.ndarray[Any, Any]:
+def _of_bytes(op: Op, text: str, name: str) -> np.ndarray[Any, Any]:
     try:
-        return np.frombuffer(bytes.fromhex(text), op.outputs[0].dtype)
+        return np.frombuffer(bytes.fromhex(text), dtypes.as_dtype(name))
     except ValueError:
-        op.fail(f"value = {text[:60]} is no sequence of {op.outputs[0].dtype.name} as bytes")
+        op.fail(f"value = {text[:60]} is no sequence of {name} as bytes")
 
 
 # Those whose first operand keeps its values and shape.

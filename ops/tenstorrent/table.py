@@ -1,4 +1,4 @@
-"""The ops of TTNN that are known, by name, and what makes their functions.
+"""The ops of TTNN and TTIR that are known, by name, and what makes their functions.
 
 A function takes the logical arrays of the operands and gives those of the results. Floats of 16
 bits are computed as float32 and rounded once, where the result is stored: chips do the same.
@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from gridlayout.arguments import Shape
 from gridlayout.errors import LayoutError
-from gridlayout.ops.tenstorrent import elementwise, indexing, shapes, sums, windows
+from gridlayout.ops.tenstorrent import elementwise, indexing, shapes, sums, ttir, windows
 from gridlayout.ops.tenstorrent.block_float import rounded
 from gridlayout.ops.tenstorrent.chips import BETWEEN, mapped
 from gridlayout.ops.tenstorrent.operation import Op
@@ -30,6 +30,7 @@ FUNCTIONS: dict[str, Callable[[Op], Function]] = {
     **sums.FUNCTIONS,
     **windows.FUNCTIONS,
 }
+DIALECTS = {"ttnn": FUNCTIONS, "ttir": {**FUNCTIONS, **ttir.FUNCTIONS}}
 # They make nothing, or a device, of which there is one here.
 WITHOUT_VALUES = ("deallocate", "get_device")
 
@@ -40,7 +41,7 @@ def function_of(op: Op, mesh: Shape) -> Function:
     mesh: of several chips, whose tensors are then one array that the mesh counts first; else ().
     `LayoutError` with the op's line where it is not known, or where shapes do not follow.
     """
-    if op.name not in FUNCTIONS and op.name not in BETWEEN:
+    if op.name not in DIALECTS[op.dialect] and op.name not in BETWEEN:
         op.fail("there is no such op here: it can't be run")
     try:
         run = _built(op, mesh)
@@ -66,7 +67,7 @@ def _built(op: Op, mesh: Shape) -> Function:
     if op.name in BETWEEN:  # of a mesh of one chip
         between = listed(BETWEEN[op.name](op, (1, 1)))
         return lambda *arrays: [x[0, 0] for x in between(*(x[None, None] for x in arrays))]
-    made = listed(FUNCTIONS[op.name](op))
+    made = listed(DIALECTS[op.dialect][op.name](op))
     computed = made if op.name in shapes.FUNCTIONS else lambda *xs: made(*map(_wide, xs))
     return mapped(computed, mesh) if mesh else computed
 

@@ -29,7 +29,7 @@ _NUMBERS = {
 }
 
 
-def _each(op: Op, key: str, rank: int, default: Any = 1) -> Shape:
+def each(op: Op, key: str, rank: int, default: Any = 1) -> Shape:
     """One number for each dim that windows slide along, or one for all of them."""
     found = op.integers(key, (default,))
     if len(found) not in (1, rank) or min(found) < 0:
@@ -42,7 +42,7 @@ def _padding(op: Op, rank: int) -> Pairs:
     found = op.integers("padding", (0,))
     if len(found) == 2 * rank:
         return list(zip(found[::2], found[1::2], strict=True))
-    return [(n, n) for n in _each(op, "padding", rank, 0)]
+    return [(n, n) for n in each(op, "padding", rank, 0)]
 
 
 def _image(op: Op, channels: int, rank: int = 2) -> Callable[[Any], Any]:
@@ -56,9 +56,8 @@ def _kernel(shape: Shape, block: int) -> Callable[[Any], Any]:
     out, inside, *size = shape
 
     def read(weights: Any) -> Any:
-        if weights.ndim <= len(size) + 2 and weights.size == prod(shape):
-            if weights.shape[-len(size) :] == tuple(size):
-                return jnp.reshape(weights, shape)
+        if len(size) == 1 or weights.shape == shape:
+            return jnp.reshape(weights, shape)
         padded, width = weights.shape[-2] // prod(size), weights.shape[-1]
         channels = block or padded
         whole = jnp.reshape(weights, (padded // channels, *size, channels, width))
@@ -120,7 +119,7 @@ def convolution(op: Op) -> Function:
     """A convolution of rows; weights as they are, or prepared; a bias; a fused activation."""
     rank = {"conv1d": 1, "conv2d": 2, "conv3d": 3}[op.name]
     inside, out, groups = _channels(op)
-    size, stride, dilation = (_each(op, k, rank) for k in ("kernel_size", "stride", "dilation"))
+    size, stride, dilation = (each(op, k, rank) for k in ("kernel_size", "stride", "dilation"))
     image, padding, last = _image(op, inside, rank), _padding(op, rank), _fused(op)
     block = int(op.config("conv3d_config").get("c_in_block", 0))
     kernel, shape = _kernel((out, inside // groups, *size), block), op.outputs[0].shape
@@ -149,17 +148,13 @@ def _channels(op: Op) -> tuple[int, int, int]:
 def conv_transpose2d(op: Op) -> Function:
     """What a convolution with these weights, (in, out, rows, columns), would come from."""
     inside, out, groups = _channels(op)
-    size, stride, dilation = (_each(op, key, 2) for key in ("kernel_size", "stride", "dilation"))
-    image, last, extra = _image(op, inside), _fused(op), _each(op, "output_padding", 2, 0)
+    size, stride, dilation = (each(op, key, 2) for key in ("kernel_size", "stride", "dilation"))
+    image, last, extra = _image(op, inside), _fused(op), each(op, "output_padding", 2, 0)
     if groups != 1:
         op.fail(f"groups = {groups} of a transposed convolution is not known")
     found = op.integers("padding", (0, 0))
     top, left, bottom, right = found if len(found) == 4 else (*found, *found)
-    reach = [(n - 1) * d for n, d in zip(size, dilation, strict=True)]
-    padding = [
-        (reach[0] - top, reach[0] - bottom + extra[0]),
-        (reach[1] - left, reach[1] - right + extra[1]),
-    ]
+    padding = transposed([(top, bottom), (left, right)], size, dilation, extra)
 
     def run(x: Any, weights: Any, *bias: Any) -> Any:
         weights = jnp.reshape(weights, (inside, out, *size))
@@ -176,12 +171,25 @@ def conv_transpose2d(op: Op) -> Function:
     return run
 
 
+def transposed(padding: Pairs, size: Shape, dilation: Shape, extra: Shape) -> Pairs:
+    """The padding of an image whose convolution is what a transposed one, so padded, makes."""
+    reach = [(n - 1) * d for n, d in zip(size, dilation, strict=True)]
+    ends = zip(padding, reach, extra, strict=True)
+    return [(most - low, most - high + more) for (low, high), most, more in ends]
+
+
 def pool(op: Op) -> Function:
     """The largest element of each window, or the mean; windows may begin in the padding."""
-    size, stride, dilation = (_each(op, key, 2) for key in ("kernel_size", "stride", "dilation"))
-    image, padding = _image(op, op.integer("channels")), _padding(op, 2)
+    extents = op.integer("input_height"), op.integer("input_width")
+    image = _image(op, op.integer("channels"))
+    return pooled(op, each(op, "kernel_size", 2), _padding(op, 2), extents, image)
+
+
+def pooled(op: Op, size: Shape, padding: Pairs, extents: Shape, image: Function) -> Function:
+    """`pool` of images (batch, height, width, channels), which `image` makes of the operand."""
+    stride, dilation = each(op, "stride", 2), each(op, "dilation", 2)
     if op.flag("ceil_mode", False):
-        padding = _ceiled(op, padding, size, stride, dilation)
+        padding = _ceiled(extents, padding, size, stride, dilation)
     shape, whole = op.outputs[0].shape, [(0, 0), *padding, (0, 0)]
 
     def window(x: Any, start: Any, function: Any) -> Any:
@@ -206,7 +214,7 @@ def pool(op: Op) -> Function:
 
 
 def _with_places(x: Any, window: Function) -> tuple[Any, Any]:
-    """The largest of each window, and where in its image it is, row by row: the first of several."""
+    """The largest of each window, and its place in the image, row by row: the first of several."""
     rows, columns = x.shape[1:3]
     place = jnp.reshape(jnp.arange(rows * columns), (1, rows, columns, 1))
 
@@ -219,9 +227,9 @@ def _with_places(x: Any, window: Function) -> tuple[Any, Any]:
     return window((x, places), first, larger)
 
 
-def _ceiled(op: Op, padding: Pairs, size: Any, stride: Any, dilation: Any) -> Pairs:
+def _ceiled(extents: Shape, padding: Pairs, size: Any, stride: Any, dilation: Any) -> Pairs:
     """The padding with what a last window, that is not full, needs behind it."""
-    made, extents = [], (op.integer("input_height"), op.integer("input_width"))
+    made = []
     for n, (low, high), k, s, d in zip(extents, padding, size, stride, dilation, strict=True):
         over = n + low + high - d * (k - 1) - 1
         count = -(-over // s)

@@ -1,0 +1,266 @@
+"""How results are spread over chips, from op to op, where it is known of the arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+from gridlayout.arguments import Shape
+from gridlayout.ops.tenstorrent import elementwise
+from gridlayout.ops.tenstorrent.linking import Call, Case, Linked, Loop, Step
+from gridlayout.ops.tenstorrent.shapes import SAME
+from gridlayout.ops.tenstorrent.spread import Cut, Spread
+
+_LIKE_FIRST = (
+    *(*SAME, *elementwise.UNARY, "clamp_scalar", "leaky_relu", "pow_scalar", "softmax", "cumsum"),
+    *("layer_norm", "rms_norm", "sort", "topk", "pad", "repeat", "all_reduce"),
+    *("repeat_interleave", "rotary_embedding", "reduce_precision", "bitcast_convert"),
+    *("cumprod", "cumulative", "broadcast"),
+)
+_MERGED = (*elementwise.BINARY, "where", "clamp_tensor", "concat", "point_to_point")
+_ALONG = (
+    *("sum", "mean", "max", "min", "prod", "argmax", "argmin"),
+    *("reduce_bitwise_and", "reduce_bitwise_or", "reduce_bitwise_xor", "reduce_and", "reduce_or"),
+)
+
+_CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "max_pool2d", "avg_pool2d")
+# What makes chips differ that held the same.
+_PARTING = ("mesh_partition", "reduce_scatter", "point_to_point")
+
+
+class _Held(NamedTuple):
+    """How a value is spread, and over which mesh axes it differs without being divided."""
+
+    cuts: Spread
+    varies: frozenset[int] = frozenset()
+
+    @property
+    def axes(self) -> frozenset[int]:
+        """The mesh axes along which chips hold different values."""
+        return self.varies | {cut.axis for cuts in self.cuts for cut in cuts}
+
+
+def followed(linked: Linked, arguments: Sequence[Spread]) -> list[Spread | None]:
+    """How each result is spread; None where that does not follow, or is no division of a whole."""
+    found = _followed(linked, [_Held(spread) for spread in arguments])
+    return [None if held is None or held.varies else held.cuts for held in found]
+
+
+def _followed(linked: Linked, arguments: Sequence[_Held | None]) -> list[_Held | None]:
+    known = dict(zip((name for name, _ in linked.arguments), arguments, strict=True))
+    makers: dict[str, Step] = {}
+    for step in linked.steps:
+        operands = [known[name] for name in step.operands]
+        made: list[_Held | None]
+        if step.control is not None:
+            made = _controlled(step.control, operands)
+        elif _is_same(operands) and step.name not in _PARTING:
+            made = [_Held(((),) * len(kind.shape)) for kind in step.outputs]
+        else:
+            made = [_held(step, operands, k, makers) for k in range(len(step.results))]
+        known |= zip(step.results, made, strict=True)
+        makers |= dict.fromkeys(step.results, step)
+    return [known[name] for name in linked.returned]
+
+
+def _is_same(operands: Sequence[_Held | None]) -> bool:
+    """Whether all chips hold the same values, and so compute the same."""
+    return all(held is not None and not held.axes for held in operands)
+
+
+def _controlled(
+    control: Call | Case | Loop, operands: Sequence[_Held | None]
+) -> list[_Held | None]:
+    """How the results of functions are spread: all branches' alike, and a loop's as its state."""
+    if isinstance(control, Call):
+        return _followed(control.callee, operands)
+    if isinstance(control, Case):
+        ways = [_followed(branch, operands[1:]) for branch in control.branches]
+        is_one = _is_same(operands[:1])
+        alike = [is_one and len(set(found)) == 1 for found in zip(*ways, strict=True)]
+        return [held if same else None for held, same in zip(ways[0], alike, strict=True)]
+    state = [operands[place] for place in control.places]
+    found = _followed(control.body, operands)
+    return [new if new == old else None for new, old in zip(found, state, strict=True)]
+
+
+def _held(
+    step: Step, operands: list[_Held | None], number: int, makers: dict[str, Step]
+) -> _Held | None:
+    if any(held is None for held in operands):
+        return None
+    found = [held for held in operands if held is not None]
+    cuts = _after(step, [held.cuts for held in found], number, makers)
+    if cuts is None:
+        return None
+    varies = frozenset[int]().union(*(held.axes for held in found)) - _Held(cuts).axes
+    if step.name in ("all_gather", "all_reduce"):
+        varies -= {step.facts["axis"]}
+    return _Held(cuts, varies)
+
+
+def _after(
+    step: Step, spreads: list[Spread], number: int, makers: dict[str, Step]
+) -> Spread | None:
+    """How a result is spread, of operands that are; None where that is not known."""
+    shape, name = step.outputs[number].shape, step.name
+    shapes = [kind.shape for kind in step.inputs]
+    if not spreads:
+        return ((),) * len(shape)
+    first = spreads[0]
+    if name == "slice_static":  # of a dim that is divided, what is left divides no whole one
+        pairs = zip(first, shapes[0], shape, strict=True)
+        return tuple(cuts if old == new else () for cuts, old, new in pairs)
+    if name == "concat" and (found := _exchanged(step, first, makers)) is not None:
+        return found
+    if name in _LIKE_FIRST:
+        return _resized(first, shapes[0], shape)
+    if name in _MERGED:
+        return _merged(spreads, shapes, shape)
+    if name in _ALONG:
+        dims, keep = step.facts["dims"], len(shape) == len(first)
+        kept = [() if k in dims else cuts for k, cuts in enumerate(first)]
+        return tuple(cuts for k, cuts in enumerate(kept) if keep or k not in dims)
+    if name in ("reshape", "concatenate_heads"):
+        return _reshaped(first, shapes[0], shape)
+    if name in ("permute", "transpose"):
+        return tuple(first[k] for k in step.facts["dims"])
+    if name == "dot_general":
+        return _contracted(step, spreads)
+    if name in ("matmul", "linear"):
+        return _product(spreads, shapes, step.facts["flips"], shape)
+    if "image" in step.facts or name in _CONVOLUTIONS:
+        return _convolved(step, spreads, shape)
+    if name in ("all_gather", "reduce_scatter", "mesh_partition"):
+        return _between(step, first, shape)
+    return None
+
+
+def _convolved(step: Step, spreads: list[Spread], shape: Shape) -> Spread | None:
+    """Channels as the kernel's, other dims as the images have them: whole, or nothing is known."""
+    first, before, name = spreads[0], step.inputs[0].shape, step.name
+    if "image" in step.facts:  # of TTIR: all dims of images are there
+        at, kernel = step.facts["image"]
+        channels = first[at] if kernel is None else spreads[1][kernel]
+        kept = _resized((*first[:at], (), *first[at + 1 :]), before, shape)
+        return None if kept is None else (*kept[:at], channels, *kept[at + 1 :])
+    if name == "conv1d":
+        return None if any(first[:-1]) else ((), (), (), spreads[1][0])
+    if name == "conv3d":
+        kept = _resized(first[:-1], before[:-1], shape[:-1])
+        return None if kept is None else (*kept, spreads[1][-1])
+    channels = spreads[1][0] if name == "conv2d" and spreads[1] else first[-1]
+    rows = _resized(first[-2:-1], before[-2:-1], shape[-2:-1])
+    return None if rows is None else ((), (), rows[0], channels)
+
+
+def _resized(spread: Spread, before: Shape, after: Shape) -> Spread | None:
+    """Where a dim has another size: only the whole of it is still known to be divided."""
+    made = []
+    for cuts, old, new in zip(spread, before, after, strict=True):
+        if old != new and any(cut.before != 1 for cut in cuts):
+            return None
+        made.append(cuts if old == new else tuple(cut._replace(extent=new) for cut in cuts))
+    return tuple(made)
+
+
+def _merged(spreads: list[Spread], shapes: list[Shape], shape: Shape) -> Spread | None:
+    """Dim by dim, from the right, the cuts of the first operand that has some."""
+    made: list[tuple[Cut, ...]] = [()] * len(shape)
+    for spread, dims in zip(spreads, shapes, strict=True):
+        after = shape[len(shape) - len(dims) :]
+        if (found := _resized(spread, dims, after)) is None:
+            return None
+        for k, cuts in enumerate(found):
+            at = len(shape) - len(dims) + k
+            made[at] = made[at] or cuts
+    taken: set[int] = set()
+    for k, cuts in enumerate(made):  # an axis divides one dim at most
+        made[k] = tuple(cut for cut in cuts if cut.axis not in taken)
+        taken |= {cut.axis for cut in cuts}
+    return tuple(made)
+
+
+def _product(
+    spreads: list[Spread], shapes: list[Shape], flips: tuple[bool, bool], shape: Shape
+) -> Spread | None:
+    (x, y), (rows, columns) = spreads[:2], (-1 if flips[0] else -2, -2 if flips[1] else -1)
+    if min(len(x), len(y)) < 2:
+        return None
+    batch = _merged([x[:-2], y[:-2]], [dims[:-2] for dims in shapes[:2]], shape[:-2])
+    return None if batch is None else (*batch, x[rows], y[columns])
+
+
+def _contracted(step: Step, spreads: list[Spread]) -> Spread:
+    """Batch dims, those of the first operand that are left, and of the second."""
+    made = [spreads[0][k] for k in step.facts["batch"][0]]
+    pairs = zip(spreads, step.facts["contract"], step.facts["batch"], strict=True)
+    for spread, contract, batch in pairs:
+        made += [cuts for k, cuts in enumerate(spread) if k not in (*contract, *batch)]
+    return tuple(made)
+
+
+def _exchanged(step: Step, first: Spread, makers: dict[str, Step]) -> Spread | None:
+    """Parts that chips sent each other, put together: the dim they were cut along is divided now.
+
+    None where none of what is concatenated was sent.
+    """
+    dim, sliced, is_sent = step.facts["dims"][0], None, False
+    for name in step.operands:
+        maker = makers.get(name)
+        while maker is not None and maker.name != "slice_static":
+            if maker.name != "point_to_point" and maker.name not in SAME:
+                return None
+            is_sent = is_sent or maker.name == "point_to_point"
+            maker = makers.get(maker.operands[0])
+        if maker is not None:
+            pairs = zip(maker.inputs[0].shape, maker.outputs[0].shape, strict=True)
+            sliced = next((k for k, (old, new) in enumerate(pairs) if old != new), None)
+    if not is_sent or sliced is None or sliced == dim:
+        return None
+    extent = step.outputs[0].shape[sliced]
+    made = list(first)
+    made[sliced] = (*made[sliced], *(cut._replace(before=1, extent=extent) for cut in made[dim]))
+    made[dim] = ()
+    return tuple(made)
+
+
+def _reshaped(spread: Spread, before: Shape, after: Shape) -> Spread | None:
+    """The same cuts among the elements in row-major order."""
+    made: list[list[Cut]] = [[] for _ in after]
+    for k, cuts in enumerate(spread):
+        for cut in cuts:
+            start = prod(before[:k]) * cut.before
+            found = _place(start, cut.extent, after)
+            if found is None:
+                return None
+            place, inside, extent = found
+            made[place].append(Cut(cut.axis, inside, extent))
+    return tuple(map(tuple, made))
+
+
+def _place(start: int, extent: int, shape: Shape) -> tuple[int, int, int] | None:
+    """The dim, what is before in it, and the extent there of elements with `start` before them."""
+    # A dim of one element that was divided goes on as one, where there is one.
+    alone = [d for d in range(len(shape)) if prod(shape[:d]) == start and shape[d] == extent == 1]
+    if alone:
+        return alone[0], 1, 1
+    for d in reversed(range(len(shape))):
+        outside = prod(shape[:d])
+        if outside <= start and start % outside == 0 and outside * shape[d] > start:
+            inside = start // outside
+            room = shape[d] // inside
+            if shape[d] % inside == 0 and (room % extent == 0 or extent % room == 0):
+                return d, inside, min(room, extent)
+    return None
+
+
+def _between(step: Step, first: Spread, shape: Shape) -> Spread | None:
+    dim, axis = step.facts["dims"][0], step.facts["axis"]
+    others = tuple(tuple(cut for cut in cuts if cut.axis != axis) for cuts in first)
+    made = _resized(others, step.inputs[0].shape, shape)
+    if made is None or step.name == "all_gather":
+        return made
+    cut = (*made[dim], Cut(axis, 1, shape[dim]))
+    return (*made[:dim], cut, *made[dim + 1 :])
