@@ -134,6 +134,42 @@ def mesh_partition(op: Op, mesh: Shape) -> Function:
     return lambda x: jnp.concatenate(_parts(x, axis, dim, mesh[axis]), axis)
 
 
+def all_to_all(op: Op, mesh: Shape) -> Function:
+    """Each chip of a group gets its part of all of theirs, which are cut along `split_dim`.
+
+    It has them one behind the other along `concat_dim`.
+    """
+    concat, split = (_dim(op, key, mesh) for key in ("concat_dim", "split_dim"))
+    axis = op.facts["axis"] = _axis_of_groups(op, mesh)
+    _check_even(op, split, mesh)
+    op.facts["dims"] = split - len(mesh), concat - len(mesh)
+    if op.integer("split_count") != mesh[axis]:
+        op.fail(f"split_count must be that of the chips in a group, {mesh[axis]}")
+
+    def run(x: Any) -> Any:
+        parts = jnp.split(x, mesh[axis], split)
+        chips = range(mesh[axis])
+        made = [
+            jnp.concatenate([jnp.take(part, jnp.asarray([k]), axis) for k in chips], concat)
+            for part in parts
+        ]
+        return jnp.concatenate(made, axis)
+
+    return run
+
+
+def _axis_of_groups(op: Op, mesh: Shape) -> int:
+    """The mesh axis along which `replica_groups`, of chips in row-major order, go."""
+    text = op.text("replica_groups")
+    stated = [int(n) for n in re.findall(r"[0-9]{1,4}", text.partition(":")[0])]
+    chips = np.arange(np.prod(mesh)).reshape(mesh)
+    for axis, count in enumerate(mesh):
+        groups = np.moveaxis(chips, axis, -1).reshape(-1, count)
+        if count > 1 and groups.ravel().tolist() == stated and f"x{count}xi" in text:
+            return axis
+    op.fail(f"replica_groups = {text[:60]} are not those along one axis of the mesh {mesh}")
+
+
 def point_to_point(op: Op, mesh: Shape) -> Function:
     """The receiver gets the sender's tensor; others keep what the second operand is, or theirs."""
     places = []
@@ -159,6 +195,7 @@ def point_to_point(op: Op, mesh: Shape) -> Function:
 BETWEEN: dict[str, Callable[[Op, Shape], Function]] = {
     "all_gather": all_gather,
     "all_reduce": all_reduce,
+    "all_to_all": all_to_all,
     "mesh_partition": mesh_partition,
     "point_to_point": point_to_point,
     "reduce_scatter": reduce_scatter,

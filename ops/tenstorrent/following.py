@@ -26,7 +26,7 @@ _ALONG = (
 
 _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "max_pool2d", "avg_pool2d")
 # What makes chips differ that held the same.
-_PARTING = ("mesh_partition", "reduce_scatter", "point_to_point")
+_PARTING = ("mesh_partition", "reduce_scatter", "point_to_point", "all_to_all")
 
 
 class _Held(NamedTuple):
@@ -132,7 +132,7 @@ def _after(
         return _product(spreads, shapes, step.facts["flips"], shape)
     if "image" in step.facts or name in _CONVOLUTIONS:
         return _convolved(step, spreads, shape)
-    if name in ("all_gather", "reduce_scatter", "mesh_partition"):
+    if name in ("all_gather", "all_to_all", "reduce_scatter", "mesh_partition"):
         return _between(step, first, shape)
     return None
 
@@ -260,6 +260,8 @@ def _between(step: Step, first: Spread, shape: Shape) -> Spread | None:
     dim, axis = step.facts["dims"][0], step.facts["axis"]
     others = tuple(tuple(cut for cut in cuts if cut.axis != axis) for cuts in first)
     made = _resized(others, step.inputs[0].shape, shape)
+    if step.name == "all_to_all" and first[step.facts["dims"][1]] == others[step.facts["dims"][1]]:
+        return None  # what is put together was not divided
     if made is None or step.name == "all_gather":
         return made
     cut = (*made[dim], Cut(axis, 1, shape[dim]))
