@@ -1,4 +1,4 @@
-"""The JAX functions that `dumps/ttnn` was compiled from, by program, with their arguments' shapes.
+"""The JAX functions that `dumps/ttnn` and `ttir` were compiled from, with their arguments' shapes.
 
 A name of a dump is program, chip and optimization level. The dumps leave the descriptions of the
 chip out.
@@ -13,6 +13,8 @@ from jax import lax
 
 DUMPS = Path(__file__).parent / "dumps" / "ttnn"
 NAMES = sorted(path.name.removesuffix(".mlir") for path in DUMPS.glob("*.mlir"))
+TTIR = DUMPS.parent / "ttir"
+TTIR_NAMES = sorted(path.name.removesuffix(".mlir") for path in TTIR.glob("*.mlir"))
 
 
 def norm(x, g, b):
@@ -237,8 +239,8 @@ PROGRAMS = {
 }
 
 
-def text_of(name):
-    return (DUMPS / f"{name}.mlir").read_text(encoding="utf-8")
+def text_of(name, folder=DUMPS):
+    return (folder / f"{name}.mlir").read_text(encoding="utf-8")
 
 
 def function_of(name):

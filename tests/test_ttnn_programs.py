@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled import NAMES, PROGRAMS, arrays_of, function_of, text_of
+from compiled import NAMES, PROGRAMS, TTIR, TTIR_NAMES, arrays_of, function_of, text_of
 
 import gridlayout as gl
 from gridlayout.errors import LayoutError
@@ -43,6 +43,13 @@ def test_every_program_has_a_dump():
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in OTHERS])
 def test_programs_compute_what_jax_does_and_read_no_padding(name):
     assert_results(name, load(text_of(name), oob=np.nan), arrays_of(name))
+
+
+@pytest.mark.parametrize("name", TTIR_NAMES)
+def test_programs_before_layouts_compute_what_jax_does(name):
+    program = load(text_of(name, TTIR))
+    assert_results(name, program, arrays_of(name))
+    assert set(program.layouts.values()) == {None}
 
 
 @pytest.mark.parametrize("name", ["mlp.p150.O2", "conv.p150.O2", "layer_norm.n300.O0"])
@@ -414,6 +421,38 @@ def test_an_ambiguous_mesh_is_asked_about():
         load(text_of("matmul_odd.n300.O0"))(x, np.zeros((63, 20), np.float32))
 
 
+def test_loops_are_bounded_by_numbers_or_by_values():
+    text = text_of("counts.n150.O0")
+    bound = "limit = #ttcore.loop_bound<0, 2 : i32>"
+    assert bound in text
+    for wrong, message in [
+        ("<0, 99 : i32>", "names no operand that is one number"),
+        ("<0, 1 : i32>", "names no operand that is one number"),
+        ("<many>", "must be a number"),
+    ]:
+        with pytest.raises(LayoutError, match=rf"line \d+: ttcore.while_loop: limit = .*{message}"):
+            load(text.replace(bound, f"limit = #ttcore.loop_bound{wrong}"))
+    with pytest.raises(LayoutError, match=r"step = .* must be a number, 1 or more"):
+        load(text.replace("step = #ttcore.loop_bound<1>", "step = #ttcore.loop_bound<0>"))
+
+
+ACTIVATIONS = {
+    **{"logical_not_unary": lambda x: x == 0, "recip": lambda x: 1 / x, "gtz": lambda x: x > 0},
+    **{"Lez": lambda x: x <= 0, "is_finite": np.isfinite, "nez": lambda x: x != 0},
+    **{"power, params = [2.0 : f32]": np.square, "rsub, params = [1.0 : f32]": lambda x: 1 - x},
+    **{"leaky_relu, params = [0.5 : f32]": lambda x: np.where(x < 0, x / 2, x)},
+    **{"unary_gt, params = [0.5 : f32]": lambda x: x > 0.5},
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_have_names_of_their_own(name):
+    x, y = numbers(*SHAPE, low=-0.9), numbers(*SHAPE, seed=1)
+    words = f"input_tensor_a_activations = [#ttnn.unary_with_param<op_type = {name}>]"
+    found = program_of("add", [kind_of(SHAPE)] * 2, kind_of(SHAPE), words)(x, y)
+    np.testing.assert_allclose(np.asarray(found), ACTIVATIONS[name](x) + y, rtol=1e-5, atol=1e-6)
+
+
 # -- what is refused -------------------------------------------------------------------------------
 
 
@@ -424,7 +463,7 @@ MATMUL = text_of("matmul_odd.p150.O2")
     ("old", "new", "message"),
     [
         ('"ttnn.matmul"', '"ttnn.matmool"', "line 19: ttnn.matmool: there is no such op"),
-        ('"ttnn.matmul"', '"ttir.matmul"', "line 19: ttir.matmul: only ops of TTNN"),
+        ('"ttnn.matmul"', '"ttir.matmool"', "line 19: ttir.matmool: there is no such op"),
         (
             'matmul"(%2, %1)',
             'matmul"(%0, %1)',

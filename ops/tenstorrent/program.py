@@ -44,10 +44,10 @@ def load(
 ) -> TtnnProgram:
     """A compiled program as a function: TTNN IR, run with the layouts that its types state.
 
-    text: the TTNN dialect as tt-mlir prints it. device: the device grid whose emulated cores hold
-    the values; by default one device holds them all. function: which one is run, where the text has
-    several that nobody calls. oob: what the padding of all floats is set to wherever a value is
-    made: `math.nan` shows that nothing reads it.
+    text: the TTNN dialect as tt-mlir prints it, or TTIR, whose values lie on no grid. device: the
+    device grid whose emulated cores hold the values; by default one device holds them all.
+    function: which one is run, where the text has several that nobody calls. oob: what the padding
+    of all floats is set to wherever a value is made: `math.nan` shows that nothing reads it.
 
     A program of several chips takes and gives whole arrays: which mesh axes divide which dims is
     taken from the sizes of the arrays, and followed through the ops. Where that is ambiguous, or
