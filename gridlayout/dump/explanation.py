@@ -25,7 +25,7 @@ from gridlayout.dump.moves import Move, move_of
 from gridlayout.dump.peaks import Peak
 from gridlayout.dump.plan import propose
 from gridlayout.dump.reading import Dump, Found, collectives_of
-from gridlayout.dump.readings import read
+from gridlayout.dump.readings import layout_of
 from gridlayout.dump.sharded import Reshard
 from gridlayout.dump.shardings import ShardedTensor
 from gridlayout.dump.sides import Side, side_by_side
@@ -302,8 +302,8 @@ def _explanation(source: str, dump: Dump, found: Found, plan: bool, limit: int) 
     if plan:
         findings.sort(key=lambda each: -(each.proposal.saved_bytes if each.proposal else 0))
     unknown = [
-        Unknown(reason, times, first.line, first.text[:200])
-        for reason, times, first in found.unknown.worst_first()
+        Unknown(reason, times, line, text[:200])
+        for reason, times, (line, text) in found.unknown.worst_first()
     ]
     unknown += [Unknown(reason, n, *_at(at)) for reason, n, at in _unread(found.sharded.unknown)]
     moves = [move_of(*each, chip) for each in islice(tally.moves.worst_first(), limit)]
@@ -344,8 +344,7 @@ def _reshard(first: Any, count: int) -> Reshard:
 
 def _finding(key: tuple[Any, ...], count: int, row: list[Any], chip: Chip, plan: bool) -> Finding:
     line, last, op, text, address, uses = row
-    layout = read(text).layout
-    assert layout is not None
+    layout = layout_of(text)
     function, name = (key[0], key[1]) if len(key) == 3 else ("", "")
     proposal = propose(layout, chip) if plan else None
     fit = fit_of(layout, chip)

@@ -14,13 +14,20 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gridlayout.dump.lines import Line
-from gridlayout.dump.statements import Flow, Made, Mention, Statement, reordering
+from gridlayout.dump.statements import Flow, Made, Statement, reordering
 
 MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # names whose type is remembered, and its characters
 
 TYPE = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\]\{[^{}]*\}")
 BARE_TYPE = re.compile(r"\s*[A-Za-z][A-Za-z0-9]*\[[0-9, ]*\]\s*")
-_NAME = re.compile(r"\s*(ROOT\s+)?%?([\w.-]{1,200})\s*=\s")
+_START = r"\s*(ROOT\s+)?%?([\w.-]{1,200})\s*=\s"
+_NAME = re.compile(_START)
+_PLAIN_TYPE = r"([A-Za-z][A-Za-z0-9]*\[[0-9,<=]*\]\{[^{} ]*\})"
+# As nearly all lines are: one array, of operands with brackets in their types at most.
+_PLAIN = re.compile(
+    rf"{_START}{_PLAIN_TYPE} ([a-z][a-z0-9-]{{0,99}})"
+    rf"\((?:{_PLAIN_TYPE} %([\w.-]{{1,200}})|(?:[^()]++|\([^()]*+\))*+)\)"
+)
 _OP = re.compile(r"[\])}] ([a-z][a-z0-9-]{0,99})\(")
 _OPERAND = re.compile(r"%([\w.-]{1,200})")
 _ALONE = re.compile(r"\(\s*([\w.-]{1,200})\s*\)")
@@ -55,7 +62,7 @@ VIEWS = frozenset(
 class Instruction(NamedTuple):
     """One instruction: its type's text, its operands' names, and what follows them.
 
-    at: where its operands begin in the line.
+    own: the arrays with a layout in its type; others: those in what follows the op's name.
     """
 
     name: str
@@ -64,7 +71,8 @@ class Instruction(NamedTuple):
     op: str
     operands: tuple[str, ...]
     attributes: str
-    at: int = 0
+    own: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
 
 
 @dataclass
@@ -108,17 +116,39 @@ def instruction_of(text: str) -> Instruction | None:
     >>> instruction_of("  ROOT %a.1 = f32[4]{0} add(%p, %q), metadata={}")[1:5]
     (True, 'f32[4]{0}', 'add', ('p', 'q'))
     """
+    found = _PLAIN.match(text)
+    if found is None:
+        return _unusual(text)
+    root, name, kind, op, other, operand = found.groups()
+    end, at = found.end(), found.end(4)
+    attributes = text[end:]
+    operands = (operand,) if operand else _operands(text[at:end])
+    others = (other,) if operand and "]{" not in attributes else _types(text, at)
+    return Instruction(name, root is not None, kind, op, operands, attributes, (kind,), others)
+
+
+def _unusual(text: str) -> Instruction | None:
     named = _NAME.match(text)
     found = _OP.search(text, named.end() - 1) if named else None
     if not named or not found:
         return None
     start, at = found.span()
-    end = _closing(text, at - 1)
-    inside = text[at - 1 : end + 1]
-    operands = tuple((_OPERAND if "%" in inside else _ALONE).findall(inside))
+    end = _closing(text, at - 1) + 1
     root, name = named.groups()
     kind = text[named.end() : start + 1]
-    return Instruction(name, root is not None, kind, found[1], operands, text[end + 1 :], at)
+    operands, own = _operands(text[at - 1 : end]), tuple(TYPE.findall(kind))
+    return Instruction(
+        *(name, root is not None, kind, found[1], operands, text[end:], own, _types(text, at))
+    )
+
+
+def _operands(inside: str) -> tuple[str, ...]:
+    """The names in an op's parentheses."""
+    return tuple((_OPERAND if "%" in inside else _ALONE).findall(inside))
+
+
+def _types(text: str, start: int) -> tuple[str, ...]:
+    return tuple(TYPE.findall(text, start)) if text.find("]{", start) >= 0 else ()
 
 
 def _closing(text: str, start: int) -> int:
@@ -136,43 +166,36 @@ def read_hlo(line: Line, context: HloContext, found: Instruction | None) -> Stat
     """What a line of HLO makes, reads and mentions.
 
     >>> line = "%a = f32[8]{0} copy(f32[8]{0:T(256)} %b)"
-    >>> read_hlo(Line(1, True, line), HloContext(), instruction_of(line)).flow[:2]
-    ('f32[8]{0:T(256)}', Mention(line=1, name='a', text='f32[8]{0}'))
+    >>> found = read_hlo(Line(1, True, line), HloContext(), instruction_of(line))
+    >>> found.flow.before, found.flow.after.text
+    ('f32[8]{0:T(256)}', 'f32[8]{0}')
     """
     text, number = line.text, line.number
     if found is None:
         first = text.split(None, 1)[0] if line.first and text.strip() else ""
         op = first if first in ("HloModule", "ENTRY") else ""
-        loose = tuple(Mention(number, "", kind) for kind in TYPE.findall(text))
-        return Statement(number, op, (), loose)
-    name, kind, op = found.name, found.kind, found.op
-    mentions: tuple[Mention, ...]
+        return Statement(number, op, (), tuple([(number, kind) for kind in TYPE.findall(text)]))
+    name, _, kind, op, operands, _, own, others = found
     made: tuple[Made, ...]
-    if TYPE.fullmatch(kind):
-        own = [kind]
-        mentions, made = (Mention(number, name, kind),), (Made(name, kind, number),)
+    if len(own) == 1 and own[0] == kind:
+        made = (Made(name, kind, number),)
         if len(kind) <= MAX_NAMED:
             context.name(name, kind)
     else:
-        own = TYPE.findall(kind)
-        mentions = tuple([Mention(number, name, each) for each in own])
         names = (f"{name}#{k}" if k else name for k in range(len(own)))
         made = tuple([Made(*each, number) for each in zip(names, own, strict=True)])
         if op == "copy-start":  # the copy, and beside it what is copied
             made = made[:1]
-    if text.find("]{", found.at) >= 0:
-        mentions += tuple([Mention(number, "", each) for each in TYPE.findall(text, found.at)])
-    flow = _flow(line, context, found, own) if op in _MOVERS and own else None
-    return Statement(number, op, found.operands, mentions, flow, made, is_view=op in VIEWS)
+    mentions = tuple([(number, each) for each in own + others])
+    flow = _flow(context, found, made[0]) if op in _MOVERS and made else None
+    return Statement(number, op, operands, mentions, flow, made, (), op in VIEWS)
 
 
-def _flow(line: Line, context: HloContext, found: Instruction, own: list[str]) -> Flow | None:
+def _flow(context: HloContext, found: Instruction, made: Made) -> Flow | None:
     # Newer XLA prints operands by name alone, older XLA with their types.
-    inside = TYPE.search(line.text, found.at)
-    before = inside[0] if inside else None
+    before = found.others[0] if found.others else None
     if before is None and found.operands:
         before = context.type_of(found.operands[0])
     if before is None:
         return None
-    permutation = reordering(found.attributes) if found.op == "transpose" else ()
-    return Flow(before, Mention(line.number, found.name, own[0]), permutation)
+    return Flow(before, made, reordering(found.attributes) if found.op == "transpose" else ())

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from gridlayout.errors import LayoutError
 from gridlayout.text import MAX_TEXT
 
-PIECE = 1 << 20  # bytes read at once
+PIECE = 1 << 20  # bytes of a line from which on it comes in pieces
+_BLOCK = 1 << 16  # bytes read at once
 MAX_JOINED = 16  # lines of one type
 
 
@@ -35,44 +36,40 @@ def lines_of(
 ) -> Iterator[Line]:
     """The lines of a stream of bytes; what is not UTF-8 becomes the replacement character.
 
-    progress: called with the bytes of every piece.
+    progress: called with the bytes of every part that is read.
 
     >>> list(lines_of(io.BytesIO(b"a\\r\\nb")))
     [Line(number=1, first=True, text='a'), Line(number=2, first=True, text='b')]
     """
     number, first, rest = 1, True, b""
-    for raw in _pieces(stream):
+    for block in _blocks(stream, progress):
+        whole, newline, rest = (rest + block if rest else block).rpartition(b"\n")
+        if newline:
+            text = whole.decode("utf-8", "replace")
+            for each in text.split("\n"):
+                yield Line(number, first, each.rstrip("\r"))
+                number, first = number + 1, True
+        while len(rest) >= PIECE:
+            cut = _cut(rest)
+            yield Line(number, first, rest[:cut].decode("utf-8", "replace").rstrip("\r"))
+            rest, first = rest[cut:], False
+    if rest:
+        yield Line(number, first, rest.decode("utf-8", "replace").rstrip("\r"))
+
+
+def _blocks(stream: io.BufferedIOBase, progress: Callable[[int], None] | None) -> Iterator[bytes]:
+    """The stream in parts of any length, as UTF-8 where it is UTF-16 by its first bytes."""
+    decode, start = None, True
+    while raw := stream.read(_BLOCK):
         if progress:
             progress(len(raw))
-        data = rest + raw
-        whole = raw.endswith(b"\n")
-        cut = len(data) if whole or len(raw) < PIECE else _cut(data)
-        yield Line(number, first, _decoded(data[:cut], number == 1 and first))
-        rest = data[cut:]
-        number, first = number + whole, whole
-    if rest:
-        yield Line(number, False, _decoded(rest, False))
-
-
-def _pieces(stream: io.BufferedIOBase) -> Iterator[bytes]:
-    """The stream's lines or parts of long ones, as UTF-8 where it is UTF-16 by its first bytes."""
-    raw = stream.readline(PIECE)
-    kind = next((name for start, name in _WIDE.items() if raw.startswith(start)), None)
-    if kind is None and len(raw) > 3 and raw[0] and not raw[1] and raw[2] and not raw[3]:
-        kind = "utf-16-le"
-    if kind is None:
-        while raw:
-            yield raw
-            raw = stream.readline(PIECE)
-        return
-    decode = codecs.getincrementaldecoder(kind)("replace").decode
-    rest = ""
-    while raw:
-        *whole, rest = (rest + decode(raw)).split("\n")
-        yield from (f"{text}\n".encode("utf-8", "replace") for text in whole)
-        raw = stream.read(PIECE)
-    if rest:
-        yield rest.encode("utf-8", "replace")
+        if start:
+            kind = next((name for mark, name in _WIDE.items() if raw.startswith(mark)), None)
+            if kind is None and len(raw) > 3 and raw[0] and not raw[1] and raw[2] and not raw[3]:
+                kind = "utf-16-le"
+            decode = codecs.getincrementaldecoder(kind)("replace").decode if kind else None
+            raw, start = raw.removeprefix(codecs.BOM_UTF8), False
+        yield decode(raw).encode("utf-8", "replace") if decode else raw
 
 
 def lines_of_each(texts: Iterable[str | bytes]) -> Iterator[Line]:
@@ -96,12 +93,6 @@ def _iterator(texts: Any) -> Iterator[Any]:
         raise LayoutError(
             f"source {texts!r} must be a path, a text, a binary stream, or lines"
         ) from None
-
-
-def _decoded(data: bytes, start: bool) -> str:
-    if start:
-        data = data.removeprefix(codecs.BOM_UTF8)
-    return data.rstrip(b"\r\n").decode("utf-8", "replace")
 
 
 def _cut(data: bytes) -> int:

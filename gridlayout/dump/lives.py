@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gridlayout.dump.peaks import MAX_SPANS, Peak, Spans
+from gridlayout.dump.sizes import Sizes
 from gridlayout.dump.statements import Made, Statement
 from gridlayout.layouts.memory import Chip, Held
 
@@ -71,16 +72,17 @@ class Lives:
             self.same[made.name] = self.same.get(found, found)
         return found
 
-    def add(self, said: Statement, made: Made, held: Held) -> None:
+    def add(self, said: Statement, made: Made, sizes: Sizes) -> None:
         """A value with memory of its own."""
-        if self.over or held.memory not in _MEMORIES:
+        memory = sizes.buffers[0]
+        if self.over or memory not in _MEMORIES:
             return
-        which = _MEMORIES.index(held.memory)
+        which = _MEMORIES.index(memory)
         spans = self.spans[which]
         if spans.is_full:
             self._give_up()
             return
-        nbytes = held.share(self.chip) if held.memory == "l1" else held.nbytes
+        nbytes = Held(*sizes.buffers).share(self.chip) if memory == "l1" else sizes.nbytes
         k = spans.add(made.name, said.op, nbytes, said.line)
         self.values[made.name] = k << 1 | which
         if self.same:

@@ -156,38 +156,41 @@ def read_mlir(line: Line, context: MlirContext) -> Statement:
 
     >>> found = read_mlir(Line(2, True, '%1 = "a.b"(%0) : tensor<4xf32, #l>'), MlirContext())
     >>> found.op, found.reads, found.mentions
-    ('a.b', ('%0',), (Mention(line=2, name='%1', text='tensor<4xf32, #l>'),))
+    ('a.b', ('%0',), ((2, 'tensor<4xf32, #l>'),))
     """
     text = line.text
     op = _OP.match(text) if line.first else None
     name, word = (op[1] or "", op[2]) if op else ("", "")
-    mentions, results, end = _mentions(line, name, context)
+    is_function = word == "func" or word.endswith("func.func")
+    names: list[str] | None = [] if is_function else None
+    mentions, results, end = _types(line, context, names)
+    if names is not None:
+        arguments = zip(names, mentions, strict=True)
+        made = tuple([Made(name, kind, at) for name, (at, kind) in arguments if name])
+        return Statement(line.number, word, (), mentions, made=made)
     reads = tuple(_VALUE.findall(text, op.end() if op else 0))
     last = word.rpartition(".")[2]
-    if word.endswith("func.func") or word == "func":
-        made = tuple(Made(m.name, m.text, m.line) for m in mentions if m.name)
-        return Statement(line.number, word, (), mentions, made=made)
     if last in _FREES:
         return Statement(line.number, word, reads, mentions, frees=reads)
-    at = _ADDRESS.search(text) if "address" in text else None
-    address = int(at[1]) if at else None
-    own = mentions[results:] if results else mentions[-1:]
-    values = [
-        Made(f"{name}#{k}" if k else name, m.text, m.line, address)
-        for k, m in enumerate(own if name else ())
-    ]
-    flow = _flow(text[:end], last, mentions, results) if name else None
+    made, flow = (), None
+    if name:
+        made = _made(text, name, mentions[results:] if results else mentions[-1:])
+        if last in _MOVERS and 0 < results < len(mentions):
+            flow = _flow(text[:end], mentions[:results], made)
     return Statement(
-        *(line.number, word, reads, mentions, flow, tuple(values)),
-        is_view=last in _VIEWS,
-        is_empty=last in _EMPTIES,
+        *(line.number, word, reads, mentions, flow, made, ()), last in _VIEWS, last in _EMPTIES
     )
 
 
-def _mentions(line: Line, name: str, context: MlirContext) -> tuple[tuple[Mention, ...], int, int]:
-    """The types with an encoding; how many of them stand before the results; where they end."""
+def _types(
+    line: Line, context: MlirContext, names: list[str] | None
+) -> tuple[tuple[Mention, ...], int, int]:
+    """The types with an encoding; how many of them stand before the results; where they end.
+
+    names: where there is such a list, each type's argument is added to it, "" if it has none.
+    """
     text = line.text
-    found: list[tuple[int, str, str]] = []  # line, name of an argument, text
+    found: list[Mention] = []
     end = results = 0
     for start, stop in _spans(text):
         between = text[end:start]
@@ -197,25 +200,31 @@ def _mentions(line: Line, name: str, context: MlirContext) -> tuple[tuple[Mentio
         end = stop
         if "#" not in kind and "!" not in kind:
             continue
-        argument = _ARGUMENT.search(between[-256:])
-        at = line.number + (text.count("\n", 0, start) if "\n" in text else 0)
         kind = resolve(kind, context)
         if "#" in kind and "#ttnn.trace_id" not in kind:  # a trace's handle is no layout
-            found.append((at, argument[1] if argument else "", kind))
-    mentions = [
-        Mention(at, argument or (name if k >= results else ""), kind)
-        for k, (at, argument, kind) in enumerate(found)
-    ]
-    return tuple(mentions), results, end
+            found.append((line.number + text.count("\n", 0, start), kind))
+            if names is not None:
+                argument = _ARGUMENT.search(between[-256:])
+                names.append(argument[1] if argument else "")
+    return tuple(found), results, end
 
 
-def _flow(text: str, last: str, mentions: tuple[Mention, ...], results: int) -> Flow | None:
-    """The move that an op is, from the one type among its operands' that its result's is not."""
-    if last not in _MOVERS or not 0 < results < len(mentions):
-        return None
-    after = mentions[-1]
-    before = {m.text for m in mentions[:results]} - {after.text}
-    if len(before) != 1 or any(m.text != after.text for m in mentions[results:]):
+def _made(text: str, name: str, results: tuple[Mention, ...]) -> tuple[Made, ...]:
+    stated = _ADDRESS.search(text) if "address" in text else None
+    address = int(stated[1]) if stated else None
+    first, *more = results or ((0, ""),)
+    made = Made(name, first[1], first[0], address)
+    if not more:
+        return (made,) if results else ()
+    others = [Made(f"{name}#{k}", kind, at, address) for k, (at, kind) in enumerate(more, 1)]
+    return (made, *others)
+
+
+def _flow(text: str, operands: tuple[Mention, ...], made: tuple[Made, ...]) -> Flow | None:
+    """The move that an op is, from the one type among its operands' that its results' is not."""
+    after = made[0]
+    before = {kind for _, kind in operands} - {after.text}
+    if len(before) != 1 or any(each.text != after.text for each in made):
         return None
     permutation = reordering(text)
     swap: Shape = ()

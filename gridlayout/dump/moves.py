@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap, dim
 from gridlayout.arguments import Shape
-from gridlayout.dump.readings import read
+from gridlayout.dump.readings import layout_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip
@@ -63,6 +63,8 @@ def permutation_of(before: Shape, after: Shape, permutation: Shape, swap: Shape)
     ((1, 0), (1, 0))
     >>> permutation_of((2, 3), (3, 2), (), ())
     """
+    if not permutation and not swap:
+        return () if before == after else None
     rank = len(before)
     dims = list(permutation or range(rank))
     if swap and all(-rank <= d < rank for d in swap):
@@ -135,7 +137,7 @@ def _on_chip(cores: NDArray[np.int64], grid: Shape, chip: Chip) -> NDArray[np.in
 def move_of(key: tuple[Any, ...], count: int, first: tuple[int, str], chip: Chip) -> Move:
     """The move of a tally's row: its key, how often it comes, and where it comes first."""
     (op, was, is_now, permutation), (line, name) = key, first
-    before, after = read(was).layout, read(is_now).layout
+    before, after = layout_of(was), layout_of(is_now)
     assert isinstance(before, Layout)
     assert isinstance(after, Layout)
     elements, where = moved(before, after, permutation, chip)

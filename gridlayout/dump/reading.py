@@ -25,6 +25,7 @@ from gridlayout.dump.passes import Passes, function_of
 from gridlayout.dump.peaks import Peak
 from gridlayout.dump.readings import array_sizes, dense_bytes, read, sides_of
 from gridlayout.dump.sharded import Sharded
+from gridlayout.dump.sizes import Sizes
 from gridlayout.dump.statements import Flow, Made, Mention, Statement
 from gridlayout.dump.traffic import Traffic
 from gridlayout.layouts.memory import CHIPS, Chip
@@ -50,9 +51,8 @@ class Tally:
         self.count = 0
         self.places: dict[tuple[str, str], Any] = {}  # by function and name, the row's key
 
-    def add(self, said: Statement, made: Made, function: str) -> None:
+    def add(self, op: str, made: Made, found: Sizes, function: str) -> None:
         """A value that owns memory; one named twice is counted once."""
-        found = read(made.text)
         nbytes, data_bytes = found.nbytes, found.data_bytes
         self.nbytes += nbytes
         self.data_bytes += data_bytes
@@ -61,8 +61,8 @@ class Tally:
         if self.values.passes_over(rank):
             return
         # A value's row: where it is made, its last use, its op, type and address, how often used.
-        row = [made.line, made.line, said.op, made.text, made.address, 0]
-        key = (function, made.name, made.line) if made.name else (said.op, made.text)
+        row = [made.line, made.line, op, made.text, made.address, 0]
+        key = (function, made.name, made.line) if made.name else (op, made.text)
         if self.values.add(key, rank, row) and made.name:
             self.places[function, made.name] = key
             if len(self.places) > max(_MAX_PLACES, 2 * self.limit):
@@ -269,18 +269,16 @@ class Dump:
         if self.lives is None:
             self.lives = Lives(self.function, self.chip)
         self.lives.read(said)
-        self._mentioned(said.mentions)
-        self.now.traffic.add(said, line.text)
+        sizes = self._mentioned(said.mentions)
+        self.now.traffic.add(said, line.text, sizes)
         for made in said.made:
-            held = read(made.text).held
-            if held is None or self.lives.owner_of(said, made):
+            each = sizes[made.text]
+            if each.reason or self.lives.owner_of(said, made):
                 continue
-            self.now.tally.add(said, made, self.function)
-            self.lives.add(said, made, held)
-        is_alone = "%" not in line.text and not said.op.endswith("func")
-        if not said.made and said.mentions and is_alone:
-            for mention in said.mentions:
-                self._loose(said, mention)
+            self.now.tally.add(said.op, made, each, self.function)
+            self.lives.add(said, made, each)
+        if not said.made and sizes and "%" not in line.text and not said.op.endswith("func"):
+            self._loose(said.op, said.mentions, sizes)
         if said.flow:
             self.now.tally.flow(said, said.flow)
         self.now.tally.used(self.function, said)
@@ -294,27 +292,26 @@ class Dump:
                 self._alone(line)
             elif "]{" in text:
                 said = hlo.read_hlo(line, self.hlo, None)
-                self._mentioned(said.mentions)
-                for mention in said.mentions if self.computation is None else ():
-                    self._loose(said, mention)
+                sizes = self._mentioned(said.mentions)
+                if self.computation is None:
+                    self._loose(said.op, said.mentions, sizes)
             return
         said = hlo.read_hlo(line, self.hlo, found)
-        self._mentioned(said.mentions)
+        sizes = self._mentioned(said.mentions)
         tally = self._tally()
-        readings = [read(made.text) for made in said.made]
-        for made, each in zip(said.made, readings, strict=True):
-            if each.held is not None and not said.is_view:
-                tally.add(said, made, self.function)
+        own = [sizes[made.text] for made in said.made]
+        for made, each in zip(said.made, own, strict=True) if not said.is_view else ():
+            if not each.reason:
+                tally.add(said.op, made, each, self.function)
         if said.flow:
             tally.flow(said, said.flow)
         tally.used(self.function, said)
         if self.computation is not None and self.memory is not None:
-            sizes = [each.nbytes for each in readings]
-            if len(sizes) != 1 or found.kind.startswith("("):
-                sizes = array_sizes(found.kind)
+            whole = len(own) == 1 and not found.kind.startswith("(")
+            held = [own[0].nbytes] if whole else array_sizes(found.kind)
             if found.op == "copy-start":  # its result also names what is copied
-                sizes[1:] = [0] * len(sizes[1:])
-            self.memory.add(found, line.number, sizes, self.computation)
+                held[1:] = [0] * len(held[1:])
+            self.memory.add(found, line.number, held, self.computation)
         self._spread(said, text, found)
 
     def _tally(self) -> Tally:
@@ -329,29 +326,34 @@ class Dump:
         return self.waiting[name]
 
     def _alone(self, line: Line) -> None:
-        mention = Mention(line.number, "", line.text.strip())
-        self._mentioned((mention,))
-        self._loose(Statement(line.number, ""), mention)
+        mentions = ((line.number, line.text.strip()),)
+        self._loose("", mentions, self._mentioned(mentions))
 
     # -- what they say -----------------------------------------------------------------------------
 
-    def _mentioned(self, mentions: Iterable[Mention]) -> None:
+    def _mentioned(self, mentions: Iterable[Mention]) -> dict[str, Sizes]:
+        """Count the types that can be read, and note the others: what each text states."""
+        found: dict[str, Sizes] = {}
         for mention in mentions:
-            found = read(mention.text)
-            if found.held is None:
-                self.now.unknown.add(self._why(mention, found.reason), 0, mention)
+            text = mention[1]
+            if (sizes := found.get(text)) is None:
+                sizes = found[text] = read(text)
+            if sizes.reason:
+                self.now.unknown.add(self._why(text, sizes.reason), 0, mention)
             else:
                 self.now.mentions += 1
+        return found
 
-    def _why(self, mention: Mention, reason: str) -> str:
-        if self.mlir.dropped and re.search(r"#[A-Za-z_]\w*>$", mention.text):
+    def _why(self, text: str, reason: str) -> str:
+        if self.mlir.dropped and re.search(r"#[A-Za-z_]\w*>$", text):
             return f"there was no room for its alias: {self.mlir.dropped} of them were left out"
         return reason
 
-    def _loose(self, said: Statement, mention: Mention) -> None:
-        if read(mention.text).held is not None:
-            made = Made(mention.name, mention.text, mention.line)
-            self.now.tally.add(said, made, self.function)
+    def _loose(self, op: str, mentions: Iterable[Mention], sizes: dict[str, Sizes]) -> None:
+        """Types that no value has."""
+        for line, text in mentions:
+            if not sizes[text].reason:
+                self.now.tally.add(op, Made("", text, line), sizes[text], self.function)
 
     def _spread(self, said: Statement, text: str, found: hlo.Instruction | None = None) -> None:
         """Collectives and shardings."""

@@ -9,14 +9,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
 
 from gridlayout.arguments import Shape
 from gridlayout.dump.findings import Described
-from gridlayout.dump.sizes import sizes_of
+from gridlayout.dump.sizes import Sizes, sizes_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import Held
 from gridlayout.tenstorrent.allocation import read_allocation
 from gridlayout.text import parse
 
@@ -25,31 +23,11 @@ _MAX_REMEMBERED = 1 << 10
 _ARRAY = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\](?:\{[^{}]*\})?")
 
 
-class Reading(NamedTuple):
-    """What is known of a text: its sizes, and its `layout`; or why it has none.
-
-    nbytes: what all buffers take. shape, key: as in `Sizes`, where the text alone gave them.
-    """
-
-    text: str
-    reason: str = ""
-    held: Held | None = None
-    nbytes: int = 0
-    data_bytes: int = 0
-    shape: Shape | None = None
-    key: tuple[Any, ...] | None = None
-
-    @property
-    def layout(self) -> Described | None:
-        """The layout, or the buffers alone; None where there is a reason."""
-        return layout_of(self.text) if self.held else None
-
-
-def read(text: str) -> Reading:
-    """What a text states.
+def read(text: str) -> Sizes:
+    """What a text states, or the reason why nothing.
 
     >>> found = read("f32[3,5]{1,0:T(8,128)}")
-    >>> found.nbytes, found.data_bytes, found.layout.shape
+    >>> found.nbytes, found.data_bytes, layout_of("f32[3,5]{1,0:T(8,128)}").shape
     (4096, 60, (3, 5))
     """
     return _remembered(text) if len(text) <= _MAX_REMEMBERED else _read(text)
@@ -64,10 +42,13 @@ def sides_of(before: str, after: str) -> tuple[Shape, Shape, int, bool] | None:
     (((4,), (4,), 16, False), ((4,), (4,), 16, True))
     """
     one, other = read(before), read(after)
-    if one.key is not None and other.key is not None:
+    if one.kind is not None and other.kind is not None:
         shapes = (one.shape or (), other.shape or ())
-        return *shapes, one.data_bytes, one.key == other.key
-    first, second = one.layout, other.layout
+        same = one.kind == other.kind and shapes[0] == shapes[1]
+        return *shapes, one.data_bytes, same
+    if one.reason or other.reason:
+        return None
+    first, second = layout_of(before), layout_of(after)
     if not isinstance(first, Layout) or not isinstance(second, Layout):
         return None
     return first.shape, second.shape, first.data_bytes, first == second
@@ -93,14 +74,15 @@ def _layout_of(text: str) -> Described:
         raise refusal from None
 
 
-def _read(text: str) -> Reading:
+def _read(text: str) -> Sizes:
     if (found := sizes_of(text)) is not None:
-        return Reading(text, "", *found)
+        return found
     try:
         layout = layout_of(text)
     except LayoutError as error:
-        return Reading(text, re.sub(r"^column \d+: ", "", str(error))[:160])
-    return Reading(text, "", layout.held, layout.held.nbytes, layout.data_bytes)
+        return Sizes(reason=re.sub(r"^column \d+: ", "", str(error))[:160] or "no layout")
+    held = layout.held
+    return Sizes(held.nbytes, layout.data_bytes, tuple(held))
 
 
 def array_sizes(kind: str) -> list[int]:
@@ -124,4 +106,4 @@ def dense_bytes(dims: str, element: str) -> int:
 
 
 _layout = lru_cache(maxsize=2048)(_layout_of)
-_remembered = lru_cache(maxsize=8192)(_read)
+_remembered = lru_cache(maxsize=1024)(_read)

@@ -16,11 +16,12 @@ from gridlayout import dtypes
 from gridlayout.arguments import MAX_ELEMENTS, MAX_RANK, Shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import MEMORY_SPACES, Held
-from gridlayout.tenstorrent.allocation import read_allocation
+from gridlayout.tenstorrent.allocation import SPACES, Unit, stated, unit_of
 
 _DIM = "[0-9]{1,18}"
-_HLO = re.compile(
-    rf"([a-z]+[0-9]*[a-z0-9]*)\[((?:{_DIM}(?:,{_DIM}){{0,7}})?)\]\{{([0-7](?:,[0-7]){{0,7}})?"
+_EXTENTS = re.compile(rf"(?:{_DIM}(?:,{_DIM}){{0,7}})?")
+_BRACES = re.compile(
+    r"\{([0-7](?:,[0-7]){0,7})?"
     r"(?::(?:T\(([0-9,]{1,40})\)(?:\(([0-9,]{1,40})\))?)?(?:E\(([0-9]{1,2})\))?(?:S\(([0-9])\))?)?\}"
 )
 _ELEMENT = r"(!ttcore\.tile<[0-9]{1,4}x[0-9]{1,4}, \w{1,12}>|[a-z]\w{0,15})"
@@ -36,24 +37,30 @@ _DOCUMENT = re.compile(
 )
 _MEMORIES = {str(n): f"memory {n}" for n in range(10)}
 _BUFFER_TYPES = ("dram", "l1", "l1_small", "system_memory")
-_SPACES = {"l1_small": "l1", "system_memory": "system"}
 _BITS = {name: dtypes.bits(dtypes.as_dtype(dtype)) for name, dtype in dtypes.FROM_XLA.items()}
 _DIMS = [", ".join(f"d{k}" for k in range(rank)) for rank in range(9)]
 _TERM = re.compile(r"d([0-9])(?: \* ([0-9]{1,18}))?")
 
 
 class Sizes(NamedTuple):
-    """What a text holds, its bytes in all buffers, and the bytes of its elements alone.
+    """What a text states: its bytes in all buffers, and those of its elements alone.
 
-    shape: the logical one. key: two texts that have one are of equal layouts just where it is
-    equal; None where that is for the layouts to say.
+    buffers: what `Held` has, but nothing is made of it until it is asked for. shape: the logical
+    one. kind: two texts that have one are of equal layouts just where it and the shape are equal;
+    None where that is for the layouts to say. reason: why nothing is known of the text, if so.
     """
 
-    held: Held
-    nbytes: int
-    data_bytes: int
+    nbytes: int = 0
+    data_bytes: int = 0
+    buffers: tuple[Any, ...] = ()
     shape: Shape | None = None
-    key: tuple[Any, ...] | None = None
+    kind: tuple[Any, ...] | None = None
+    reason: str = ""
+
+    @property
+    def held(self) -> Held | None:
+        """What it holds of its memory; None where there is a reason."""
+        return None if self.reason else Held(*self.buffers)
 
 
 def sizes_of(text: str) -> Sizes | None:
@@ -76,53 +83,69 @@ def sizes_of(text: str) -> Sizes | None:
 
 def _of_hlo(text: str) -> Sizes | None:
     """An array of HLO whose layout is but an order of dims, up to two tiles and a space."""
-    found = _HLO.fullmatch(text)
-    if found is None:
+    element, _, rest = text.partition("[")
+    dims, _, braces = rest.partition("]")
+    form = _form_of(element, braces)
+    if form is None or not _EXTENTS.fullmatch(dims):
         return None
-    element, dims, orders, first, second, own, space = found.groups()
-    shape = tuple(map(int, dims.split(","))) if dims else ()
-    order, bits = _order_of(orders, len(shape)), _BITS.get(element, 0)
-    if order is None or not bits:
+    shape = tuple([int(word) for word in dims.split(",")]) if dims else ()
+    if len(shape) != len(form.sides):
         return None
-    held = [shape[d] for d in order]
-    for tile in (first, second) if first else ():
-        if tile is not None:
-            sides = _tile_of(tile)
-            if not sides:
-                return None
-            held = _tiled(held, sides)
+    size = held = 1
+    for n, side in zip(shape, form.sides, strict=True):
+        size *= n
+        held *= -(-n // side)
+    bits = form.bits
+    nbytes = (held * form.inner * bits + 7) // 8
+    if nbytes > MAX_ELEMENTS:
+        return None
+    buffers = (form.memory, 1, nbytes, 0, 0, True)
+    return Sizes(nbytes, (size * bits + 7) // 8, buffers, shape, form.kind)
+
+
+class _Form(NamedTuple):
+    """What an array's element type and braces say, whatever its shape.
+
+    sides: of the tile along each dim; inner: elements of a tile, which may be tiled itself.
+    """
+
+    bits: int
+    sides: Shape
+    inner: int
+    memory: str
+    kind: tuple[Any, ...]
+
+
+@lru_cache(maxsize=1024)
+def _form_of(element: str, braces: str) -> _Form | None:
+    found, bits = _BRACES.fullmatch(braces), _BITS.get(element, 0)
+    if found is None or not bits:
+        return None
+    orders, first, second, own, space = found.groups()
+    order = tuple(map(int, orders.split(","))) if orders else ()
+    tiles = [_tile_of(each) for each in (first, second) if each is not None]
+    rank = len(order)
+    if sorted(order) != list(range(rank)) or not all(tiles):
+        return None
+    outer, inner = (*tiles, (), ())[:2]
+    if len(inner) > len(outer) or max(rank, len(outer)) + len(outer + inner) > MAX_RANK:
+        return None
+    sides = [1] * rank
+    for d, side in zip(order, reversed(outer), strict=False):
+        sides[d] = side
+    padded = list(outer)
+    for k, side in enumerate(reversed(inner), 1):
+        padded[-k] = -(-padded[-k] // side) * side
     bits = int(own or 0) or max(bits, 8)
-    nbytes, space = (prod(held) * bits + 7) // 8, space or "0"
-    if nbytes > MAX_ELEMENTS or len(held) > MAX_RANK:
-        return None
-    key = (element, shape, orders, first, second, own or "0", space)
-    memory = Held(_MEMORIES[space], 1, nbytes, even=True)
-    return Sizes(memory, nbytes, (prod(shape) * bits + 7) // 8, shape, key)
+    space = space or "0"
+    kind = (element, orders, first, second, own or "0", space)
+    return _Form(bits, tuple(sides), prod(padded), _MEMORIES[space], kind)
 
 
-@lru_cache(maxsize=1024)
-def _order_of(orders: str | None, rank: int) -> tuple[int, ...] | None:
-    """The dims, the major first; None where they are not all dims."""
-    found = tuple(map(int, orders.split(",")))[::-1] if orders else ()
-    return found if sorted(found) == list(range(rank)) else None
-
-
-@lru_cache(maxsize=1024)
 def _tile_of(text: str) -> Shape:
     """The tile's sides; none where it is none."""
     sides = tuple(map(int, text.split(","))) if text.strip(",") == text else ()
     return () if 0 in sides or len(sides) > 8 else sides
-
-
-def _tiled(extents: list[int], tile: Shape) -> list[int]:
-    """The extents, the minor ones cut into tiles: how many there are, then the tile's own."""
-    at = len(extents) - len(tile)
-    if at < 0:
-        extents, at = [1] * -at + extents, 0
-    for k, side in enumerate(tile, at):
-        extents[k] = -(-extents[k] // side)
-    extents += tile
-    return extents
 
 
 def _of_ttnn(text: str) -> Sizes | None:
@@ -140,13 +163,17 @@ def _of_ttnn(text: str) -> Sizes | None:
     if max(size, pages * cores * unit.elements) > MAX_ELEMENTS:
         return None
     per_core = -(-pages * unit.bits // 8)
-    held = Held(_SPACES.get(space, space), cores, per_core, max(pages, 1) * is_dealt)
-    key, dtype = None, own.dtype
+    buffers = (SPACES.get(space, space), cores, per_core, max(pages, 1) * is_dealt)
+    kind, dtype = None, own.dtype
     is_whole = word == "interleaved" and end is not None and found.end() == len(text)
     is_whole = is_whole and space in _BUFFER_TYPES and bool(unit.tile_format or unit.dtype == dtype)
-    if is_whole and _follows(shape, linear, tiles, unit.tile):
-        key = ("ttnn", shape, dtype, unit.has_tile and unit.tile, unit.tile_format, space)
-    return Sizes(held, cores * per_core, -(-size * unit.bits // (8 * unit.elements)), shape, key)
+    if is_whole and _follows(shape, linear, tiles, unit.tile or (1, 1)):
+        kind = ("ttnn", dtype.name, unit.tile, unit.tile_format, space)
+    return Sizes(cores * per_core, _data_bytes(size, unit), buffers, shape, kind)
+
+
+def _data_bytes(size: int, unit: Unit) -> int:
+    return -(-size * unit.bits // (8 * unit.elements))
 
 
 def _follows(shape: Shape, linear: str, counts: Shape, tile: Shape) -> bool:
@@ -174,7 +201,7 @@ def _of_document(text: str) -> Sizes | None:
     whole = _collapsed(linear, shape)
     if unit is None or whole is None or space not in MEMORY_SPACES:
         return None
-    tile = unit.tile
+    tile = unit.tile or (1, 1)
     if stored != element and not stored.endswith(f", {element}>"):
         return None
     if not 0 < len(tile) <= len(whole) == len(grid) == len(counts) or 0 in grid:
@@ -187,8 +214,9 @@ def _of_document(text: str) -> Sizes | None:
     size, cores, pages = prod(shape), prod(grid), prod(counts)
     if max(size, prod(whole), cores * pages * unit.elements) > MAX_ELEMENTS:
         return None
-    held = Held(space, cores, -(-pages * unit.bits // 8), even=True)
-    return Sizes(held, held.nbytes, -(-size * unit.bits // (8 * unit.elements)), shape)
+    per_core = -(-pages * unit.bits // 8)
+    buffers = (space, cores, per_core, 0, 0, True)
+    return Sizes(cores * per_core, _data_bytes(size, unit), buffers, shape)
 
 
 def _collapsed(linear: str, shape: Shape) -> Shape | None:
@@ -219,35 +247,24 @@ def _of_buffers(text: str) -> Sizes | None:
     if "oob" in text:
         return None
     try:
-        found = read_allocation(text)
+        found = stated(text)
     except LayoutError:
         return None
     if not text.startswith("memref<") and found.kind != "metal":
         return None
-    held = found.held
-    return Sizes(held, held.nbytes, found.data_bytes)
+    unit, cores, per_core = found.unit, prod(found.grid), found.bytes_per_core
+    units = cores * prod(found.counts)
+    size = units * unit.elements if found.shape is None else prod(found.shape)
+    pages = max(units, 1) if found.memory_layout == "interleaved" else 0
+    buffers = (found.space, cores, per_core, pages)
+    return Sizes(cores * per_core, _data_bytes(size, unit), buffers)
 
 
-class _Unit(NamedTuple):
-    """What a memref counts: bits of a tile, or of an element alone, and its elements."""
-
-    bits: int
-    elements: int
-    tile: Shape
-    has_tile: bool
-    dtype: str
-    tile_format: str | None
-
-
-@lru_cache(maxsize=256)
-def _unit_of(element: str) -> _Unit | None:
+def _unit_of(element: str) -> Unit | None:
     try:
-        found = read_allocation(f"memref<1x1x{element}, #ttcore.memory_space<l1>>")
+        return unit_of(element)
     except LayoutError:
         return None
-    bits = 8 * found.bytes_per_core if found.tile else found.stored_bits
-    names = (found.tile or (1, 1), found.tile is not None, found.dtype.name, found.tile_format)
-    return _Unit(bits, prod(found.local_shape), *names)
 
 
 def _by_x(dims: str) -> Shape:

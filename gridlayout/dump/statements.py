@@ -10,25 +10,7 @@ from gridlayout.arguments import Shape
 _PERMUTATION = re.compile(r"(?:dimensions=\{|permutation = array<i64: ?)([0-9, ]+)[}>]")
 
 
-class Mention(NamedTuple):
-    """A type's text in a line, aliases resolved; `name` is the result or argument that has it."""
-
-    line: int
-    name: str
-    text: str
-
-
-class Flow(NamedTuple):
-    """Data that goes from one type to another: the operand's text and the result's.
-
-    permutation: dim k of the result is dim `permutation[k]` of the operand; empty where dims stay.
-    swap: instead, two dims that change places, negative ones counted from the rank.
-    """
-
-    before: str
-    after: Mention
-    permutation: Shape = ()
-    swap: Shape = ()
+Mention = tuple[int, str]  # the line of a type, and its text with aliases written out
 
 
 class Made(NamedTuple):
@@ -38,6 +20,19 @@ class Made(NamedTuple):
     text: str
     line: int
     address: int | None = None
+
+
+class Flow(NamedTuple):
+    """Data that goes from one type to another: the operand's text, and the result.
+
+    permutation: dim k of the result is dim `permutation[k]` of the operand; empty where dims stay.
+    swap: instead, two dims that change places, negative ones counted from the rank.
+    """
+
+    before: str
+    after: Made
+    permutation: Shape = ()
+    swap: Shape = ()
 
 
 class Statement(NamedTuple):

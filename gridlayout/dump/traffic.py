@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from math import prod
 
-from gridlayout.dump.readings import read
+from gridlayout.dump.sizes import Sizes
 from gridlayout.dump.statements import Statement
 
 MAX_RESULTS = 1 << 12  # kinds of results that are told apart
@@ -36,14 +37,17 @@ class Traffic:
         self.results: Counter[tuple[str, Blocks | None]] = Counter()
         self.is_whole = True
 
-    def add(self, said: Statement, text: str) -> None:
-        """An op that makes values; views and what only allocates neither read nor write."""
+    def add(self, said: Statement, text: str, sizes: Mapping[str, Sizes]) -> None:
+        """An op that makes values; views and what only allocates neither read nor write.
+
+        sizes: of each type's text.
+        """
         if not said.made or said.is_view or said.is_empty or not said.op.startswith("ttnn."):
             return
         self.ops += 1
-        for mention in said.mentions:
-            if held := read(mention.text).held:
-                self.touched[held.memory] += held.nbytes
+        for _, each in said.mentions:
+            if not (stated := sizes[each]).reason:
+                self.touched[stated.buffers[0]] += stated.nbytes
         if said.flow is not None:
             self.relayouts += said.flow.before != said.flow.after.text
             return

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +40,10 @@ _METAL = re.compile(
     re.DOTALL,
 )
 _TILE = re.compile(r"!ttcore\.tile<\s*([0-9]+)x([0-9]+)\s*,\s*(\w+)")
-_SPACES = {"l1_small": "l1", "system_memory": "system"}
+_STRIDES = re.compile(r"[0-9]{1,19}(?:x[0-9]{1,19})*")
+_COUNT = re.compile("[0-9]{1,9}")
+SPACES = {"l1_small": "l1", "system_memory": "system"}
+_IN_PAGES = ("shard", "cb_layout", "metal")
 _SIGNED = {f"si{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)}
 # Accelerators' own formats of a tile; their elements are of the nearest type that NumPy has.
 _TILE_FORMATS = {"bfp_f8": "bfp_bf8", "bfp_f4": "bfp_bf4", "bfp_f2": "bfp_bf2"}
@@ -69,6 +73,7 @@ class Allocation(Buffers):
     core_rank: int
     counts: Shape
     space: str
+    per_core: int
     tile: Shape | None = None
     tile_format: str | None = None
     memory_layout: str | None = None
@@ -88,18 +93,7 @@ class Allocation(Buffers):
     @property
     def bytes_per_core(self) -> int:
         """Bytes of one core's buffers, in whole pages where they lie in L1."""
-        if self.kind == "view":
-            return 0
-        found = super().bytes_per_core
-        if self.strides and self.counts:
-            found = self.strides[0] * self.counts[0]
-        if (
-            self.kind in ("shard", "cb_layout", "metal")
-            and self.space == "l1"
-            and self.tile is None
-        ):
-            found = align(found, PAGE * self.stored_bits // 8)
-        return found * self.buffers
+        return self.per_core
 
     @property
     def padding_share(self) -> float:
@@ -120,12 +114,74 @@ class Allocation(Buffers):
         return f"{words}: grid {grid}, {held}{tile} a core in {self.space}"
 
 
+class Unit(NamedTuple):
+    """What a memref counts, tiles or elements alone: how many elements, and bits of all of them."""
+
+    tile: Shape | None
+    tile_format: str | None
+    dtype: np.dtype[Any]
+    elements: int
+    bits: int
+
+
+class Stated(NamedTuple):
+    """What a type's text states of its buffers, as in `Allocation`."""
+
+    kind: str
+    shape: Shape | None
+    grid: Shape
+    counts: Shape
+    unit: Unit
+    space: str
+    memory_layout: str | None
+    buffers: int
+    strides: Shape
+
+    @property
+    def bytes_per_core(self) -> int:
+        """Bytes of one core's buffers, in whole pages where they lie in L1."""
+        if self.kind == "view":
+            return 0
+        found = -(-prod(self.counts) * self.unit.bits // 8)
+        if self.strides and self.counts:
+            found = self.strides[0] * self.counts[0]
+        if self.space == "l1" and self.unit.tile is None and self.kind in _IN_PAGES:
+            found = align(found, PAGE * self.unit.bits // 8)
+        return found * self.buffers
+
+
 def read_allocation(text: str) -> Allocation:
     """The buffers that a type states, aliases written out; `LayoutError` where it states none.
 
     >>> read_allocation("memref<4xf32>")
     Traceback (most recent call last):
     gridlayout.errors.LayoutError: column 1: 'memref<4xf32>' states no memory space
+    """
+    found = stated(text)
+    counts, tile = found.counts, found.unit.tile
+    whole = found.grid + (_tiled(counts, tile) if tile else counts)
+    return Allocation(
+        kind=found.kind,
+        shape=whole if found.shape is None else found.shape,
+        dtype=found.unit.dtype,
+        physical_shape=whole,
+        core_rank=len(found.grid),
+        counts=counts,
+        space=found.space,
+        per_core=found.bytes_per_core,
+        tile=tile,
+        tile_format=found.unit.tile_format,
+        memory_layout=found.memory_layout,
+        buffers=found.buffers,
+        strides=found.strides,
+    )
+
+
+def stated(text: str) -> Stated:
+    """The same without an `Allocation` of it, for a million types.
+
+    >>> stated("memref<2x4x!ttcore.tile<32x32, f32>, #ttcore.memory_space<l1>>").bytes_per_core
+    32768
     """
     if found := _BUFFER.fullmatch(text.strip()):
         return _of_buffer(*found.groups())
@@ -144,7 +200,7 @@ def _of_buffer(
     inner: str | None,
     view: str | None,
     space: str,
-) -> Allocation:
+) -> Stated:
     kind, sizes = "view" if view else kind, _dims(dims)
     sharded = kind in ("shard", "interleaved", "view")
     if sharded and len(sizes) % 2:
@@ -154,10 +210,7 @@ def _of_buffer(
     layout = {"interleaved": "interleaved", "shard": "sharded"}.get(kind or "")
     return _made(
         kind or ("buffer" if word == "memref" else "tensor"),
-        *(None, sizes[:rank], sizes[rank:], element, space),
-        memory_layout=layout,
-        buffers=buffers,
-        strides=strides,
+        *(None, sizes[:rank], sizes[rank:], element, space, layout, buffers, strides),
     )
 
 
@@ -165,16 +218,16 @@ def _inside(kind: str | None, inner: str) -> tuple[Shape, int]:
     """The strides in bytes, and how many buffers: `16384x4096, 2`."""
     if kind == "view" or not kind:
         return (), 1
-    parts = [part.strip() for part in inner.split(",")]
-    if not re.fullmatch(r"[0-9]{1,19}(x[0-9]{1,19})*", parts[0]):
+    strides, _, rest = inner.partition(",")
+    strides, buffers = strides.strip(), rest.partition(",")[0].strip()
+    if not _STRIDES.fullmatch(strides):
         return (), 1
-    buffers = parts[1] if len(parts) > 1 and re.fullmatch("[0-9]{1,9}", parts[1]) else "1"
-    return _dims(parts[0]), max(int(buffers), 1)
+    return _dims(strides), max(int(buffers), 1) if _COUNT.fullmatch(buffers) else 1
 
 
 def _of_ttnn(
     dims: str, element: str, grid: str, counts: str, stored: str, space: str, layout: str | None
-) -> Allocation:
+) -> Stated:
     tile = _TILE.match(element)
     name = tile[3] if tile else element
     logical = None if tile else _dims(dims)
@@ -194,7 +247,7 @@ def _of_ttnn(
     return made
 
 
-def _of_metal(dims: str, element: str, logical: str, space: str, layout: str | None) -> Allocation:
+def _of_metal(dims: str, element: str, logical: str, space: str, layout: str | None) -> Stated:
     sizes = _dims(dims)
     if len(sizes) % 2 or not sizes:
         raise LayoutError(f"column 1: {dims_text(sizes)} must be a grid and a shard of one rank")
@@ -211,34 +264,36 @@ def _made(
     element: str,
     space: str,
     memory_layout: str | None = None,
-    **extras: Any,
-) -> Allocation:
+    buffers: int = 1,
+    strides: Shape = (),
+) -> Stated:
+    unit = unit_of(element)
+    if prod(grid) * prod(counts) * unit.elements * buffers > MAX_ELEMENTS:
+        raise LayoutError(f"column 1: {dims_text(grid + counts)} is over 2**62 elements")
+    space = SPACES.get(space, space)
+    return Stated(kind, shape, grid, counts, unit, space, memory_layout, buffers, strides)
+
+
+@lru_cache(maxsize=256)
+def unit_of(element: str) -> Unit:
+    """What a memref of that element type counts; `LayoutError` for one that is not known.
+
+    >>> unit_of("!ttcore.tile<32x32, bf16>").bits, unit_of("f32").elements
+    (16384, 1)
+    """
     tile = _TILE.match(element)
-    sides = (int(tile[1]), int(tile[2])) if tile else ()
+    sides = (int(tile[1]), int(tile[2])) if tile else None
     name = tile[3] if tile else element
     form = name if name in dtypes.BLOCK_FORMATS else _TILE_FORMATS.get(name)
     dtype = "bfloat16" if form else _dtype(name)
     if dtype is None:
         raise LayoutError(f"column 1: element type {name!r} is not known")
-    local = (*counts[: len(counts) - 2], *_tiled(counts, sides)) if sides else counts
-    if prod(grid) * prod(local) * extras.get("buffers", 1) > MAX_ELEMENTS:
-        raise LayoutError(f"column 1: {dims_text(grid + local)} is over 2**62 elements")
     if form and sides != (32, 32):
-        raise LayoutError(f"column 1: tile {dims_text(sides)} in {form}, whose tiles are 32x32")
-    whole = grid + local
-    return Allocation(
-        kind,
-        whole if shape is None else shape,
-        dtypes.as_dtype(dtype),
-        whole,
-        len(grid),
-        counts,
-        _SPACES.get(space, space),
-        sides or None,
-        form,
-        memory_layout,
-        **extras,
-    )
+        has = dims_text(sides or ())
+        raise LayoutError(f"column 1: tile {has} in {form}, whose tiles are 32x32")
+    known, elements = dtypes.as_dtype(dtype), prod(sides or ())
+    bits = 8 * dtypes.BLOCK_FORMATS[form] if form else elements * dtypes.bits(known)
+    return Unit(sides, form, known, elements, bits)
 
 
 def _tiled(counts: Shape, sides: Shape) -> Shape:
@@ -247,8 +302,8 @@ def _tiled(counts: Shape, sides: Shape) -> Shape:
 
 
 def _dims(text: str) -> Shape:
-    found = tuple(int(word) for word in text.replace(" ", "").split("x") if word)
-    if any(n > MAX_ELEMENTS for n in found):
+    found = tuple([int(word) for word in "".join(text.split()).split("x") if word])
+    if found and max(found) > MAX_ELEMENTS:
         raise LayoutError(f"column 1: {text[:24]} is over 2**62")
     return found
 
