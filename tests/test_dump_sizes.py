@@ -22,6 +22,8 @@ ODD = [
     "f32[5]{0:T(8,128)S(1)}",
     "f32[3,5]{0,0}",
     "f32[3,5]{1,0:T(0,8)}",
+    "f32[3,5]{1,0:T(8,,128)}",
+    "f32[3,5]{1,0:T(2)(2,128)}",
     "q9[3]{0}",
     "tensor<3x40x50xbf16, #ttnn.ttnn_layout<(d0, d1, d2) -> (d0 * 64 + d1, d2), <1x1>, memref<6x2x"
     "!ttcore.tile<32x32, bf16>, #ttnn.buffer_type<dram>>, <interleaved>>>",
@@ -32,6 +34,11 @@ ODD = [
     "tensor<64x50xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <2x1>, memref<1x2x!ttcore.tile<32x32"
     ", f32>, #ttnn.buffer_type<l1>>, <height_sharded>, core_ranges = <[#ttnn.core_range<(0,0), "
     "(1,0)>]>>>",
+    "memref<2x2x4x3xf32, #ttcore.interleaved<12x4>, #ttcore.memory_space<dram>>",
+    "memref<2x2x4x3xf32, #ttcore.shard<12x4, 2>, #ttcore.memory_space<l1>>",
+    "memref<4x3xf32, #ttcore.cb_layout<12x4, 2>, #ttcore.memory_space<l1>>",
+    "memref<2x2x1x1x!ttcore.tile<32x32, bfp_bf8>, #ttcore.view<4>, #ttcore.memory_space<l1>>",
+    "memref<1x1x2x2x!ttcore.tile<32x32, bfp_bf8>, #ttcore.shard<1x1>, #ttcore.memory_space<l1>>",
     "tensor<40x50xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <2x2>, memref<20x25xf32, "
     "#ttcore.memory_space<l1>>>>",
     "tensor<8x96x32xf32, #ttcore.metal_layout<(d0, d1, d2) -> (d0 * 96 + d1, d2), undef, <8x1>, "
@@ -67,7 +74,7 @@ def test_odd_types_are_sized_as_their_layouts_are_or_not_at_all(text):
     if found is not None:
         assert (found.held, found.data_bytes) == (layout.held, layout.data_bytes)
         assert found.shape in (None, layout.shape)
-        assert found.key is None or isinstance(layout, Layout)
+        assert found.kind is None or isinstance(layout, Layout)
 
 
 def test_keys_are_equal_where_layouts_are():
@@ -79,6 +86,18 @@ def test_keys_are_equal_where_layouts_are():
             sides = sides_of(one, other)
             if isinstance(first, Layout) and isinstance(second, Layout):
                 assert sides == (first.shape, second.shape, first.data_bytes, first == second)
+
+
+@pytest.mark.parametrize("kind", ["ttnn", "hlo"])
+def test_functions_of_too_many_values_for_a_peak_are_named(kind, monkeypatch):
+    monkeypatch.setattr("gridlayout.dump.peaks.MAX_SPANS", 8)
+    few, many = ("".join(distinct.lines(kind, nbytes)) for nbytes in (800, 20_000))
+    assert gl.explain(few).unpeaked == ()
+    assert gl.explain(few).peaks
+    found = gl.explain(many)
+    assert (found.peaks, found.unpeaked) == ((), ("main",))
+    for text in (str(found), found.to_html()):
+        assert "no peak of main: too many values" in text
 
 
 MEASURE = """

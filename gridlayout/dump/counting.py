@@ -9,7 +9,6 @@ from gridlayout.dump.collectives import Meshes
 from gridlayout.dump.costs import Costs, between_cores, cores_of, mean_of
 from gridlayout.dump.findings import Described
 from gridlayout.dump.moves import move_of
-from gridlayout.dump.peaks import MAX_SPANS
 from gridlayout.dump.reading import Found, collectives_of
 from gridlayout.dump.readings import layout_of, read
 from gridlayout.dump.traffic import Blocks, cores_by_config
@@ -35,7 +34,7 @@ def costs_of(explained: Explanation) -> Costs:
     )
     if explained.kind != "ttnn" or found is None:
         return known
-    none = None if explained.layouts > MAX_SPANS else 0
+    none = None if explained.unpeaked else 0
     known = replace(known, l1_peak=peaks.get("l1", none), dram_peak=peaks.get("dram", none))
     return replace(known, **_of_cores(found, explained.chip))
 

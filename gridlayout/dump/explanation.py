@@ -65,6 +65,7 @@ class Explanation:
     once; mentions: how often a layout is named, all_moves and all_unknown too. kind: what kind of
     text it is (ttnn, hlo, stablehlo, ...). passes: the lines in which the dump's passes begin, and
     their titles; pass_name: the one that is explained. note: why nothing was found, if so.
+    unpeaked: functions of too many values to tell a peak: over 2**18, or 16 MiB of names.
     """
 
     source: str
@@ -88,6 +89,7 @@ class Explanation:
     passes: tuple[tuple[int, str], ...] = ()
     pass_name: str = ""
     note: str = ""
+    unpeaked: tuple[str, ...] = ()
     found: Found | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -321,6 +323,7 @@ def _explanation(source: str, dump: Dump, found: Found, plan: bool, limit: int) 
         passes=tuple(dump.passes.titles),
         pass_name=found.title,
         note=note,
+        unpeaked=tuple(found.unpeaked),
         found=found,
     )
 

@@ -7,7 +7,7 @@ import re
 _DIALECT = re.compile(
     r"\b(stablehlo|mhlo|sdy|ttir|ttnn|ttcore|d2m|ttmetal|linalg|llvm|func|tosa)\."
 )
-_WATCHED = 4096  # lines that are looked at
+WATCHED = 4096  # lines that are worth looking at
 
 # What each kind of text says of layouts, and what to give instead.
 _WHY = {
@@ -30,13 +30,9 @@ class Kind:
 
     def __init__(self) -> None:
         self.words: set[str] = set()
-        self.watched = 0
 
     def watch(self, text: str) -> None:
         """Look at a line."""
-        if self.watched >= _WATCHED:
-            return
-        self.watched += 1
         if "\0" in text or text.count("\N{REPLACEMENT CHARACTER}") > 8:
             self.words.add("binary")
         if text.startswith("HloModule"):

@@ -22,7 +22,6 @@ MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # types with aliases, and characters of
 _ALIAS_LINE = re.compile(r"\s*([#!][\w$.-]{1,200})\s*=\s*(.*)", re.DOTALL)
 _ALIAS = re.compile(r"[#!][A-Za-z_][\w$.-]*")
 _BRACKET = re.compile(r"->|[<>]")
-_TYPE = re.compile(r"\b(?:tensor|memref)<")
 _WORDS = r"[^<>-]++|->?+"  # the arrow of a map closes nothing
 _INSIDE = rf"(?:{_WORDS})*+"
 for _ in range(6):
@@ -107,6 +106,8 @@ def define(text: str, context: MlirContext) -> bool:
 
 def resolve(text: str, context: MlirContext) -> str:
     """The text with its aliases written out."""
+    if not context.aliases:
+        return text
     found = context.resolved.get(text)
     if found is None:
         if len(context.resolved) >= MAX_NAMES:
@@ -132,14 +133,23 @@ def _replaced(text: str, aliases: dict[str, str]) -> str:
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
     """Where the types are; one that does not end goes to the text's end."""
-    found = _TYPE.search(text)
-    while found:
-        start = found.start()
+    start = _next_type(text, 0)
+    while start >= 0:
         # One match is several times faster than counting brackets.
         whole = _WHOLE.match(text, start)
         end = whole.end() if whole else _closing(text, start)
         yield start, end
-        found = _TYPE.search(text, end)
+        start = _next_type(text, end)
+
+
+def _next_type(text: str, start: int) -> int:
+    """Where the next type begins, below 0 where there is none: faster than a pattern."""
+    while True:
+        at, other = text.find("tensor<", start), text.find("memref<", start)
+        at = min(at, other) if at >= 0 <= other else max(at, other)
+        if at <= 0 or not (text[at - 1].isalnum() or text[at - 1] == "_"):
+            return at
+        start = at + 1
 
 
 def _closing(text: str, start: int) -> int:
@@ -191,6 +201,7 @@ def _types(
     """
     text = line.text
     found: list[Mention] = []
+    is_joined = "\n" in text
     end = results = 0
     for start, stop in _spans(text):
         between = text[end:start]
@@ -202,7 +213,8 @@ def _types(
             continue
         kind = resolve(kind, context)
         if "#" in kind and "#ttnn.trace_id" not in kind:  # a trace's handle is no layout
-            found.append((line.number + text.count("\n", 0, start), kind))
+            at = line.number + (text.count("\n", 0, start) if is_joined else 0)
+            found.append((at, kind))
             if names is not None:
                 argument = _ARGUMENT.search(between[-256:])
                 names.append(argument[1] if argument else "")
@@ -212,12 +224,11 @@ def _types(
 def _made(text: str, name: str, results: tuple[Mention, ...]) -> tuple[Made, ...]:
     stated = _ADDRESS.search(text) if "address" in text else None
     address = int(stated[1]) if stated else None
-    first, *more = results or ((0, ""),)
-    made = Made(name, first[1], first[0], address)
-    if not more:
-        return (made,) if results else ()
-    others = [Made(f"{name}#{k}", kind, at, address) for k, (at, kind) in enumerate(more, 1)]
-    return (made, *others)
+    if len(results) == 1:
+        return (Made(name, results[0][1], results[0][0], address),)
+    names = (f"{name}#{k}" if k else name for k in range(len(results)))
+    values = zip(names, results, strict=True)
+    return tuple([Made(each, kind, at, address) for each, (at, kind) in values])
 
 
 def _flow(text: str, operands: tuple[Mention, ...], made: tuple[Made, ...]) -> Flow | None:

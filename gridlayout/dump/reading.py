@@ -6,7 +6,7 @@ What is found is of one pass; where the next begins it begins anew, so that the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from gridlayout.dump.chips import chip_in
 from gridlayout.dump.collectives import CollectiveOp, Meshes, kind_of
 from gridlayout.dump.hlo_memory import Computation, HloMemory
 from gridlayout.dump.kept import Kept
-from gridlayout.dump.kinds import Kind
+from gridlayout.dump.kinds import WATCHED, Kind
 from gridlayout.dump.lines import Line, joined, uncommented
 from gridlayout.dump.lives import Lives
 from gridlayout.dump.mlir import MlirContext, define, read_mlir
@@ -68,11 +68,11 @@ class Tally:
             if len(self.places) > max(_MAX_PLACES, 2 * self.limit):
                 self.places = {key[:2]: key for key in self.values.seen if len(key) == 3}
 
-    def flow(self, said: Statement, flow: Flow) -> None:
-        """Data that goes from one layout to another."""
+    def flow(self, said: Statement, flow: Flow, sizes: Mapping[str, Sizes]) -> None:
+        """Data that goes from one layout to another. sizes: of types that the line mentions."""
         if flow.before == flow.after.text and not flow.permutation and not flow.swap:
             return
-        sides = sides_of(flow.before, flow.after.text)
+        sides = sides_of(flow.before, flow.after.text, sizes)
         if sides is None:
             return
         before, after, data_bytes, same = sides
@@ -109,6 +109,7 @@ class Found:
         self.unknown = Kept(MAX_REASONS)
         self.collectives, self.sharded, self.traffic = Kept(limit), Sharded(limit), Traffic()
         self.peaks: dict[str, Peak] = {}
+        self.unpeaked: dict[str, None] = {}
         self.mentions = 0
         self.functions: dict[str, None] = {}
 
@@ -116,6 +117,11 @@ class Found:
         """A function that begins: the first ones are remembered, and the one that is meant."""
         if len(self.functions) < _MAX_FUNCTIONS or function == wanted:
             self.functions[function] = None
+
+    def no_peak(self, function: str) -> None:
+        """A function of too many values to say what they hold at a time."""
+        if len(self.unpeaked) < MAX_REASONS:
+            self.unpeaked[function] = None
 
     def peak(self, peak: Peak | None) -> None:
         """Keep the highest peak of each memory."""
@@ -182,7 +188,8 @@ class Dump:
                 self._end_pass()
                 self.now = Found(self.passes.title, self.limit)
             self.now.title = self.passes.title
-        self.kind.watch(text)
+        if line.number < WATCHED:
+            self.kind.watch(text)
         if "system_desc<" in text or "workerGrid" in text:
             self.described = chip_in(text, self.described)
         if "mesh" in text or "num_" in text:
@@ -236,6 +243,8 @@ class Dump:
         if self.lives is not None:
             for peak in self.lives.peaks():
                 self.now.peak(peak)
+            if self.lives.over:
+                self.now.no_peak(self.lives.function)
         self.lives, self.function, self.end = None, "", ""
 
     def _end_computation(self) -> None:
@@ -249,6 +258,8 @@ class Dump:
         self._end_computation()
         if self.memory is not None:
             self.now.peak(self.memory.peak())
+            if self.memory.over:
+                self.now.no_peak(self.memory.entry.name if self.memory.entry else "")
             holds = self.memory.holds()
             for name, tally in self.waiting.items():
                 if name in holds or not holds:
@@ -280,7 +291,7 @@ class Dump:
         if not said.made and sizes and "%" not in line.text and not said.op.endswith("func"):
             self._loose(said.op, said.mentions, sizes)
         if said.flow:
-            self.now.tally.flow(said, said.flow)
+            self.now.tally.flow(said, said.flow, sizes)
         self.now.tally.used(self.function, said)
         self._spread(said, line.text)
 
@@ -304,7 +315,7 @@ class Dump:
             if not each.reason:
                 tally.add(said.op, made, each, self.function)
         if said.flow:
-            tally.flow(said, said.flow)
+            tally.flow(said, said.flow, sizes)
         tally.used(self.function, said)
         if self.computation is not None and self.memory is not None:
             whole = len(own) == 1 and not found.kind.startswith("(")

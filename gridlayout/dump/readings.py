@@ -7,6 +7,7 @@ first, and its layout is made where it is asked for.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
 
@@ -20,6 +21,7 @@ from gridlayout.text import parse
 
 # Longer texts are read again each time rather than remembered.
 _MAX_REMEMBERED = 1 << 10
+_NOTHING: Mapping[str, Sizes] = {}
 _ARRAY = re.compile(r"\b[A-Za-z][A-Za-z0-9]*\[[0-9,<=\s]*\](?:\{[^{}]*\})?")
 
 
@@ -33,15 +35,17 @@ def read(text: str) -> Sizes:
     return _remembered(text) if len(text) <= _MAX_REMEMBERED else _read(text)
 
 
-def sides_of(before: str, after: str) -> tuple[Shape, Shape, int, bool] | None:
+def sides_of(
+    before: str, after: str, known: Mapping[str, Sizes] = _NOTHING
+) -> tuple[Shape, Shape, int, bool] | None:
     """Two layouts' shapes, the bytes of the first one's elements, and whether the layouts are one.
 
-    None where one of them is none.
+    None where one of them is none. known: what some texts state.
 
     >>> sides_of("f32[4]{0}", "f32[4]{0:T(128)}"), sides_of("f32[4]{0}", "f32[4]{0:S(0)}")
     (((4,), (4,), 16, False), ((4,), (4,), 16, True))
     """
-    one, other = read(before), read(after)
+    one, other = known.get(before) or read(before), known.get(after) or read(after)
     if one.kind is not None and other.kind is not None:
         shapes = (one.shape or (), other.shape or ())
         same = one.kind == other.kind and shapes[0] == shapes[1]

@@ -39,6 +39,7 @@ def record_of(found: Explanation) -> dict[str, Any]:
         "peaks": [
             {**vars(peak), "alive": [span._asdict() for span in peak.alive]} for peak in found.peaks
         ],
+        "unpeaked": found.unpeaked,
         "collectives": [
             {**vars(each), "received_bytes": each.received_bytes} for each in found.collectives
         ],

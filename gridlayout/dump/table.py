@@ -107,6 +107,7 @@ def summary_of(found: Explanation) -> str:
         return f"{plain(found.source)}: {' and '.join(words) or 'no layout'} in {lines}{chip}"
     chip = (
         "".join(f"; at most {size(peak.nbytes)} of {peak.memory} at a time" for peak in found.peaks)
+        + "".join(f"; no peak of {plain(f, 80) or 'it'}: too many values" for f in found.unpeaked)
         + chip
     )
     return (
