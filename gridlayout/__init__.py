@@ -26,7 +26,7 @@ from gridlayout.text import parse
 if TYPE_CHECKING:
     from gridlayout.conversion.convert import Conversion, convert
     from gridlayout.dump.compare import compare
-    from gridlayout.dump.comparison import Comparison
+    from gridlayout.dump.comparing.comparison import Comparison
     from gridlayout.dump.explanation import Explanation, explain
     from gridlayout.explorer.page import Explorer, explore
     from gridlayout.ops.array.grid_array import GridArray
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "Conversion": "conversion.convert",
     "convert": "conversion.convert",
-    "Comparison": "dump.comparison",
+    "Comparison": "dump.comparing.comparison",
     "compare": "dump.compare",
     "Explanation": "dump.explanation",
     "explain": "dump.explanation",

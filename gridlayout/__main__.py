@@ -110,7 +110,7 @@ def _add_choice(parser: argparse.ArgumentParser) -> None:
 def _explain(options: argparse.Namespace) -> int:
     # Other commands are on the screen sooner without it.
     from gridlayout.dump.explanation import explain
-    from gridlayout.dump.table import text_of
+    from gridlayout.dump.pages.table import text_of
 
     try:
         found = explain(

@@ -8,8 +8,8 @@ import distinct
 import pytest
 
 import gridlayout as gl
-from gridlayout.dump.readings import layout_of, sides_of
-from gridlayout.dump.sizes import sizes_of
+from gridlayout.dump.values.readings import layout_of, sides_of
+from gridlayout.dump.values.sizes import sizes_of
 from gridlayout.layouts.layout import Layout
 
 ODD = [
@@ -90,7 +90,7 @@ def test_keys_are_equal_where_layouts_are():
 
 @pytest.mark.parametrize("kind", ["ttnn", "hlo"])
 def test_functions_of_too_many_values_for_a_peak_are_named(kind, monkeypatch):
-    monkeypatch.setattr("gridlayout.dump.peaks.MAX_SPANS", 8)
+    monkeypatch.setattr("gridlayout.dump.values.peaks.MAX_SPANS", 8)
     few, many = ("".join(distinct.lines(kind, nbytes)) for nbytes in (800, 20_000))
     assert gl.explain(few).unpeaked == ()
     assert gl.explain(few).peaks

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import gridlayout as gl
-from gridlayout.dump.sources import ttnn_text
+from gridlayout.dump.text.sources import ttnn_text
 
 EXECUTABLE = Path(__file__).parent / "dumps" / "levels" / "product.n150.O0.executable.gz"
 X, W = np.ones((53, 63), np.float32), np.ones((63, 10), np.float32)

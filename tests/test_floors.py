@@ -125,6 +125,14 @@ ROOMS = {
     ),
 }
 
+# Those of a room so large that it has rooms itself.
+INNER = {
+    "gridlayout.dump": (
+        *("text", "findings", "values", "moves", "plan", "tally", "reading", "pages"),
+        *("comparing", "explanation", "compare"),
+    )
+}
+
 
 def run_time_imports(source, package):
     """What a module of `package` imports when it is run, at its top or in a function."""
@@ -205,6 +213,19 @@ def test_a_room_imports_from_those_before_it(floor, room):
         if f"{name}.".startswith(f"{package}.{room}."):
             climbs = climbing_imports(name, imported, package, ROOMS[floor])
             assert not climbs, f"{name} imports {', '.join(sorted(climbs))}, of a later room"
+
+
+@pytest.mark.parametrize("package", INNER)
+def test_rooms_of_a_room_import_from_those_before_them(package):
+    inside = {
+        name: imported
+        for name, imported in modules_of(package.split(".")[0]).items()
+        if name.startswith(f"{package}.")
+    }
+    rooms = INNER[package]
+    assert {name.removeprefix(f"{package}.").split(".")[0] for name in inside} == set(rooms)
+    climbs = {name: climbing_imports(name, found, package, rooms) for name, found in inside.items()}
+    assert not {name: found for name, found in climbs.items() if found}
 
 
 @pytest.mark.parametrize("floor", FLOORS)

@@ -8,18 +8,17 @@ function that is being read, and the worst findings.
 
 from __future__ import annotations
 
-from gridlayout.dump.collectives import CollectiveOp
 from gridlayout.dump.compare import compare
-from gridlayout.dump.comparison import Comparison, Program
-from gridlayout.dump.costs import Costs
+from gridlayout.dump.comparing.comparison import Comparison, Program
+from gridlayout.dump.comparing.costs import Costs
+from gridlayout.dump.comparing.matching import Match, Value
 from gridlayout.dump.explanation import Explanation, explain
 from gridlayout.dump.findings import Finding
-from gridlayout.dump.matching import Match, Value
-from gridlayout.dump.moves import Move
-from gridlayout.dump.peaks import Peak, Span
+from gridlayout.dump.moves.collectives import CollectiveOp
+from gridlayout.dump.moves.move import Move
+from gridlayout.dump.moves.shardings import Reshard, ShardedTensor
 from gridlayout.dump.plan import Proposal
-from gridlayout.dump.sharded import Reshard
-from gridlayout.dump.shardings import ShardedTensor
+from gridlayout.dump.values.peaks import Peak, Span
 
 __all__ = [
     "CollectiveOp",

@@ -13,23 +13,21 @@ from typing import Any, Protocol, TypedDict, Unpack, overload
 
 from gridlayout import objects
 from gridlayout.arguments import as_flag
-from gridlayout.dump import page, record, table
-from gridlayout.dump.collectives import CollectiveOp
-from gridlayout.dump.comparison import Comparison
-from gridlayout.dump.costs import Costs
-from gridlayout.dump.counting import costs_of
+from gridlayout.dump.comparing.comparison import Comparison
+from gridlayout.dump.comparing.costs import Costs, costs_of
+from gridlayout.dump.comparing.matching import Value, in_order
+from gridlayout.dump.comparing.sides import Side, side_by_side
 from gridlayout.dump.findings import Finding, fit_of
-from gridlayout.dump.kept import Kept
-from gridlayout.dump.matching import Value, in_order
-from gridlayout.dump.moves import Move, move_of
-from gridlayout.dump.peaks import Peak
+from gridlayout.dump.moves.collectives import CollectiveOp
+from gridlayout.dump.moves.move import Move, move_of
+from gridlayout.dump.moves.shardings import Reshard, ShardedTensor
+from gridlayout.dump.pages import page, record, table
 from gridlayout.dump.plan import propose
 from gridlayout.dump.reading import Dump, Found, collectives_of
-from gridlayout.dump.readings import layout_of
-from gridlayout.dump.sharded import Reshard
-from gridlayout.dump.shardings import ShardedTensor
-from gridlayout.dump.sides import Side, side_by_side
-from gridlayout.dump.sources import is_path, opened
+from gridlayout.dump.text.sources import is_path, opened
+from gridlayout.dump.values.kept import Kept
+from gridlayout.dump.values.peaks import Peak
+from gridlayout.dump.values.readings import layout_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import CHIPS, Chip, as_chip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gridlayout.draw.svg import Drawing
-from gridlayout.dump.costs import Costs, cores_of, mean_of
+from gridlayout.dump.comparing.costs import Costs, cores_of, mean_of
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import FALLBACK, VIEW
 from gridlayout.ops.decisions.specs import layout_of

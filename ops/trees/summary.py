@@ -11,9 +11,9 @@ from math import prod
 from typing import Any
 
 from gridlayout.dtypes import MLIR_NAMES
-from gridlayout.dump import page, table
 from gridlayout.dump.findings import fit_of
-from gridlayout.dump.words import plain
+from gridlayout.dump.pages import page, table
+from gridlayout.dump.pages.words import plain
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip, Fit, as_chip, number, size
 from gridlayout.layouts.padding import padding_share

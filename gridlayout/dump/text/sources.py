@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gridlayout.dump.lines import Line, lines_of, lines_of_each
+from gridlayout.dump.text.lines import Line, lines_of, lines_of_each
 from gridlayout.errors import LayoutError
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from gridlayout.draw.bars import Measure, bars
 from gridlayout.draw.svg import Drawing
-from gridlayout.dump import page, table
-from gridlayout.dump.costs import Costs
+from gridlayout.dump.comparing.costs import Costs
+from gridlayout.dump.comparing.matching import Match, Value
 from gridlayout.dump.findings import Described
-from gridlayout.dump.matching import Match, Value
-from gridlayout.dump.words import dims, plain
+from gridlayout.dump.pages import page, table
+from gridlayout.dump.pages.words import dims, plain
 from gridlayout.layouts.memory import Chip, number, size
 from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
 

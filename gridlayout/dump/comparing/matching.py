@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from gridlayout.arguments import Shape
 from gridlayout.dump.findings import Described
-from gridlayout.dump.readings import layout_of
+from gridlayout.dump.values.readings import layout_of
 
 Key = tuple[object, ...]
 _NUMBERED = re.compile(r"(?:\.[0-9]+)+(?=_spmd$|$)")

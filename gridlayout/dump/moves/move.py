@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineMap, dim
 from gridlayout.arguments import Shape
-from gridlayout.dump.readings import layout_of
+from gridlayout.dump.values.readings import layout_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gridlayout import dtypes
-from gridlayout.dump.words import WIDTH, dims, plain
+from gridlayout.dump.pages.words import WIDTH, dims, plain
 from gridlayout.layouts.memory import size
 
 if TYPE_CHECKING:
     from gridlayout.dump.explanation import Explanation
-    from gridlayout.dump.shardings import ShardedTensor
+    from gridlayout.dump.moves.shardings import ShardedTensor
 
 PEAK_HEAD = ("memory", "function", "line", "peak", "arguments", "results", "temporary", "alive")
 COLLECTIVE_HEAD = (

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gridlayout import dtypes
-from gridlayout.dump import spread
 from gridlayout.dump.findings import Described, Finding
-from gridlayout.dump.moves import Move
+from gridlayout.dump.moves.move import Move
+from gridlayout.dump.pages import spread
+from gridlayout.dump.pages.words import WIDTH, dims, plain
 from gridlayout.dump.plan import Proposal
-from gridlayout.dump.words import WIDTH, dims, plain
 from gridlayout.layouts.memory import Fit, number, size
 from gridlayout.layouts.reader import dims_text
 

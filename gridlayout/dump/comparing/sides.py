@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
-from gridlayout.dump.comparison import Comparison, Program
-from gridlayout.dump.costs import Costs
-from gridlayout.dump.matching import Match, Value, matched
-from gridlayout.dump.words import dims
+from gridlayout.dump.comparing.comparison import Comparison, Program
+from gridlayout.dump.comparing.costs import Costs
+from gridlayout.dump.comparing.matching import Match, Value, matched
+from gridlayout.dump.pages.words import dims
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gridlayout.dump.peaks import MAX_SPANS, Peak, Spans
-from gridlayout.dump.sizes import Sizes
-from gridlayout.dump.statements import Made, Statement
+from gridlayout.dump.text.statements import Made, Statement
+from gridlayout.dump.values.peaks import MAX_SPANS, Peak, Spans
+from gridlayout.dump.values.sizes import Sizes
 from gridlayout.layouts.memory import Chip, Held
 
 _MAX_EMPTIES = 1 << 12  # allocated and not yet filled

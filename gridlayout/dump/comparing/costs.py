@@ -8,13 +8,22 @@ operand again, or the buffers that it needs, no dump says: it is in no number he
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
+from typing import TYPE_CHECKING, Any
 
 from gridlayout.dump.findings import Described
-from gridlayout.dump.moves import Move
+from gridlayout.dump.moves.collectives import Meshes
+from gridlayout.dump.moves.move import Move, move_of
+from gridlayout.dump.moves.traffic import Blocks, cores_by_config
+from gridlayout.dump.reading import Found, collectives_of
+from gridlayout.dump.values.readings import layout_of, read
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import Chip
 from gridlayout.layouts.padding import elements_per_core
+
+if TYPE_CHECKING:
+    from gridlayout.dump.explanation import Explanation
 
 
 @dataclass(frozen=True)
@@ -94,3 +103,59 @@ def mean_of(cores: Iterable[tuple[int | None, int]]) -> tuple[float | None, int,
     count = sum(times for _, times in known)
     total = fsum(n * times for n, times in known)
     return (total / count if count else None), count, sum(times for _, times in found)
+
+
+def costs_of(explained: Explanation) -> Costs:
+    """What the layouts of a dump cost: of TTNN all of it, of others what they tell."""
+    found = explained.found
+    peaks = {peak.memory: peak.nbytes for peak in explained.peaks}
+    known = Costs(
+        relayouts=explained.all_moves,
+        chip_bytes=_received(found),
+        values=explained.layouts,
+        held_bytes=explained.nbytes,
+        data_bytes=explained.data_bytes,
+        l1_peak=peaks.get("l1"),
+        dram_peak=peaks.get("dram"),
+        memory_peak=peaks.get("memory"),
+    )
+    if explained.kind != "ttnn" or found is None:
+        return known
+    none = None if explained.unpeaked else 0
+    known = replace(known, l1_peak=peaks.get("l1", none), dram_peak=peaks.get("dram", none))
+    return replace(known, **_of_cores(found, explained.chip))
+
+
+def _received(found: Found | None) -> int | None:
+    """Bytes that a chip receives from others; None where a group's size isn't told."""
+    ops = collectives_of(found, Meshes()) if found else ()
+    if any(not each.group_size and each.kind not in ("mesh_shard", "all_slice") for each in ops):
+        return None
+    return sum(each.received_bytes * each.count for each in ops)
+
+
+def _of_cores(found: Found, chip: Chip) -> dict[str, Any]:
+    """What TTNN's ops read, write and move between cores, and on how many of these results lie."""
+    traffic = found.traffic
+    moves = [move_of(*each, chip) for each in found.tally.moves.worst_first()]
+    known_moves = sum(move.count for move in moves)  # of some the buffers alone are known
+    known = [
+        (_cores(layout_of(text), text, blocks), times)
+        for (text, blocks), times in traffic.results.items()
+        if read(text).held is not None
+    ]
+    names = ("cores", "results_known", "results")
+    return {
+        "ops": traffic.ops,
+        "relayouts": traffic.relayouts,
+        "dram_bytes": traffic.touched["dram"],
+        "l1_bytes": traffic.touched["l1"],
+        "relayout_bytes": None if traffic.relayouts > known_moves else between_cores(moves),
+        **dict(zip(names, mean_of(known), strict=True)),
+    }
+
+
+def _cores(layout: Described, text: str, blocks: Blocks | None) -> int | None:
+    """On how many cores a result lies, or is made: by its shards, or by a product's config."""
+    found = cores_of(layout)
+    return cores_by_config(text, blocks) if found is None and blocks else found

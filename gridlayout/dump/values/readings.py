@@ -13,7 +13,7 @@ from math import prod
 
 from gridlayout.arguments import Shape
 from gridlayout.dump.findings import Described
-from gridlayout.dump.sizes import Sizes, sizes_of
+from gridlayout.dump.values.sizes import Sizes, sizes_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.tenstorrent.allocation import read_allocation

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gridlayout.dump.findings import Described, Finding
-from gridlayout.dump.moves import Move
+from gridlayout.dump.moves.move import Move
 from gridlayout.dump.plan import Proposal
 from gridlayout.layouts.memory import Fit
 
 if TYPE_CHECKING:
     from gridlayout.dump.explanation import Explanation
-    from gridlayout.dump.shardings import ShardedTensor
+    from gridlayout.dump.moves.shardings import ShardedTensor
 
 
 def record_of(found: Explanation) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gridlayout.dump.hlo import VIEWS, Instruction
-from gridlayout.dump.peaks import MAX_SPANS, Peak, Spans, most_of
+from gridlayout.dump.text.hlo import VIEWS, Instruction
+from gridlayout.dump.values.peaks import MAX_SPANS, Peak, Spans, most_of
 
 _ALIGNMENT = 64  # bytes, of every buffer
 _POINTER = 8

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gridlayout.arguments import Shape
-from gridlayout.dump.lines import Line
-from gridlayout.dump.statements import Flow, Made, Mention, Statement, reordering
+from gridlayout.dump.text.lines import Line
+from gridlayout.dump.text.statements import Flow, Made, Mention, Statement, reordering
 from gridlayout.text import MAX_TEXT
 
 # What is remembered at most; a dump may define more than it ever uses.

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping
 from math import prod
 
-from gridlayout.dump.sizes import Sizes
-from gridlayout.dump.statements import Statement
+from gridlayout.dump.text.statements import Statement
+from gridlayout.dump.values.sizes import Sizes
 
 MAX_RESULTS = 1 << 12  # kinds of results that are told apart
 _CONFIG = re.compile(

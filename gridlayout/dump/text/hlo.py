@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gridlayout.dump.lines import Line
-from gridlayout.dump.statements import Flow, Made, Statement, reordering
+from gridlayout.dump.text.lines import Line
+from gridlayout.dump.text.statements import Flow, Made, Statement, reordering
 
 MAX_NAMES, MAX_NAMED = 1 << 12, 1 << 10  # names whose type is remembered, and its characters
 

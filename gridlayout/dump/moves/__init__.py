@@ -1,0 +1,1 @@
+"""What goes from one place to another: relayouts, collectives, and tensors that devices divide."""

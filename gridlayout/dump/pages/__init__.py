@@ -1,0 +1,1 @@
+"""What people and tools read of an explanation: tables of text, a page of HTML, records."""
