@@ -301,6 +301,24 @@ def test_a_step_is_compiled_once():
     np.testing.assert_allclose(read(state[0]["w"]), A / 16, rtol=1e-6)
 
 
+def test_a_checkpoint_outside_of_jit_compiles_its_calls_whole():
+    """And not each step of them, which JAX does where it meets a shard_map there."""
+    compiled = []
+
+    def heard(name, *_, **__):
+        if name.endswith("backend_compile_duration"):
+            compiled.append(name)
+
+    x = poisoned(A, gl.GridLayout(A.shape, "float32", (3, 2)), DEVICE)
+    jax.monitoring.register_event_duration_secs_listener(heard)
+    try:
+        found = jax.checkpoint(lambda a: gl.on_grid(soft)(a))(x)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(heard)
+    np.testing.assert_allclose(read(found), soft(A), rtol=1e-5)
+    assert len(compiled) < 9
+
+
 @pytest.mark.parametrize("fn", [jax.jacfwd, jax.jacrev, jax.hessian])
 def test_jacobians_go_inside(fn):
     x = poisoned(A, gl.GridLayout(A.shape, "float32", (3, 2)), DEVICE)

@@ -78,9 +78,10 @@ class GridCall(Primitive):  # type: ignore[misc]
             fetched(storage, spec.layout, device) if isinstance(spec, Sharded) else storage
             for spec, storage in zip(self.specs, map(_lowered, operands), strict=True)
         ]
-        is_traced = any(isinstance(x, jax.core.Tracer) for x in storages)
         with device.active():
-            arrays = (self.on_storages if is_traced else self._compiled)(*storages)
+            # One call, also where it is traced: what jax.checkpoint traced is run step by step
+            # outside of jit, and a shard_map then compiles each of its steps.
+            arrays = self._compiled(*storages)
         return [self._value(spec, a) for spec, a in zip(self.results, arrays, strict=True)]
 
     def on_storages(self, *storages: Any) -> list[Any]:
