@@ -1,6 +1,7 @@
 # The targets need only make and Python >= 3.11; the first one run creates .venv.
 #   make demo    the tour of the library
-#   make test    the whole test suite, doctests too     PYTEST_ARGS="-k affine -n0" narrows it
+#   make test    every test, doctests too, each on few cases     PYTEST_ARGS="-k affine -n0" narrows it
+#   make test-all   the same on all cases, before a release
 #   make programs   programs of other libraries on the grid, which it installs
 #   make lint    ruff check, ruff format --check, mypy
 #   make bench   the benchmarks
@@ -20,7 +21,7 @@ VENV ?= .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test programs lint bench docs notebooks clean
+.PHONY: demo test test-all programs lint bench docs notebooks clean
 .DEFAULT_GOAL := test
 
 demo: $(INSTALLED)
@@ -28,6 +29,9 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(RUN) -m pytest $(PYTEST_ARGS)
+
+test-all: $(INSTALLED)
+	$(RUN) -m pytest --all-cases $(PYTEST_ARGS)
 
 programs: $(INSTALLED)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,programs]'

@@ -9,6 +9,7 @@ import os
 import hypothesis
 import jax
 import pytest
+import tiers
 
 DEVICES = int(os.environ.get("GRIDLAYOUT_TEST_DEVICES", "8"))
 
@@ -29,12 +30,26 @@ os.environ.setdefault("XLA_FLAGS", " ".join(FLAGS))
 jax.config.update("jax_enable_compilation_cache", False)
 
 # No deadline: the first example of a property also pays for the compilation.
-hypothesis.settings.register_profile("default", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "default")
+CI = {"derandomize": True, "print_blob": True} if os.environ.get("CI") == "true" else {}
+hypothesis.settings.register_profile("few", deadline=None, max_examples=25, **CI)
+hypothesis.settings.register_profile("all", deadline=None, **CI)
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser) -> None:
+    parser.addoption(
+        "--all-cases",
+        action="store_true",
+        help="compile every case of every table (tests/tiers.py)",
+    )
+
+
+def pytest_report_header() -> str:
+    return f"cases: {'all' if tiers.ALL else 'few of each table; --all-cases runs all'}"
+
+
+def pytest_configure(config) -> None:
+    tiers.ALL = config.getoption("--all-cases")
+    hypothesis.settings.load_profile("all" if tiers.ALL else "few")
     # A mesh test that finds one device tests nothing: better no run than a green one.
     found = len(jax.devices())
     if found < DEVICES:

@@ -1,7 +1,7 @@
 """Deciding without compiling: what a function does on operands in layouts, and of which kind it is.
 
 What a rule chooses, moves and masks is known before anything runs, so it is asked for of many
-layouts; of all that are of one kind, one is compiled.
+layouts; of all that are of one kind, one is compiled, or without `--all-cases` one of each name.
 """
 
 import functools
@@ -11,6 +11,7 @@ from math import prod
 
 import jax
 import numpy as np
+import tiers
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.env import Env
@@ -59,7 +60,7 @@ class Compiled:
 
     def is_new(self, name, kinds):
         """Whether to compile a function in layouts where it is of these kinds; notes that it is."""
-        found = name not in self.names or bool(kinds - self.kinds)
+        found = name not in self.names or (tiers.ALL and bool(kinds - self.kinds))
         if found:
             self.names.add(name)
             self.kinds |= kinds

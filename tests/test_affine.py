@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxlib.mlir import ir
+from tiers import examples
 
 from gridlayout.affine.integer_set import AffineSet
 from gridlayout.affine.map import AffineExpr, AffineMap, ceildiv, constant, dim, dims
@@ -122,7 +123,7 @@ def test_many_random_maps_print_as_mlir_and_mean_what_they_say():
         assert m(*index) == python_reading(text, index), text
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.randoms(use_true_random=False), st.integers(1, 3), st.integers(0, 4))
 def test_any_map_prints_as_mlir(rng, rank, results):
     text = random_map(rng, rank, results)
@@ -204,7 +205,7 @@ def read(text):
         return str(error)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.text(alphabet="()d01,->+*- <>[]mod", max_size=30) | st.text(max_size=30))
 def test_garbage_is_refused_as_mlir_refuses_it(text):
     m = read(text)
@@ -548,7 +549,7 @@ def layouts(draw):
     return AffineMap(rank, draw(st.permutations(digits))), box, rotated
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(layouts(), st.randoms(use_true_random=False))
 def test_layouts_are_inverted(layout, rng):
     m, box, rotated = layout

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from laid_out import indices
 from random_layouts import cases
 from test_systems import TABLES
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout.conversion.candidates import SYSTEMS
@@ -71,7 +72,7 @@ def test_every_system_in_every_other(table, to):
 
 
 @pytest.mark.parametrize("to", SYSTEMS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(case=cases())
 def test_any_grid_layout(to, case):
     layout = gl.GridLayout(**case[1])

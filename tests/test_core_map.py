@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.sharding import AbstractMesh
 from laid_out import packed
+from tiers import examples
 
 import gridlayout as gl
 
@@ -188,7 +189,7 @@ def digit_maps(draw):
     return sizes, tuple(grid), f"(d0, d1) -> ({', '.join([*coordinates, *inside])})"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(digit_maps())
 def test_any_assignment_of_the_meshs_axes_can_be_stated(case):
     sizes, grid, core_map = case

@@ -7,10 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tiers
 from hlo import compiled_collectives
 from jax import lax
 from jax.extend import core
 from jax.sharding import AbstractMesh
+from tiers import few
 
 import gridlayout as gl
 from gridlayout.ops.decisions.builder import Builder
@@ -128,18 +130,31 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("mesh", MESHES[:4], ids=lambda m: "x".join(map(str, m)))
-@pytest.mark.parametrize("case", CASES)
-def test_the_report_names_the_collectives_that_are_compiled(case, mesh):
+def meshes_and_grids(case):
+    """What a case is compiled on: meshes and the grids of its operands."""
+    _, shapes = CASES[case]
+    grids = [(2, 4), (8, 1), (3, 2)] if len(shapes[0]) > 1 else [(8,), (3,), (2,)]
+    every = [
+        (mesh, grid)
+        for mesh in MESHES[:4]
+        for grid in grids[: 2 if mesh != (2, 4) else 3]
+        if len(MESHES) == 1 or mesh != (1,) or tiers.ALL
+    ]
+    turn = list(CASES).index(case) % len(every)
+    return few(every[turn:] + every[:turn], 1)
+
+
+@pytest.mark.parametrize(
+    ("case", "mesh", "grid"), [(case, *each) for case in CASES for each in meshes_and_grids(case)]
+)
+def test_the_report_names_the_collectives_that_are_compiled(case, mesh, grid):
     fn, shapes = CASES[case]
     device = gl.DeviceGrid(mesh)
-    grids = [(2, 4), (8, 1), (3, 2)] if len(shapes[0]) > 1 else [(8,), (3,), (2,)]
-    for grid in grids[: 2 if mesh != (2, 4) else 3]:
-        args = [laid(s, grid[: len(s)], device, seed=k) for k, s in enumerate(shapes)]
-        grid_fn = gl.on_grid(fn)
-        found = merged(ours(grid_fn.report(*args)))
-        made = merged(theirs(grid_fn, args, device.size))
-        assert found == made, (case, mesh, grid)
+    args = [laid(s, grid[: len(s)], device, seed=k) for k, s in enumerate(shapes)]
+    grid_fn = gl.on_grid(fn)
+    found = merged(ours(grid_fn.report(*args)))
+    made = merged(theirs(grid_fn, args, device.size))
+    assert found == made, (case, mesh, grid)
 
 
 # -- choosing --------------------------------------------------------------------------------------
@@ -169,7 +184,7 @@ def product(device, a, b, algorithm=None):
     return row
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", few(range(10), 3))
 def test_the_choice_receives_no_more_than_the_best_named_algorithm(seed):
     for device, a, b in products(50, seed):
         chosen = product(device, a, b)

@@ -19,6 +19,7 @@ import pytest
 from browser import browse, needs_chromium, output
 from hypothesis import given, settings
 from jax.sharding import AbstractMesh
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout.__main__ import main
@@ -243,7 +244,7 @@ def test_aliases_that_grow_are_not_followed():
 # -- counting --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     rows=st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 40)), max_size=120),
     limit=st.integers(1, 12),
@@ -264,7 +265,7 @@ def test_the_worst_are_kept_with_exact_counts(rows, limit):
     assert (found.nbytes, found.data_bytes) == (sum(held), sum(n * 12 for _, n in rows))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(rows=st.lists(st.integers(1, 9), max_size=60), limit=st.integers(1, 9))
 def test_types_alone_are_counted(rows, limit):
     found = gl.explain([f"f32[{n},3]{{1,0:T(1,128)}}" for n in rows], limit=limit)
@@ -341,7 +342,7 @@ def mutated(draw):
     return data
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(mutated())
 def test_no_dump_makes_it_fail(data):
     found = gl.explain(data.split(b"\n"), plan=True, limit=5)
@@ -511,7 +512,7 @@ def test_plans(layout, wanted):
     assert gl.parse(str(found)) == found.layout
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     shape=st.lists(st.integers(1, 100), min_size=1, max_size=4),
     grid=st.tuples(st.integers(1, 9), st.integers(1, 9)),
@@ -587,7 +588,7 @@ def test_what_more_cores_do_not_help(layout):
     assert propose(layout, TOY_CHIP) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     shape=st.lists(st.integers(1, 100), min_size=1, max_size=4),
     grid=st.tuples(st.integers(1, 5), st.integers(1, 5)),

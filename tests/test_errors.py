@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 import gridlayout as gl
 
@@ -384,7 +385,7 @@ def test_undef_is_no_number_and_zeros_differ_by_sign():
     assert zero.same_physical(undef)
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=examples(500))
 @given(
     st.sampled_from([dtype for dtype, _, _ in LIMITS]),
     st.one_of(st.integers(), st.floats(), st.integers(-(2**70), 2**70), st.complex_numbers()),

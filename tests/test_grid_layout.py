@@ -14,6 +14,7 @@ from brute import Brute, indices, joined
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from random_layouts import cases
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout.layouts.program import pack_host, unpack_host
@@ -34,7 +35,7 @@ def built(arguments, **more):
 # --- sizes, the map, its inverse ---
 
 
-@settings(quick, max_examples=1000)
+@settings(quick, max_examples=examples(1000))
 @given(cases())
 def test_sizes_and_places(case):
     brute, arguments = case
@@ -63,7 +64,7 @@ def test_sizes_and_places(case):
         )
 
 
-@settings(quick, max_examples=700)
+@settings(quick, max_examples=examples(700))
 @given(cases())
 def test_the_way_back(case):
     brute, arguments = case
@@ -74,7 +75,7 @@ def test_the_way_back(case):
         assert found in brute.holders.get(physical, [None]), physical
 
 
-@settings(quick, max_examples=500)
+@settings(quick, max_examples=examples(500))
 @given(cases())
 def test_invertible_or_two_named_indices_that_collide(case):
     brute, arguments = case
@@ -104,7 +105,7 @@ def runs(mask):
     return int((np.diff(mask.astype(int), axis=-1, prepend=0) == 1).sum())
 
 
-@settings(quick, max_examples=1000)
+@settings(quick, max_examples=examples(1000))
 @given(cases())
 def test_padding(case):
     brute, arguments = case
@@ -185,7 +186,7 @@ def same_bytes(a, b):
     assert a.tobytes() == b.tobytes()
 
 
-@settings(quick, max_examples=1000)
+@settings(quick, max_examples=examples(1000))
 @given(cases(), st.sampled_from([None, 0, 1, 3, -0.0, float("nan")]), st.integers(0, 2**16))
 def test_pack_and_unpack(case, oob, seed):
     brute, arguments = case
@@ -216,7 +217,7 @@ def test_pack_and_unpack(case, oob, seed):
 # --- identity ---
 
 
-@settings(quick, max_examples=500)
+@settings(quick, max_examples=examples(500))
 @given(cases(), st.sampled_from(["system", "mmio", "dram", "l1"]))
 def test_equal_layouts_are_equal_and_others_are_not(case, space):
     brute, arguments = case
@@ -257,7 +258,7 @@ def widened(linear):
     return gl.AffineMap(linear.num_dims + 1, linear.results)
 
 
-@settings(quick, max_examples=300)
+@settings(quick, max_examples=examples(300))
 @given(cases(), st.integers(1, 4))
 def test_facts_change_and_places_stay(case, bits):
     brute, arguments = case
@@ -340,7 +341,7 @@ def test_block_formats_change_bytes_and_nothing_else(tile_format, size):
 # --- structure ---
 
 
-@settings(quick, max_examples=200)
+@settings(quick, max_examples=examples(200))
 @given(cases())
 def test_axis_dims_spell_the_collapsed_index(case):
     brute, arguments = case

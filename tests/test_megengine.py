@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laid_out import indices, packed, poison
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout import megengine
@@ -357,7 +358,7 @@ def formats(draw):
     return megengine.format(shape, name, dtype, groups=groups, oob=draw(st.sampled_from([None, 7])))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(formats())
 def test_formats_are_the_documents_formulas(layout):
     occupied = set()
@@ -376,7 +377,7 @@ def test_formats_are_the_documents_formulas(layout):
     assert eval(repr(layout), {"megengine": megengine}) == layout
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(formats())
 def test_formats_move(layout):
     assert_moves(layout, numbers(layout))
@@ -449,7 +450,7 @@ def views(draw):
     return strided(shape, strides, "int16", start=before - low, size=before - low + high + after)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(views())
 def test_views_are_the_documents_sum(layout):
     places = {}
@@ -482,7 +483,7 @@ def test_views_are_the_documents_sum(layout):
             gl.pack(numbers(layout), layout)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(views(), st.data())
 def test_views_of_views_read_what_numpy_reads(layout, data):
     buffer = np.arange(layout.buffer_size, dtype=np.int16)

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laid_out import indices, packed, poison
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout import mli
@@ -235,7 +236,7 @@ def tensors(draw, least_rank=1):
     return tensor(shape, letters, dtype, strides, start=before, size=end + after)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(tensors(least_rank=0))
 def test_tensors_are_sums_of_strides(layout):
     occupied = set()
@@ -254,7 +255,7 @@ def test_tensors_are_sums_of_strides(layout):
     assert eval(repr(layout), {"mli": mli}) == layout
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(tensors())
 def test_tensors_move(layout):
     x = numbers(layout)
@@ -264,7 +265,7 @@ def test_tensors_move(layout):
         np.testing.assert_array_equal(gl.unpack(poisoned, layout, path=path), x)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(tensors(), st.data())
 def test_subtensors_read_slices(layout, data):
     offset = [data.draw(st.integers(0, n - 1)) for n in layout.shape]
@@ -319,7 +320,7 @@ def moves(draw):
     return source, reading, at
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(moves(), st.integers(0, 2))
 def test_moves_are_the_kernels_description(case, gap):
     source, reading, at = case
@@ -426,7 +427,7 @@ def windows(draw, undilated=False):
     return extents, kernel, {"stride": stride, "padding": pads, "dilation": dilation}
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(windows(), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3))
 def test_outputs_are_hwc_of_the_number_of_filters(case, groups, channels, filters):
     """Input "HWC (Height; Width; Channel)", "HWCN" weights, "number of (output) channels" out."""
@@ -443,7 +444,7 @@ def test_outputs_are_hwc_of_the_number_of_filters(case, groups, channels, filter
         assert out.shape[2] == weights.shape[3]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(windows(undilated=True), st.integers(1, 3))
 def test_pooling_keeps_the_channels(case, channels):
     extents, kernel, config = case
@@ -453,7 +454,7 @@ def test_pooling_keeps_the_channels(case, channels):
     assert found == tensor(forward(x, filters, **config), "HWC", "int16")
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(windows(undilated=True), st.integers(1, 3))
 def test_a_transposed_convolution_writes_what_the_convolution_read(case, channels):
     extents, kernel, config = case
@@ -552,7 +553,7 @@ def series(addresses):
     return len(starts), lengths, set(jumps)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(tensors(least_rank=0), st.data())
 def test_transfers_are_the_runs_of_a_slices_addresses(layout, data):
     offset = [data.draw(st.integers(0, n - 1)) for n in layout.shape]

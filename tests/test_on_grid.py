@@ -4,6 +4,7 @@ Padding is poisoned with NaN before every operation, or holds a known number tha
 layout must then tell the truth about.
 """
 
+import collections
 import functools
 import gc
 import itertools
@@ -16,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import tiers
 from deciding import Compiled, Traced
 from hlo import collectives, operations
 from jax import lax
@@ -29,6 +31,7 @@ from laid_out import (
     poisoned,
     wide,
 )
+from tiers import few, together
 
 import gridlayout as gl
 from gridlayout.ops.array.policy import same_grid_and_tile
@@ -275,6 +278,39 @@ def cases(names):
     ]
 
 
+TURN = collections.Counter()  # by shape of the first operand: whose turn it is of its layouts
+
+
+def groups(names, size):
+    """(turn, names of functions of the same shapes), for which one program is compiled."""
+    assert set(names) <= set(TABLE)
+    alike, found = {}, []
+    for name in TABLE:
+        if name in names:
+            alike.setdefault(TABLE[name][1], []).append(name)
+    for shapes, every in alike.items():
+        for group in together(every, size):
+            ends = " to ".join(dict.fromkeys([group[0], group[-1]]))
+            found.append(pytest.param(TURN[shapes[0]], group, id=ends))
+            TURN[shapes[0]] += 1
+    return found
+
+
+def assert_all_same(names, plain, grid):
+    """Functions on the grid, in one program, are the functions."""
+
+    def every(*args):
+        return {name: TABLE[name][0](*args) for name in names}
+
+    wanted, found = jax.jit(every)(*plain), gl.on_grid(every)(*grid)
+    for name in names:
+        narrow = any(leaf.dtype == jnp.bfloat16 for leaf in jax.tree.leaves(wanted[name]))
+        try:
+            assert_same(found[name], wanted[name], rtol=2e-2 if narrow else 2e-4, atol=1e-5)
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from error
+
+
 def operands(shapes, seed, turn=0):
     """Plain arguments, and the same with poisoned padding in layouts whose turn it is."""
     plain = examples(shapes)
@@ -282,35 +318,42 @@ def operands(shapes, seed, turn=0):
     return plain, [poisoned(a, layout, DEVICE) for a, layout in zip(plain, chosen, strict=True)]
 
 
-@pytest.mark.parametrize(("seed", "fn", "shapes"), cases(TABLE))
-def test_a_function_on_the_grid_is_the_function(seed, fn, shapes):
-    plain, grid = operands(shapes, seed)
-    wanted = jax.tree.map(jnp.asarray, fn(*plain))
-    tolerance = 2e-2 if any(w.dtype == jnp.bfloat16 for w in jax.tree.leaves(wanted)) else 2e-4
-    assert_same(gl.on_grid(fn)(*grid), wanted, rtol=tolerance, atol=1e-5)
+ALL = groups(TABLE, 5)
+KNOWN = groups({**ELEMENTWISE, **REDUCTIONS, **SHAPES}, 5)
 
 
-@pytest.mark.parametrize(("seed", "fn", "shapes"), cases({**ELEMENTWISE, **REDUCTIONS, **SHAPES}))
-def test_what_results_say_of_their_padding_is_true(seed, fn, shapes):
-    facts = itertools.islice(itertools.cycle([0, 1, -np.inf, 2.5, None]), seed, seed + len(shapes))
+def shapes_of(names):
+    (shapes,) = {TABLE[name][1] for name in names}
+    return shapes
+
+
+@pytest.mark.parametrize(("turn", "names"), ALL)
+def test_functions_on_the_grid_are_the_functions(turn, names):
+    assert_all_same(names, *operands(shapes_of(names), turn))
+
+
+@pytest.mark.parametrize(("turn", "names"), KNOWN)
+def test_what_results_say_of_their_padding_is_true(turn, names):
+    shapes = shapes_of(names)
+    facts = itertools.islice(itertools.cycle([0, 1, -np.inf, 2.5, None]), turn, turn + len(shapes))
     plain = examples(shapes)
-    *_, chosen = choices(shapes, 2, seed)
+    (chosen,) = choices(shapes, 1, turn)
     grid = [
         gl.put(np.asarray(a), layout.with_oob(oob), DEVICE)
         for a, layout, oob in zip(plain, chosen, facts, strict=True)
     ]
-    wanted = jax.tree.map(jnp.asarray, fn(*plain))
-    assert_same(gl.on_grid(fn)(*grid), wanted, rtol=2e-4, atol=1e-5)
+    assert_all_same(names, plain, grid)
 
 
 def test_every_layout_has_its_turn():
     used = {
         layout
-        for seed, (_, shapes) in enumerate(TABLE.values())
-        for chosen in choices(shapes, 2, seed)
+        for turn, names in (each.values for each in (*ALL, *KNOWN))
+        for chosen in choices(shapes_of(names), 1, turn)
         for layout in chosen
     }
-    for shape in (A, V, T):
+    # Those of vectors are in test_along.py too.
+    for shape in (A, V, T) if tiers.ALL else (A, T):
         assert set(layouts(shape).values()) <= used
 
 
@@ -340,20 +383,24 @@ KINDS = {
     "products": PRODUCTS,
     "calls": CALLS,
 }
+# Of so many functions of a kind a gradient is compiled, once, without `--all-cases`.
+COMPILED = {"elementwise": 4, "reductions": 4, "shapes": 4, "products": 5, "calls": 9}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_are_jaxs(kind):
     # Decided in several layouts each; of decisions of one kind one is compiled, and of what has
     # derivatives of its own every function.
-    compiled = Compiled()
+    compiled, smooth = Compiled(), [name for name in KINDS[kind] if name not in NO_GRAD]
+    chance = few(smooth, COMPILED[kind])
     for seed, (name, (fn, shapes)) in enumerate(TABLE.items()):
-        if name not in KINDS[kind] or name in NO_GRAD:
+        if name not in smooth:
             continue
         traced = Traced(gradients(fn, shapes), examples(shapes))
         for turn, chosen in enumerate(choices(shapes, TURNS, seed)):
-            every = name if kind == "calls" else None
-            if compiled.is_new(every, traced.kinds(chosen, DEVICE, name)):
+            kinds = traced.kinds(chosen, DEVICE, name)
+            every = name if kind == "calls" or not tiers.ALL else None
+            if name in chance and compiled.is_new(every, kinds):
                 assert_gradients_are_jaxs(fn, shapes, chosen, around=(seed + turn) % 3 > 0)
 
 
@@ -372,7 +419,7 @@ def assert_gradients_are_jaxs(fn, shapes, layouts, around):
     assert_same(found, wanted, rtol=1e-3, atol=2e-4)
 
 
-@pytest.mark.parametrize(("seed", "fn", "shapes"), cases(SECOND))
+@pytest.mark.parametrize(("seed", "fn", "shapes"), few(cases(SECOND), 4))
 def test_second_derivatives_are_jaxs(seed, fn, shapes):
     plain, grid = operands(shapes, seed, turn=4)
     every = tuple(range(len(shapes)))
@@ -401,7 +448,7 @@ def test_the_gradient_of_a_plain_sum_on_every_layout():
     # Its cotangent is one broadcast number: nothing else says where it is to lie.
     x = example(A)
     every = [*layouts(A).values(), *(gl.GridLayout(A, grid=grid) for grid in ((2, 2), (4, 2)))]
-    for layout in every[::3]:
+    for layout in few(every[::3], 3):
         found = jax.grad(lambda x: gl.numpy.sum(x * x))(poisoned(x, layout, DEVICE))
         assert_same(found, jnp.asarray(x * 2))
 
@@ -439,7 +486,7 @@ def test_jacobians_around():
 # -- transformations around -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seed", "fn", "shapes"), cases(MAPPED))
+@pytest.mark.parametrize(("seed", "fn", "shapes"), few(cases(MAPPED), 6))
 def test_vmap_around(seed, fn, shapes):
     plain, _ = operands(shapes, seed)
     stacks = [jnp.stack([a, a * 2 - 1, a * 0 + 0.5]) for a in plain]
@@ -473,7 +520,8 @@ def test_gradients_of_a_vmap_around():
 
 
 def test_jit_around_changes_nothing():
-    for seed, name in enumerate(("softmax", "matmul", "other digits", "cumsum", "scan", "where")):
+    names = ("softmax", "matmul", "other digits", "cumsum", "scan", "where")
+    for seed, name in few(list(enumerate(names)), 3):
         fn, shapes = TABLE[name]
         plain, grid = operands(shapes, seed + 8)
         found = jax.jit(lambda *args, fn=fn: gl.on_grid(fn)(*args))(*grid)
@@ -612,12 +660,11 @@ def test_a_gathered_product_leaves_the_padding_of_k_behind():
 
 @pytest.mark.parametrize(("fn", "oob", "masks"), MASKS)
 def test_reductions_mask_only_what_is_not_neutral(fn, oob, masks):
-    for layout in (
-        gl.GridLayout(A, "float32", (2, 4)),
-        gl.GridLayout(A, "float32", (4, 3), (2, 4)),
-    ):
+    every = [gl.GridLayout(A, grid=(4, 3), tile=(2, 4)), gl.GridLayout(A, grid=(2, 4))]
+    for layout in every:
+        assert gl.on_grid(fn, DEVICE).report(layout.with_oob(oob)).masks == masks
+    for layout in few(every, 1):
         x = gl.put(example(A), layout.with_oob(oob), DEVICE)
-        assert gl.on_grid(fn).report(x).masks == masks
         assert_same(gl.on_grid(fn)(x), fn(jnp.asarray(example(A))), rtol=1e-4, atol=1e-5)
 
 
@@ -693,7 +740,7 @@ def test_where_nothing_is_padded_no_program_is_compiled_for_a_fact():
 
 
 def test_elementwise_results_lie_like_the_first_operand():
-    for one, two in choices((A, A), 8, 1):
+    for one, two in few(choices((A, A), 8, 1), 3):
         x, y = poisoned(example(A, 0), one, DEVICE), poisoned(example(A, 1), two, DEVICE)
         for found, like in ((x + y, one), (y - x, two), (x * example(A, 2), one)):
             assert found.layout.same_physical(like)
@@ -742,9 +789,8 @@ def test_plain_arguments_are_laid_out():
 def test_relayout_between_any_two_layouts(dtype):
     names = list(layouts(A))
     a = (example(A) * 40).astype(dtype)
-    for k, (one, two) in enumerate(zip(names, names[3:] + names[:3], strict=True)):
-        if k % 3 != len(dtype) % 3:
-            continue
+    pairs = list(zip(names, names[3:] + names[:3], strict=True))
+    for one, two in few(pairs[len(dtype) % 3 :: 3], 4):
         x = poisoned(a, layouts(A)[one], DEVICE)
         for oob in (None, 1):
             layout = layouts(A)[two].with_dtype(dtype, oob)
@@ -820,12 +866,9 @@ def test_operators(kind):
         dtype: poisoned(array, layouts(A)["gap"], DEVICE)
         for dtype, array in (("float32", a), ("int32", i))
     }
-    for name, left, right in [
-        *((name, a, b) for name in BINARY + COMPARISONS),
-        *((name, i, j) for name in INTEGER),
-    ]:
-        if kind != "grid" and name not in SOME:
-            continue
+    names = {"grid": BINARY + COMPARISONS + INTEGER}.get(kind, few(SOME, 2))
+    for name in names:
+        left, right = (i, j) if name in INTEGER else (a, b)
         x, y = grid[left.dtype.name], OTHERS[kind](right)
         plain = jnp.asarray(left), (jnp.asarray(right) if kind in ("grid", "jax") else y)
         if name == "matmul":
@@ -1094,8 +1137,8 @@ def test_other_dtypes():
         a = (np.abs(example(A)) * 3).astype(dtype)
         x, plain = poisoned(a, layouts(A)["flip and gap"], DEVICE), jnp.asarray(a)
         tolerance = 2e-2 if dtype in ("bfloat16", "float16") else 1e-5
-        for fn in (lambda x: x + x, lambda x: x.sum(1), lambda x: x[1:3].T, lambda x: x @ x.T):
-            assert_same(gl.on_grid(fn)(x), fn(plain), rtol=tolerance, atol=tolerance)
+        fn = lambda x: (x + x, x.sum(1), x[1:3].T, x @ x.T)  # noqa: E731
+        assert_same(gl.on_grid(fn)(x), fn(plain), rtol=tolerance, atol=tolerance)
 
 
 # -- refusals ---------------------------------------------------------------------------------
@@ -1275,7 +1318,7 @@ def test_a_reduced_value_may_go_anywhere():
             rows.astype(jnp.int32).argmin(),
         )
 
-    for grid, tile in [((2, 4), None), ((3, 2), (4, 4)), ((1, 8), None), ((8, 1), (1, 2))]:
+    for grid, tile in few([((3, 2), (4, 4)), ((2, 4), None), ((8, 1), (1, 2)), ((1, 8), None)], 2):
         x = poisoned(array, gl.GridLayout(array.shape, grid=grid, tile=tile), DEVICE)
         for found, wanted in zip(gl.on_grid(fn)(x), fn(array), strict=True):
             np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-4)
@@ -1361,7 +1404,9 @@ def test_rules_reach(name):
     fn, shape = REACHED[name]
     some = list(layouts(shape).values())
     turn = list(REACHED).index(name)
-    for layout in (gl.GridLayout(shape, grid=(2, 4)[: len(shape)]), some[turn % len(some)]):
+    plain = gl.GridLayout(shape, grid=(2, 4)[: len(shape)])
+    assert not gl.on_grid(fn, DEVICE).report(plain).fallbacks
+    for layout in few([some[turn % len(some)], plain], 1):
         x = poisoned(example(shape), layout, DEVICE)
         found = jax.jit(lambda x: gl.on_grid(fn)(x))(x)
         wanted = fn(jnp.asarray(example(shape)))

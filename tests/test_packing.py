@@ -13,6 +13,7 @@ from hlo import operations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laid_out import indices, layouts, optimized, packed, padding
+from tiers import examples
 
 import gridlayout as gl
 
@@ -77,7 +78,7 @@ def assert_packs(layout):
         np.testing.assert_array_equal(gl.unpack(garbage, layout, path=path), x)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(random_layouts())
 def test_random_layouts_pack_as_their_elements_are_located(layout):
     assert_packs(layout)

@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.sharding import AxisType, Mesh
 from laid_out import assert_same, packed
+from tiers import examples
 
 import gridlayout as gl
 
@@ -86,7 +87,7 @@ def test_every_core_is_on_the_device_that_core_map_names(mesh):
         assert_placed(gl.from_physical(wanted, layout, device), wanted, device)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(
     st.lists(st.sampled_from([1, 2, 3, 4, 8]), min_size=1, max_size=3)
     .map(tuple)

@@ -29,6 +29,7 @@ from sophon_reading import (
     reading,
     systems,
 )
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout import sophon
@@ -459,7 +460,7 @@ def test_fit(case):
 
 # --- any tensor, against the reading ---
 
-quick = settings(max_examples=150)
+quick = settings(max_examples=examples(150))
 
 
 @quick
@@ -528,7 +529,7 @@ def test_system_memory(layout):
     ]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.one_of(locals_(sources=False), matrices(), systems()), st.sampled_from(PATHS))
 def test_pack_and_unpack(layout, path):
     x = numbered(layout)

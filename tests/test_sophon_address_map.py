@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sophon_reading import TOY, locals_, matrices, occupied
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout.sophon import BM1684, BM1688, Reuse, local, matrix, memory_map, overlap, reuse
@@ -135,7 +136,7 @@ def several(draw):
     return {name: draw(one) for name in "abc"[: draw(st.integers(1, 3))]}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(several())
 def test_the_map_against_every_byte(tensors):
     tensors = {name: x for name, x in tensors.items() if x.allocation < 2**20 and x.fits()}

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from laid_out import indices
 from sophon_reading import TOY, Reading
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout.sophon import BM1684, BM1688, Chip, copy, local, matrix, system
@@ -261,7 +262,7 @@ def sides(draw):
     return (*two, kind)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(sides())
 def test_every_element_is_copied(case):
     source, destination, kind = case
@@ -292,7 +293,7 @@ def matrix_sides(draw):
     return [place(k) if letter == "L" else host() for k, letter in enumerate(kind.split("2"))]
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(matrix_sides())
 def test_every_element_of_a_matrix_is_copied(case):
     source, destination = case

@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sophon_reading import TOY, chips, locals_, matrices, occupied
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout import sophon
 from gridlayout.sophon import BM1684, BM1688, Reuse, local, matrix, reuse, system
 
-quick = settings(max_examples=150)
+quick = settings(max_examples=examples(150))
 
 # --- overlap ---
 

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laid_out import indices
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout import sophon
@@ -195,7 +196,7 @@ def tensors(draw):
     return (local if "chip" in arguments else system), arguments, strides
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(tensors(), st.sampled_from([None, 0, 1, JUNK, 2**62]))
 def test_what_stands_in_their_place_is_the_same(case, junk):
     make, arguments, strides = case

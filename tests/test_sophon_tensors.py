@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laid_out import indices
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout.sophon import Chip, ViewElement, local, matrix, system
@@ -92,7 +93,7 @@ def tensors(draw):
     return local(shape, "int16", strides=strides, start=start, lanes=lanes, chip=TOY)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(tensors())
 def test_the_views_elements_are_those_of_the_tensor(x):
     found = []

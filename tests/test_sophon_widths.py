@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout.sophon import BM1684, BM1684X, Chip, best_width, matrix
@@ -43,7 +44,7 @@ def cases(draw):
     return draw(st.integers(1, 4)), cols, dtype, chip, start + draw(st.integers(0, 2)) * 128
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(cases())
 def test_no_width_is_better(case):
     rows, cols, dtype, chip, start = case

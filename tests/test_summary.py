@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from laid_out import indices
 from random_layouts import cases
 from test_systems import TABLES
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout.layouts.memory import size
@@ -79,7 +80,7 @@ def test_extremes(layout):
     check(layout, gl.Chip("a chip with a very long name " * 8, (8, 8), {"l1": 10}))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(case=cases())
 def test_the_first_and_the_last_core_hold_what_is_said(case):
     layout = gl.GridLayout(**case[1])

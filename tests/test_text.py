@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from random_layouts import cases
+from tiers import examples
 
 import gridlayout as gl
 
@@ -134,7 +135,7 @@ def with_value(arguments, oob, space):
 spaces = st.sampled_from(["system", "mmio", "dram", "l1"])
 
 
-@settings(quick, max_examples=800)
+@settings(quick, max_examples=examples(800))
 @given(cases(), values, spaces)
 def test_round_trip(case, oob, space):
     _, arguments = case
@@ -170,7 +171,7 @@ def written_maps(draw, depth=4):
     return f"(d0, d1, d2) -> ({expr(depth)}, {expr(depth)})"
 
 
-@settings(quick, max_examples=500)
+@settings(quick, max_examples=examples(500))
 @given(written_maps())
 def test_round_trip_of_a_map_that_is_not_written_as_it_prints(linear):
     index_map = gl.AffineMap.parse(linear)
@@ -226,7 +227,7 @@ def tokens(layout):
     ]
 
 
-@settings(quick, max_examples=300)
+@settings(quick, max_examples=examples(300))
 @given(cases(), values, spaces, st.randoms(use_true_random=False))
 def test_blanks_mean_nothing(case, oob, space, random):
     _, arguments = case
@@ -333,7 +334,7 @@ def reads_or_refuses(text):
 CHARACTERS = " \t\nx<>(),.-+*#!0123456789deflmnorstuv_\0\u0663\u00b2\uff15\U0001d7d9é"
 
 
-@settings(quick, max_examples=2000)
+@settings(quick, max_examples=examples(2000))
 @given(
     st.sampled_from(VALID),
     st.lists(
@@ -359,7 +360,7 @@ PIECES = [
 ]
 
 
-@settings(quick, max_examples=1000)
+@settings(quick, max_examples=examples(1000))
 @given(st.lists(st.sampled_from(PIECES), max_size=30), st.text(max_size=5))
 def test_shuffled_pieces(pieces, tail):
     reads_or_refuses("tensor<" + "".join(pieces) + tail)

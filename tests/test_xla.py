@@ -18,6 +18,7 @@ from jax.experimental.layout import Format
 from jax.experimental.layout import Layout as JaxLayout
 from jax.sharding import SingleDeviceSharding
 from laid_out import indices, packed, poison
+from tiers import examples
 
 import gridlayout as gl
 from gridlayout import xla
@@ -74,7 +75,7 @@ def tiled(draw):
 
 
 @given(tiled())
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 def test_every_element_lies_where_the_formula_says(case):
     layout, order = case
     if 0 in layout.shape:
@@ -90,7 +91,7 @@ def test_every_element_lies_where_the_formula_says(case):
 
 
 @given(tiled())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_data_goes_there_and_back(case):
     layout, _ = case
     x = np.arange(1, 1 + layout.size, dtype=np.int32).reshape(layout.shape)
