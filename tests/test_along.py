@@ -175,7 +175,7 @@ CASES = {
 def test_they_are_jaxs_on_every_layout(name):
     fn, shapes = CASES[name]
     arrays = [example(shape, k) for k, shape in enumerate(shapes)]
-    wanted = fn(*map(jnp.asarray, arrays))
+    wanted = jax.jit(fn)(*map(jnp.asarray, arrays))
     traced, compiled = Traced(fn, arrays), Compiled()
     for layouts in choices(shapes, 20, list(CASES).index(name)):
         if compiled.is_new(name, traced.kinds(layouts, DEVICE, name)):
@@ -248,7 +248,7 @@ def test_their_gradients_are_jaxs(name):
     def loss(*arrays):
         return sum(jnp.sum(jnp.sin(out)) for out in jax.tree.leaves(fn(*arrays)))
 
-    wanted = jax.grad(loss)(*map(jnp.asarray, arrays))
+    wanted = jax.jit(jax.grad(loss))(*map(jnp.asarray, arrays))
     (layouts,) = choices(shapes, 1, list(CASES).index(name))
     laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
     assert_same(jax.jit(jax.grad(gl.on_grid(loss)))(*laid), wanted, rtol=1e-4, atol=1e-5)

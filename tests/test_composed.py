@@ -1,5 +1,7 @@
 """Primitives that are made of others are planned as those, and so are operands without elements."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -145,12 +147,8 @@ def test_products_of_sparse_arrays_are_those_of_arrays(name):
     batch, shape, dense, right, dims = PRODUCTS[name]
     a, data, indices = stored(1, batch, shape, dense)
     y, of = example(*right, seed=2), sparse.BCOO((data, indices), shape=shape)
-    found = bcoo_dot_general(
-        *map(jnp.asarray, (data, indices, y)),
-        dimension_numbers=dims,
-        preferred_element_type=None,
-        lhs_spinfo=of._info,
-    )
+    params = {"dimension_numbers": dims, "preferred_element_type": None, "lhs_spinfo": of._info}
+    found = jax.jit(partial(bcoo_dot_general, **params))(data, indices, y)
     np.testing.assert_allclose(found, lax.dot_general(a, y, dims), rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(found, sparse.bcoo_dot_general(of, y, dimension_numbers=dims), 1e-4)
 

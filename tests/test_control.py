@@ -91,7 +91,7 @@ def assert_case_is_jaxs(name, count):
     """A case in so many choices of layouts, its padding poisoned, is what JAX makes of it."""
     fn, shapes = CASES[name]
     arrays = [example(shape, k) / 3 for k, shape in enumerate(shapes)]
-    wanted = fn(*map(jnp.asarray, arrays))
+    wanted = jax.jit(fn)(*map(jnp.asarray, arrays))
     for layouts in few(choices(shapes, count, len(name)), 1):
         laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
         found = jax.jit(gl.on_grid(fn))(*laid)
@@ -121,7 +121,7 @@ def test_their_gradients_are_jaxs(name):
         return sum(jnp.sum(jnp.sin(out)) for out in jax.tree.leaves(fn(*arrays)))
 
     every = tuple(range(len(shapes)))
-    wanted = jax.grad(loss, argnums=every)(*map(jnp.asarray, arrays))
+    wanted = jax.jit(jax.grad(loss, argnums=every))(*map(jnp.asarray, arrays))
     for layouts in few(choices(shapes, 2, len(name)), 1):
         laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
         found = jax.jit(jax.grad(gl.on_grid(loss), argnums=every))(*laid)

@@ -8,6 +8,7 @@ import pytest
 from jax import lax
 from laid_out import assert_same
 from test_control import CASES, DEVICE, assert_case_is_jaxs, example
+from tiers import few
 
 import gridlayout as gl
 from gridlayout.ops.decisions.env import SMALL, Env
@@ -55,7 +56,7 @@ def one_is_often(monkeypatch):
     decide._remembered.cache_clear()
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", few(CASES, 4))
 def test_loops_of_small_arrays_are_jaxs(name):
     assert_case_is_jaxs(name, 2)
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+import tiers
 from flax import nnx
 from jax import lax
 from laid_out import assert_same, poisoned
@@ -181,8 +182,9 @@ def test_training_is_jaxs(model):
     state, grid_state = init(params), jax.jit(gl.on_grid(init))(on_grid)
     grid_x, grid_labels = case.laid(x), None if labels is None else case.laid(labels)
 
-    wanted, found = jax.jit(case.apply)(params, x), jax.jit(gl.on_grid(case.apply))(on_grid, grid_x)
-    assert_same(found, wanted, rtol=1e-4, atol=1e-5)
+    if tiers.ALL:  # the losses below are of what the model gives
+        wanted = jax.jit(case.apply)(params, x)
+        assert_same(jax.jit(gl.on_grid(case.apply))(on_grid, grid_x), wanted, rtol=1e-4, atol=1e-5)
 
     traced = []
 

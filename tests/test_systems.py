@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 from laid_out import indices, packed
+from tiers import few
 
 import gridlayout as gl
 from gridlayout.layouts.program import pack_host, run_host
@@ -105,19 +106,23 @@ def test_repr_and_str_are_read_back(table):
 
 @pytest.mark.parametrize("table", TABLES)
 def test_elements_lie_where_they_are_said_to(table):
-    for name, layout in TABLES[table]().items():
+    layouts = TABLES[table]()
+    for name, layout in layouts.items():
         x = example(layout)
         wanted = packed(bits(x), layout, 0)
+        np.testing.assert_array_equal(bits(pack_host(x, layout)), wanted, err_msg=name)
+        for index in itertools.islice(indices(layout.shape), 0, None, 7):
+            where = layout.locate(index)
+            assert layout.logical_index((*where.core, *where.local)) == index
+        assert gl.parse(str(layout)) == layout, name
+        if name not in few(layouts, 7):
+            continue
         np.testing.assert_array_equal(bits(gl.pack(x, layout)), wanted, err_msg=name)
         np.testing.assert_array_equal(bits(gl.pack(x, layout, path="gather")), wanted)
         # Poisoned padding is never read.
         physical = np.where(layout.padding_mask(), ~np.zeros_like(wanted), wanted)
         found = gl.unpack(physical.view(layout.dtype), layout)
         np.testing.assert_array_equal(bits(found), bits(x), err_msg=name)
-        for index in itertools.islice(indices(layout.shape), 0, None, 7):
-            where = layout.locate(index)
-            assert layout.logical_index((*where.core, *where.local)) == index
-        assert gl.parse(str(layout)) == layout, name
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -141,10 +146,10 @@ def test_on_devices(table):
     count = len(jax.devices())
     device = gl.DeviceGrid((2, count // 2) if count % 2 == 0 else (count,))
     layouts = list(TABLES[table]().items())
-    for k, (one, a) in enumerate(layouts):
+    for k, (one, a) in few(list(enumerate(layouts)), 7):
         x = example(a)
         laid = gl.put(x, a, device)
-        for stride in (1, 7):
+        for stride in few((1, 7), 1):
             two, b = layouts[(k + stride) % len(layouts)]
             found = gl.relayout(laid, b)
             assert found.layout == b
