@@ -629,6 +629,14 @@ def test_indices_of_a_type_that_only_just_holds_them():
     assert_same(found, lax.argmax(x, 1, jnp.uint8))
 
 
+@pytest.mark.parametrize("fn", [lax.argmax, lax.argmin])
+def test_places_of_extremes_where_devices_have_several_cores(fn):
+    x = example((9, 37))
+    laid = poisoned(x, gl.GridLayout(x.shape, grid=(4, 12), tile=(2, 2)), DEVICE)
+    both = lambda x: [fn(x, axis, jnp.int32) for axis in (0, 1)]  # noqa: E731
+    assert_same(gl.on_grid(both)(laid), both(jnp.asarray(x)))
+
+
 # -- what does not need to happen ------------------------------------------------------------------
 
 SELECTS = [
