@@ -28,6 +28,7 @@ from laid_out import (
     is_grid,
     layouts,
     leaves,
+    padding,
     poisoned,
     wide,
 )
@@ -343,6 +344,15 @@ def test_what_results_say_of_their_padding_is_true(turn, names):
         for a, layout, oob in zip(plain, chosen, facts, strict=True)
     ]
     assert_all_same(names, plain, grid)
+
+
+@pytest.mark.parametrize("shape", [A, T])
+def test_nothing_is_known_of_padding_that_a_sum_does_not_set(shape):
+    for axis in range(len(shape)):
+        traced = Traced(lambda x, axis=axis: x.sum(axis), [example(shape)])
+        for layout in layouts(shape).values():
+            (spec,) = traced.program([layout], DEVICE).results
+            assert spec.layout.oob is None or not padding(spec.layout).any(), (axis, layout)
 
 
 def test_every_layout_has_its_turn():
