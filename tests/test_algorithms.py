@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tiers
 from hlo import collectives
 from laid_out import poisoned
 from tiers import few
@@ -50,16 +51,17 @@ def test_the_product_is_right_or_refused(algorithm, place):
     )
     fns = [jnp.matmul, lambda a, b: (a @ b).T]
     turn = list(gl.ALGORITHMS).index(algorithm) + PLACES.index(place)
-    for fn in few(fns[turn % 2 :] + fns[: turn % 2], 1):
+    for fn in few(fns[turn // 2 % 2 :] + fns[: turn // 2 % 2], 1):
         on_grid = gl.on_grid(fn, algorithm=algorithm)
         if refused:
             with pytest.raises(gl.LayoutError, match=f"'{algorithm}' needs .* 'gathered' always"):
                 on_grid(a, b)
             continue
-        wanted = fn(np.asarray(a), np.asarray(b))
-        np.testing.assert_allclose(np.asarray(on_grid(a, b)), wanted, rtol=1e-4, atol=1e-5)
         (note,) = {row.note for row in on_grid.report(a, b).rows if row.note}
         assert note == (algorithm if mesh != (1,) else "gathered")
+        if tiers.ALL or turn % 2:
+            wanted = fn(np.asarray(a), np.asarray(b))
+            np.testing.assert_allclose(np.asarray(on_grid(a, b)), wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("algorithm", [a for a in gl.ALGORITHMS if a != "cannon"])
