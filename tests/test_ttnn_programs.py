@@ -18,7 +18,7 @@ STEPS = {"lnorm_bf16": 2**-6} | dict.fromkeys(
     ("conv", "convnet", "poolgrad_bf16", "volumes"), 2**-8
 )
 # With tests of their own: what loses bits, and what the compiler cut for two chips.
-OTHERS = ("conv.n300.O0", "narrow_bfp4.n150.O0", "narrow_bfp8.n150.O0")
+OTHERS = ["conv.n300.O0", *(name for name in NAMES if "bfp" in name)]
 
 
 def assert_results(name, program, arrays, function=None):
@@ -76,9 +76,9 @@ def halved_steps(x, element):
     return np.where(np.abs(x) + near >= 2 * power, 2 * near, near)
 
 
-@pytest.mark.parametrize("element", ["bfp8", "bfp4"])
-def test_weights_in_block_formats_cost_what_their_steps_allow(element):
-    name = f"narrow_{element}.n150.O0"
+@pytest.mark.parametrize("name", [name for name in NAMES if "bfp" in name])
+def test_weights_in_block_formats_cost_what_their_steps_allow(name):
+    element = name[7:11]
     program, (x, w1, b, w2) = load(text_of(name), oob=np.nan), arrays_of(name)
     kinds = {op.outputs[0].tile_format for op in program.operations if op.name == "typecast"}
     assert f"bfp_bf{element[-1]}" in kinds
