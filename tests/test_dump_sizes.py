@@ -93,6 +93,7 @@ def test_functions_of_too_many_values_for_a_peak_are_named(kind, monkeypatch):
     monkeypatch.setattr("gridlayout.dump.values.peaks.MAX_SPANS", 8)
     few, many = ("".join(distinct.lines(kind, nbytes)) for nbytes in (800, 20_000))
     assert gl.explain(few).unpeaked == ()
+    assert len(repr(gl.explain(few))) < 200
     assert gl.explain(few).peaks
     found = gl.explain(many)
     assert (found.peaks, found.unpeaked) == ((), ("main",))

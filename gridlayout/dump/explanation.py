@@ -141,6 +141,9 @@ class Explanation:
     def __str__(self) -> str:
         return table.text_of(self)
 
+    def __repr__(self) -> str:
+        return f"<Explanation of {table.summary_of(self)}>"
+
     def to_json(self) -> str:
         """The same as JSON: an object with `findings`, `moves`, `unknown` and the totals."""
         return json.dumps(record.record_of(self), indent=1)
