@@ -10,6 +10,7 @@ from deciding import Compiled, Traced, decisions, kinds_of
 from hlo import collectives
 from jax import lax
 from laid_out import assert_same, poisoned
+from tiers import few
 
 import gridlayout as gl
 
@@ -117,7 +118,7 @@ def decided(fn, arrays, compiled, name, primitive=None):
 
 
 def test_every_convolution_and_its_gradients_on_every_layout():
-    compiled = Compiled()
+    compiled, differentiated = Compiled(), few(CASES, 6)
     for name, (fn, shapes) in CASES.items():
         arrays = [example(shape, k) for k, shape in enumerate(shapes)]
         for laid in decided(fn, arrays, compiled, name, CONVOLVED):
@@ -127,8 +128,11 @@ def test_every_convolution_and_its_gradients_on_every_layout():
             return jnp.sum(jnp.sin(fn(x, w)))
 
         gradient = jax.grad(loss, (0, 1))
+        laids = list(decided(gradient, arrays, compiled, f"gradients of {name}", CONVOLVED))
+        if name not in differentiated:
+            continue
         wanted = jax.jit(gradient)(*map(jnp.asarray, arrays))
-        for laid in decided(gradient, arrays, compiled, f"gradients of {name}", CONVOLVED):
+        for laid in laids:
             found = jax.jit(jax.grad(gl.on_grid(loss), (0, 1)))(*laid)
             assert_same(found, wanted, rtol=1e-3, atol=1e-3)
 

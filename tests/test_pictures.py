@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
+import tiers
 from browser import needs_chromium
 from pictures import LAYOUTS, faults, pictures
 from programs import report_of
@@ -60,14 +61,15 @@ def broken():
 def found(tmp_path_factory):
     """What one browser says of all pictures, and the broken ones that it must tell."""
     wrong = list(broken())
-    every = [*pictures(), *((f"broken {k}", drawing) for k, (_, drawing) in enumerate(wrong))]
+    drawn = tiers.few(pictures(), 120)
+    every = [*drawn, *((f"broken {k}", drawing) for k, (_, drawing) in enumerate(wrong))]
     return every, wrong, faults(every, tmp_path_factory.mktemp("pictures"))
 
 
 @needs_chromium
 def test_no_picture_overprints_clips_or_misleads(found):
     every, _, faults = found
-    assert len(every) > 350
+    assert len(every) > (350 if tiers.ALL else 120)
     assert [fault for fault in faults if not fault[0].startswith("broken ")] == []
 
 

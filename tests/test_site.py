@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from browser import DARK
+from tiers import few
 
 ROOT = Path(__file__).parent.parent
 CHROMIUM = next(
@@ -180,7 +181,7 @@ def test_every_page_fits_and_can_be_read(site, width, theme, tmp_path):
     assert not wrong, json.dumps(wrong, indent=1)
 
 
-@pytest.mark.parametrize("theme", DARK)
+@pytest.mark.parametrize("theme", few(DARK, 1))
 def test_pictures_of_every_page(site, theme, tmp_path):
     kept = Path(os.environ.get("GRIDLAYOUT_PICTURES", tmp_path))
     kept.mkdir(parents=True, exist_ok=True)
