@@ -101,15 +101,17 @@ def test_functions_of_too_many_values_for_a_peak_are_named(kind, monkeypatch):
         assert "no peak of main: too many values" in text
 
 
-MEASURE = """
-import resource, sys
+# The most that this program had: what getrusage tells begins with that of the process before it.
+MEASURE = r"""
+import re, sys
 import gridlayout as gl
+def most():
+    return int(re.search(r"VmHWM:\s+(\d+) kB", open("/proc/self/status").read())[1])
 gl.explain("f32[3,5]{1,0:T(8,128)}")
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = most()
 found = gl.explain(sys.stdin.buffer)
 page = len(found.to_html())
-after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(after - before, found.layouts, found.all_unknown, page)
+print(most() - before, found.layouts, found.all_unknown, page)
 """
 
 
@@ -131,6 +133,6 @@ def test_long_dumps_of_distinct_layouts_take_bounded_memory(kind):
     assert layouts > 25_000
     assert unknown == 0
     # What a process takes beyond what it took before. Of 30 megabytes it may be a hundred.
-    assert mebibytes < 40
+    assert 0 < mebibytes < 40
     # The page shows the worst, and how many are left out.
     assert page < 100_000
