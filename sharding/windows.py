@@ -54,9 +54,14 @@ class Window:
     boxes: tuple[tuple[Box, ...], ...]
 
     @property
+    def width(self) -> int:
+        """Positions of the whole rows that the interval is brought to."""
+        return prod(self.extents) * self.step
+
+    @property
     def is_wide(self) -> bool:
         """Whether the buffer is in a larger one, of whole rows, than the interval."""
-        return prod(self.extents) * self.step != self.length or any(self.shifts)
+        return self.width != self.length or any(self.shifts)
 
 
 def find_atoms(a: Blocks, b: Blocks) -> list[Atom]:

@@ -87,15 +87,14 @@ class _Run:
         """Dim `k`, an interval of positions, as whole rows of atoms, joined."""
         if window.is_flipped:
             x = LazyView.of(lax.rev(x.materialize(), [k]))
-        count = prod(window.extents) * window.step
         if window.is_wide:
             part = x.materialize()
-            shape = (*part.shape[:k], count, *part.shape[k + 1 :])
+            shape = (*part.shape[:k], window.width, *part.shape[k + 1 :])
             start = self._shift(k, window, part.ndim)
             wide = jnp.full(shape, self.fill, part.dtype)
             x = LazyView.of(lax.dynamic_update_slice(wide, part, start))
         if window.step > 1:
-            shape = (*x.shape[:k], count // window.step, window.step, *x.shape[k + 1 :])
+            shape = (*x.shape[:k], window.width // window.step, window.step, *x.shape[k + 1 :])
             part = lax.index_in_dim(x.reshape(*shape).materialize(), 0, k + 1, keepdims=False)
             x = LazyView.of(part)
         return x

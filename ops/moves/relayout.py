@@ -375,11 +375,11 @@ def _pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
     if (deal := schedule.deal) is not None:
         sizes += [prod(deal.size)] * deal.count
     cut = [size for size in sizes if size < prod(pieces.source.extents)]
-    whole = [prod(window.extents) * window.step for window in pieces.source.windows]
     is_wide = any(window.is_wide for window in pieces.source.windows)
     chain.is_apart, chain.copies = True, bool(cut) or is_wide
     if is_wide:
-        chain.made.append((int(prod(whole) * pieces.itemsize), 1))
+        width = prod(window.width for window in pieces.source.windows)
+        chain.made.append((int(width * pieces.itemsize), 1))
     for some in (cut, sizes):
         if some:
             chain.made.append((int(sum(some) * pieces.itemsize), len(some)))
