@@ -24,17 +24,17 @@ import distinct  # type: ignore[import-not-found]  # found by the path above
 
 _TYPE = re.compile(rb"(?:tensor|memref)<[^\n]*?>+|[a-z0-9]+\[[0-9,]*\]\{[^}]*\}")
 _MEGABYTES = 6
-# The most that this program had: what getrusage tells begins with that of the process before it.
-_HELD = r"""
-import re, sys
+_HELD = (
+    distinct.MOST
+    + """
+import sys
 import gridlayout as gl
-def most():
-    return int(re.search(r"VmHWM:\s+(\d+) kB", open("/proc/self/status").read())[1])
 gl.explain("f32[3,5]{1,0:T(8,128)}")
 before = most()
 gl.explain(sys.argv[1])
 print((most() - before) * 1024)
 """
+)
 
 
 @dataclass(frozen=True)

@@ -101,18 +101,18 @@ def test_functions_of_too_many_values_for_a_peak_are_named(kind, monkeypatch):
         assert "no peak of main: too many values" in text
 
 
-# The most that this program had: what getrusage tells begins with that of the process before it.
-MEASURE = r"""
-import re, sys
+MEASURE = (
+    distinct.MOST
+    + """
+import sys
 import gridlayout as gl
-def most():
-    return int(re.search(r"VmHWM:\s+(\d+) kB", open("/proc/self/status").read())[1])
 gl.explain("f32[3,5]{1,0:T(8,128)}")
 before = most()
 found = gl.explain(sys.stdin.buffer)
 page = len(found.to_html())
 print(most() - before, found.layouts, found.all_unknown, page)
 """
+)
 
 
 def read_in_another_process(lines):
