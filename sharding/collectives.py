@@ -207,7 +207,7 @@ def index_of(axes: Axes) -> Any:
     return lax.axis_index(axes[0] if len(axes) == 1 else axes) if axes else 0
 
 
-def slice_at(x: jax.Array, start: Any, count: int, dim: int) -> jax.Array:
+def slice_at(x: jax.Array | np.ndarray, start: Any, count: int, dim: int) -> jax.Array:
     """`count` positions along `dim` from `start` on, a number that is never negative."""
     if isinstance(start, int):
         return lax.slice_in_dim(x, start, start + count, axis=dim)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from math import prod
 from typing import Any
 
@@ -14,8 +16,8 @@ from numpy.typing import NDArray
 
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.sharding.collectives import index_of, permute, slice_at
-from gridlayout.sharding.pieces import Deal, Pieces, Side, Slot
+from gridlayout.sharding.collectives import index_of, once, permute, slice_at
+from gridlayout.sharding.pieces import Deal, Pieces, Schedule, Side, Slot
 from gridlayout.sharding.windows import Window
 
 Shape = tuple[int, ...]
@@ -23,6 +25,47 @@ Ints = NDArray[np.int64]
 # XLA before JAX 0.12 makes one slice of a slice that it cuts out of another, and forgets that the
 # inner one was moved into bounds: dynamic_slice(dynamic_slice(arange(9), [8], [2]), [0], [1]) is 8.
 _FORGETS_BOUNDS = jax.__version_info__ < (0, 12)
+
+
+# Of columns of tables that have a row a device, by their bytes: this device's number.
+_known: ContextVar[dict[bytes, Any] | None] = ContextVar("gridlayout_known", default=None)
+
+
+@contextmanager
+def looked_up_once(every: Sequence[Pieces]) -> Iterator[None]:
+    """Inside, what the tables of these moves say of this device is looked up once, here, for all.
+
+    To be entered directly in a `shard_map`, as `once` is.
+    """
+    if not every:
+        yield
+        return
+    names = tuple(every[0].device.fine.axis_names)
+    with once(names):
+        schedules = (pieces.schedule for pieces in every)
+        columns = {k: c for s in schedules if s is not None for k, c in _columns(s).items()}
+        token = _known.set(_looked_up(columns, names))
+        try:
+            yield
+        finally:
+            _known.reset(token)
+
+
+def _columns(schedule: Schedule) -> dict[bytes, Ints]:
+    """The columns of the slots' tables, but those that are the same for all devices."""
+    slots = (*schedule.stays, *schedule.slots)
+    every = (column for slot in slots for table in slot.tables for column in table.T)
+    return {column.tobytes(): column for column in every if (column != column[0]).any()}
+
+
+def _looked_up(columns: dict[bytes, Ints], names: tuple[str, ...]) -> dict[bytes, Any]:
+    """This device's number of each column; unsigned, or each use asks whether it is negative."""
+    if not columns:
+        return {}
+    table = np.stack([*columns.values()], axis=1).astype(np.uint32)
+    row = slice_at(table, index_of(names), 1, 0)
+    parts = lax.split(row, (1,) * len(columns), axis=1)
+    return {key: lax.squeeze(part, (0, 1)) for key, part in zip(columns, parts, strict=True)}
 
 
 def run_pieces(pieces: Pieces, x: LazyView, fill: Any) -> LazyView:
@@ -35,17 +78,10 @@ class _Run:
         assert pieces.schedule is not None
         self.pieces, self.schedule, self.fill = pieces, pieces.schedule, fill
         self.names = tuple(pieces.device.fine.axis_names)
-        # This device's row of one table: of each column of the slots' tables that is not the same
-        # for all.
-        self.columns: dict[bytes, int] = {}
-        found: list[Ints] = []
-        slots = (*self.schedule.stays, *self.schedule.slots)
-        for column in (c for slot in slots for table in slot.tables for c in table.T):
-            if (column != column[0]).any() and column.tobytes() not in self.columns:
-                self.columns[column.tobytes()] = len(found)
-                found.append(column)
-        self.here = index_of(self.names)
-        self.row = self._row(np.stack(found, axis=1)) if found else None
+        self.known = _known.get() or {}
+        columns = _columns(self.schedule)
+        if not columns.keys() <= self.known.keys():  # as in a loop's body
+            self.known = _looked_up(columns, self.names)
 
     def run(self, x: LazyView) -> LazyView:
         """The new part."""
@@ -59,7 +95,7 @@ class _Run:
         held = self._grown(held, _reach(held.shape, [(t[0], size) for t, size in boxes]))
         extents = self.pieces.target.extents
         shape = _reach(extents, [(t[1], size) for t, size in boxes])
-        out = jnp.full(shape, self.fill, held.dtype)
+        out = lax.full(shape, self.fill, held.dtype)
         for slot in schedule.stays:
             out = self._put(out, self._cut(held, slot), slot)
         for slot in schedule.slots:
@@ -145,15 +181,13 @@ class _Run:
         return held if shape == held.shape else lax.pad(held, fill, grow)
 
     def _row(self, table: Ints) -> jax.Array:
-        """This device's row; unsigned, or every use would first ask whether it is negative."""
-        return _at(jnp.asarray(table, jnp.uint32), self.here)
+        """This device's row."""
+        return _at(table.astype(np.uint32), index_of(self.names))
 
     def _start(self, table: Ints) -> list[Any]:
         """This device's row of a slot's table; numbers where they are the same for all."""
         return [
-            int(column[0])
-            if (column == column[0]).all()
-            else self.row[self.columns[column.tobytes()]]  # type: ignore[index]
+            int(column[0]) if (column == column[0]).all() else self.known[column.tobytes()]
             for column in table.T
         ]
 
@@ -178,7 +212,7 @@ class _Run:
         return lax.scan(step, out, (pieces, put, counts))[0]
 
 
-def _at(table: jax.Array, place: Any) -> jax.Array:
+def _at(table: Any, place: Any) -> jax.Array:
     return lax.squeeze(slice_at(table, place, 1, 0), [0])
 
 

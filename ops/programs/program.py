@@ -8,7 +8,6 @@ host) run between two such regions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -21,10 +20,12 @@ from jax.sharding import PartitionSpec
 from gridlayout.ops.decisions.builder import Decision, Renumbering, Step
 from gridlayout.ops.decisions.specs import Held, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.pieces import looked_up_once
 from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
-from gridlayout.sharding.collectives import Collective, once
+from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.pieces import Pieces
 
 RELAYOUT = "relayout"  # the op that brings values to their places, where no equation says so
 
@@ -157,8 +158,7 @@ class Program:
             def run(
                 *arrays: Any, region: Any = region, full: Any = full, empty: Any = empty
             ) -> Any:
-                axes = tuple(self.device.fine.axis_names)
-                with once(axes) if region.in_pieces else nullcontext():
+                with looked_up_once(region.in_pieces):
                     return region.run(dict(zip(full, arrays, strict=True)) | self._zeros(empty))
 
             parts = jax.shard_map(
@@ -217,10 +217,10 @@ class _Region:
     writes: tuple[int, ...]
 
     @property
-    def in_pieces(self) -> bool:
-        """Whether several moves go in pieces: each asks which device this is."""
-        moves = (step.does for step, _ in self.steps)
-        return sum(isinstance(m, LocalMove) and m.pieces is not None for m in moves) > 1
+    def in_pieces(self) -> list[Pieces]:
+        """The moves that go in pieces."""
+        moves = [step.does for step, _ in self.steps if isinstance(step.does, LocalMove)]
+        return [move.pieces for move in moves if move.pieces is not None]
 
     def run(self, held: dict[int, Any]) -> tuple[Any, ...]:
         run_steps(with_calls(self.steps, self.writes), held)
