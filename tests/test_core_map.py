@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.sharding import AbstractMesh
 from laid_out import packed
-from tiers import examples
+from tiers import examples, few
 
 import gridlayout as gl
 
@@ -138,7 +138,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("core_map", [TRANSPOSED, STAIRCASE, BLOCKS], ids=str)
+@pytest.mark.parametrize("core_map", few([STAIRCASE, BLOCKS, TRANSPOSED], 1), ids=str)
 def test_programs_give_the_same_on_any_map(name, core_map):
     device = gl.DeviceGrid((2, 4), core_map=core_map)
     a, b = np.random.default_rng(0).normal(size=(2, 12, 10)).astype("float32")

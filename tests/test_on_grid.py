@@ -394,7 +394,7 @@ KINDS = {
     "calls": CALLS,
 }
 # Of so many functions of a kind a gradient is compiled, once, without `--all-cases`.
-COMPILED = {"elementwise": 4, "reductions": 4, "shapes": 4, "products": 5, "calls": 9}
+COMPILED = {"elementwise": 2, "reductions": 3, "shapes": 2, "products": 3, "calls": 5}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -429,7 +429,7 @@ def assert_gradients_are_jaxs(fn, shapes, layouts, around):
     assert_same(found, wanted, rtol=1e-3, atol=2e-4)
 
 
-@pytest.mark.parametrize(("seed", "fn", "shapes"), few(cases(SECOND), 4))
+@pytest.mark.parametrize(("seed", "fn", "shapes"), few(cases(SECOND), 2))
 def test_second_derivatives_are_jaxs(seed, fn, shapes):
     plain, grid = operands(shapes, seed, turn=4)
     every = tuple(range(len(shapes)))
@@ -496,7 +496,7 @@ def test_jacobians_around():
 # -- transformations around -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seed", "fn", "shapes"), few(cases(MAPPED), 6))
+@pytest.mark.parametrize(("seed", "fn", "shapes"), few(cases(MAPPED), 3))
 def test_vmap_around(seed, fn, shapes):
     plain, _ = operands(shapes, seed)
     stacks = [jnp.stack([a, a * 2 - 1, a * 0 + 0.5]) for a in plain]

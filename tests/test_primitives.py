@@ -26,7 +26,7 @@ COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))
 FEW = gl.DeviceGrid((min(4, COUNT),))
 ONE = gl.DeviceGrid((1,))
-TURNS = 30 if tiers.ALL else 15
+TURNS = 30 if tiers.ALL else 8
 STRIDE = 5  # of the layouts, those that ways without a kind of their own are run in
 
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax import lax
 from jax.sharding import AbstractMesh
+from tiers import few
 
 import gridlayout as gl
 
@@ -66,7 +67,7 @@ def test_other_names_are_refused(name):
 # -- where the bytes are -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("space", SPACES)
+@pytest.mark.parametrize("space", few(SPACES, 2))
 def test_system_and_mmio_live_on_the_host(space, device):
     if not has_host_memory():
         pytest.skip("the backend has no host memory apart")
