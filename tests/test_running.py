@@ -1,4 +1,4 @@
-"""Steps that come again are traced once, and give what they give one by one."""
+"""Steps, and programs, that come again are traced once, and give what they give one by one."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import gridlayout as gl
-from gridlayout.ops.programs import running
+from gridlayout.ops.programs import alike, running
+from gridlayout.ops.programs.program import Program
 
 LAYERS = 6
 
@@ -98,3 +99,53 @@ def test_named_scopes_stay_apart(monkeypatch):
     np.testing.assert_allclose(
         np.asarray(gl.on_grid(fn)(laid, y)), fn(arrays, x), rtol=2e-4, atol=2e-5
     )
+
+
+# -- programs of new functions that do what others did ---------------------------------------------
+
+
+def traces(monkeypatch, *calls):
+    """How many programs are traced, and the results of the calls."""
+    ran, run = [], Program.run
+    monkeypatch.setattr(Program, "run", lambda self, arrays: ran.append(1) or run(self, arrays))
+    alike._remembered.cache_clear()
+    found = [np.asarray(jax.jit(gl.on_grid(fn))(*args)) for fn, *args in calls]
+    return len(ran), found
+
+
+def centred(scale):
+    """A new function each time, on lines of its own."""
+    return lambda x: (x - x.mean(0)) * scale
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
+def test_new_functions_that_do_the_same_are_traced_once(monkeypatch):
+    (a, b, *_), (x, y, *_) = operands((4, 4))
+    count, found = traces(monkeypatch, *((centred(2.0), z) for z in (x, y, x)))
+    assert count == 1
+    for got, z in zip(found, (a, b, a), strict=True):
+        np.testing.assert_allclose(got, centred(2.0)(z), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
+def test_those_that_differ_in_a_bit_are_traced_apart(monkeypatch):
+    (a, *_), (x, *_) = operands()
+    table, other = np.arange(13.0, dtype="f4"), np.arange(13.0, dtype="f4") + 1
+    functions = [
+        centred(0.0),
+        centred(-0.0),
+        centred(np.float32(3)),
+        lambda x: x - x.mean(1),
+        lambda x: x + table,
+        lambda x: x + other,
+        lambda x: (x + 1) - x,
+        lambda x: x - (x + 1),
+    ]
+    _, laid = operands((4, 4))
+    calls = [*((fn, x) for fn in functions), (functions[0], laid[0])]
+    count, found = traces(monkeypatch, *calls)
+    assert count == len(calls)
+    for got, fn in zip(found, functions, strict=False):
+        wanted = np.asarray(fn(jnp.asarray(a)))
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+        assert (np.signbit(got) == np.signbit(wanted)).all() or fn not in functions[:2]

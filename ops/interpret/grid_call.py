@@ -26,6 +26,7 @@ from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.ops.programs.alike import runner
 from gridlayout.ops.programs.report import Report
 
 # Whether JAX asks which results have no tangents: JAX 0.10 takes zeros of all of them.
@@ -53,7 +54,7 @@ class GridCall(Primitive):  # type: ignore[misc]
         self.params: dict[str, Any] = {}
         self.effects = frozenset(jaxpr.effects)
         self._made: dict[Any, Any] = {}
-        self._compiled = jax.jit(self.on_storages)
+        self._run = runner(self.program)
         super().__init__()
 
     # What is compiled of a call is kept with it.
@@ -78,17 +79,16 @@ class GridCall(Primitive):  # type: ignore[misc]
             fetched(storage, spec.layout, device) if isinstance(spec, Sharded) else storage
             for spec, storage in zip(self.specs, map(_lowered, operands), strict=True)
         ]
-        with device.active():
-            # One call, also where it is traced: what jax.checkpoint traced is run step by step
-            # outside of jit, and a shard_map then compiles each of its steps.
-            arrays = self._compiled(*storages)
+        arrays = self.on_storages(*storages)
         return [self._value(spec, a) for spec, a in zip(self.results, arrays, strict=True)]
 
     def on_storages(self, *storages: Any) -> list[Any]:
         """The program on storages in the devices' memory."""
         arrays = [as_array(spec, x) for spec, x in zip(self.specs, storages, strict=True)]
         with self.env.device.active():
-            return self.program.run(arrays)
+            # One call, also where it is traced: what jax.checkpoint traced is run step by step
+            # outside of jit, and a shard_map then compiles each of its steps.
+            return self._run(arrays)
 
     @cached_property
     def report(self) -> Report:

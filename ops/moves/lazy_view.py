@@ -9,6 +9,8 @@ from math import prod
 import jax
 from jax import lax
 
+from gridlayout.sharding.collectives import Axes, all_gather
+
 Shape = tuple[int, ...]
 
 
@@ -76,6 +78,16 @@ class LazyView:
         if self.shape[at] == count:
             return self
         return LazyView.of(lax.slice_in_dim(self.materialize(), 0, count, axis=at))
+
+    def all_gather(self, axes: Axes, dim: int) -> LazyView:
+        """All devices' parts along a dim; inside of `shard_map`."""
+        if not axes:
+            return self
+        lead = self.shape[:dim]
+        ones = lead if prod(lead) == 1 else ()
+        part = self.reshape(*self.shape[len(ones) :]).materialize()
+        whole = all_gather(part, axes, dim - len(ones))
+        return LazyView.of(whole).reshape(*ones, *whole.shape)
 
     def materialize(self) -> jax.Array:
         """The array as it is seen: by one transpose at most, of as few dims as there can be."""

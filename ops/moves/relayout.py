@@ -15,7 +15,6 @@ from functools import cache, lru_cache, partial
 from math import prod
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -30,7 +29,6 @@ from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
 from gridlayout.sharding.collectives import (
     Collective,
     Collectives,
-    all_gather,
     index_of,
     slice_at,
     total_bytes,
@@ -248,27 +246,26 @@ def _exchanged(
     exchange: Exchange, before: Placement, after: Placement, x: LazyView, fill: Any
 ) -> LazyView:
     for k in exchange.gathers:
-        part = all_gather(x.materialize(), before.axes[k], k)
-        x = LazyView.of(part).first(before.grid[k], k)  # without the idle slots
+        x = x.all_gather(before.axes[k], k).first(before.grid[k], k)  # without the idle slots
     x = packing.run_moves(x, exchange.first, fill)
     for transfer in exchange.transfers:
-        x = LazyView.of(_transferred(x.materialize(), transfer))
+        x = _transferred(x, transfer)
     x = packing.run_moves(x, exchange.last, fill)
     if exchange.final is not None:
-        x = LazyView.of(_transferred(x.materialize(), exchange.final))
+        x = _transferred(x, exchange.final)
     for k in exchange.slices:
         x = _own(x, k, after, fill)
     return x
 
 
-def _transferred(x: jax.Array, transfer: Transfer) -> jax.Array:
+def _transferred(x: LazyView, transfer: Transfer) -> LazyView:
     axes, source, target = transfer.axes, transfer.source, transfer.target
     if source is None:
         assert target is not None
-        return slice_at(x, index_of(axes), 1, target)
+        return LazyView.of(slice_at(x.materialize(), index_of(axes), 1, target))
     if target is None:
-        return all_gather(x, axes, source)
-    return lax.all_to_all(x, axes, target, source, tiled=True)
+        return x.all_gather(axes, source)
+    return LazyView.of(lax.all_to_all(x.materialize(), axes, target, source, tiled=True))
 
 
 def _own(x: LazyView, k: int, placement: Placement, fill: Any) -> LazyView:
@@ -304,7 +301,7 @@ def _through_logical(
 
 def _logical(old: Layout, before: Placement, x: LazyView, zero: Any) -> LazyView:
     for k in _gathered(before):
-        x = LazyView.of(all_gather(x.materialize(), before.axes[k], k)).first(before.grid[k], k)
+        x = x.all_gather(before.axes[k], k).first(before.grid[k], k)
     return packing.moved_back(x, zero, old)
 
 

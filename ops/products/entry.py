@@ -22,7 +22,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
-from gridlayout.sharding.collectives import Collectives, all_gather
+from gridlayout.sharding.collectives import Collectives
 from gridlayout.sharding.placement import Placement
 
 Dims = tuple[int, ...]
@@ -64,7 +64,7 @@ class Gather:
         at, n, axes = self.at, self.n, self.axes
         rows, here, inner = view.shape[:at], view.shape[at], view.shape[at + 1 :]
         if prod(rows) == 1:
-            return LazyView.of(all_gather(view.materialize(), axes, at))
+            return view.all_gather(axes, at)
         found = LazyView.of(lax.all_gather(view.materialize(), axes)).moved(0, at)
         return found.reshape(*rows, n * here, *inner)
 

@@ -118,11 +118,16 @@ def _shape(run: Sequence[Scoped]) -> list[Any]:
             if isinstance(k, int):
                 found.append(numbers.setdefault(k, len(numbers)))
             else:
-                is_number = isinstance(k, (np.ndarray, np.generic)) and not k.ndim
-                found.append((k.dtype, k.tobytes()) if is_number else id(k))
+                found.append(constant_key(k))
         for k in step.writes:
             numbers[k] = len(numbers)
     return found
+
+
+def constant_key(x: Any) -> Any:
+    """What is equal in known numbers of the same bits; of any other constant, which one it is."""
+    is_number = isinstance(x, (np.ndarray, np.generic)) and not x.ndim
+    return (x.dtype, x.tobytes()) if is_number else id(x)
 
 
 def _calls(

@@ -37,7 +37,8 @@ def split(b: Builder, op: Op, value: Value) -> list[Value] | None:
         return None
 
     def kernel(array: jax.Array) -> list[jax.Array]:
-        return [jax.lax.index_in_dim(array, k, at, keepdims=False)[0] for k in range(count)]
+        parts = jax.lax.split(array, (1,) * count, axis=at)
+        return [jax.lax.squeeze(each, (0, at)) for each in parts]
 
     return b.fused(kernel, [x], [part] * count)
 
