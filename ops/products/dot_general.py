@@ -226,12 +226,13 @@ def _batched(
     of the last grid dim. What leaves a device a quarter more to multiply than need be is no choice.
     """
     joint = tuple(range(len(batch[0])))
-    found = []
-    for runs in (
+    ways = (
         *(_held(layout, dims) for layout, dims in zip(layouts, batch, strict=True)),
         ((joint, prod(like.grid)),),
         ((joint, prod(like.grid[:-1])),),
-    ):
+    )
+    found: dict[tuple[Side, Side], tuple[int, Product]] = {}
+    for runs in dict.fromkeys(ways):
         left = _arrangement(like, layouts[0], runs, batch[0], contract[0], False)
         right = _arrangement(like, layouts[1], runs, batch[1], contract[1], True)
         x, y = left.layout, right.layout
@@ -242,10 +243,12 @@ def _batched(
         product = _product(left, right, contract, batch, order, tuple(shape), x.dtype)
         assert product.natural is not None
         cores = prod(device.placement(product.natural.grid).per_device)
-        moved = gathered_cost(device, product, layouts, None)[1]
-        found.append((cores * prod(product.natural.local_shape), moved, (left, right)))
-    least = min(work for work, _, _ in found)
-    return min((each for each in found if 4 * each[0] <= 5 * least), key=lambda each: each[1])[2]
+        found[left, right] = cores * prod(product.natural.local_shape), product
+    least = min(work for work, _ in found.values())
+    few = [sides for sides, (work, _) in found.items() if 4 * work <= 5 * least]
+    if len(few) == 1:
+        return few[0]
+    return min(few, key=lambda sides: gathered_cost(device, found[sides][1], layouts, None)[1])
 
 
 def _held(layout: Layout, batch: Dims) -> Runs:
