@@ -169,6 +169,13 @@ def test_joined_dims_that_are_padded_inside_are_no_digits_of_one_number():
     check(gl.GridLayout((5, 6), grid=(5, 2)), a)
 
 
+def test_a_dim_is_joined_with_dims_of_extent_one_where_it_lies():
+    rows = gl.GridLayout((16, 27), grid=(8, 1))
+    route = check(rows, rows.replace(grid=(8, 4)))
+    kinds = [type(move) for move in route.moves({})]
+    assert kinds == [ReshapeMove, PadMove, ReshapeMove, TransposeMove]
+
+
 def test_dims_of_extent_one_do_not_stand_in_the_way():
     # They are joined to the last dim in one layout, to the first in the other.
     across = gl.GridLayout((11, 3, 1), grid=(1, 8), linear="(d0, d1, d2) -> (d1, d0)")

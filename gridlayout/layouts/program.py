@@ -192,8 +192,11 @@ class _State:
         blocks = [[axis] for axis in self.axes]
         for p in ready:
             if isinstance(p.step, Join):
-                blocks = [b for b in blocks if b[0] not in p.reads[1:]]
-                blocks[[b[0] for b in blocks].index(p.reads[0])] = list(p.reads)
+                # Where the first is that has more than one position: the others move for nothing.
+                wide = [a for a in p.reads if self.shape[self.axes.index(a)] != 1]
+                place = (wide or p.reads)[0]
+                blocks = [b for b in blocks if b[0] not in p.reads or b[0] == place]
+                blocks[[b[0] for b in blocks].index(place)] = list(p.reads)
         by_first = {p.reads[0]: p for p in ready if p.reads}
         if order and any(len(block) > 1 for block in blocks):
             # Joining transposes: let it bring the joined axes to where they belong.
