@@ -3,8 +3,9 @@
 The route first splits physical dims into digits, then joins digits into new dims. In between lies
 the moment when the digits that the mesh divides before and those that it divides after are all
 dims of the array: there each mesh axis moves from one digit to another in one all_to_all, or is
-gathered, or is sliced off. What does not stand out as a digit (a grid that the mesh does not divide
-evenly) is gathered before the route, or sliced after it.
+gathered, or is sliced off. A dim that every device has whole may be padded first, so that the mesh
+divides it. What does not stand out as a digit (a grid that the mesh does not divide evenly) is
+gathered before the route, or sliced after it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 from math import prod
 
 from gridlayout import dtypes
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.program import Move, Numbered, ReshapeMove, moves_of, numbered
+from gridlayout.layouts.program import Move, Numbered, moves_of, numbered
 from gridlayout.layouts.route import Route, find_route
 from gridlayout.layouts.steps import Join, Split, StepBuilder
 from gridlayout.sharding.collectives import Axes, Collective, Collectives, total_bytes
@@ -50,11 +51,14 @@ class Exchange:
 
     gathers: dims that are gathered first, to their `grid` extent. final: the gather along the first
     dim of the result, which brings the rest to where it stays. slices: dims that are grown to their
-    slots last, of which each device keeps its part. first, last: the moves before and after the
+    slots last, of which each device keeps its part. whole, held: the shape of a device's part once
+    dims are gathered, and as digits, padded or not. first, last: the moves before and after the
     transfers, made when they are first asked for: most exchanges are only counted.
     """
 
     gathers: Shape
+    whole: Shape
+    held: Shape
     transfers: tuple[Transfer, ...]
     final: Transfer | None
     slices: Shape
@@ -71,6 +75,10 @@ class Exchange:
         """How the digits are joined into the dims of the new layout."""
         return self._last()
 
+    def padded(self, nbytes: int) -> int:
+        """The bytes of a device's part as digits, of those that it is before."""
+        return nbytes * prod(self.held) // prod(self.whole)
+
     def collectives(
         self, local: int, result: int, before: Placement, device: DeviceGrid
     ) -> list[Collective]:
@@ -79,6 +87,7 @@ class Exchange:
         for k in self.gathers:
             made.all_gather(before.axes[k], local)
             local = local // before.per_device[k] * before.grid[k]
+        local = self.padded(local)
         for transfer in self.transfers:
             if transfer.source is None:
                 local //= transfer.size
@@ -114,13 +123,18 @@ def find_exchange(
         return None
     before = before or device.placement(old.core_shape)
     after = after or device.placement(new.core_shape)
-    # Mesh axes that go the same way go together, unless the digits stand apart.
-    best = _Finder(route, before, after, device.fine.shape, True).exchange()
     local = local_bytes(old, before), local_bytes(new, after)
-    if least := total_bytes(best.collectives(*local, before, device)):
-        apart = _Finder(route, before, after, device.fine.shape, False).exchange()
-        if total_bytes(apart.collectives(*local, before, device)) < least:
-            return apart
+    best, least = None, 0
+    for pads, together in product((False, True), (True, False)):
+        finder = _Finder(route, before, after, device.fine.shape, together, pads)
+        if pads and not finder.early:
+            break
+        found = finder.exchange()
+        received = total_bytes(found.collectives(*local, before, device))
+        if best is None or received < least:
+            best, least = found, received
+        if not least:
+            break
     return best
 
 
@@ -140,6 +154,7 @@ class _Finder:
         after: Placement,
         sizes: Mapping[str, int],
         together: bool,
+        pads: bool,
     ) -> None:
         self.route, self.before, self.after, self.sizes = route, before, after, sizes
         self.together = together
@@ -148,15 +163,32 @@ class _Finder:
         self.parts: dict[int, Shape] = {}  # a digit: the digits that it is split into
         self.claimed: set[int] = set()  # digits that mesh axes divide
         self.later: list[Numbered] = []
-        for done in numbered(route.shape, route.steps):
-            if isinstance(done.step, Split) and done.step.axis in self.extent:
+        steps = numbered(route.shape, route.steps)
+        self.early = route.on_whole(*self._divided()) if pads else []
+        roots = list(range(len(route.shape)))
+        for done in steps:
+            if done in self.early:
+                self.extent.update(zip(done.makes, done.sizes, strict=True))
+                last = roots.index(done.reads[-1])
+                roots[last : last + 1] = done.makes
+                roots = [axis for axis in roots if axis not in done.reads]
+            elif isinstance(done.step, Split) and done.step.axis in self.extent:
                 self.parts[done.step.axis] = done.makes
                 self.extent.update(zip(done.makes, done.sizes, strict=True))
             else:
                 self.later.append(done)
-        self.pieces = [piece for k in range(len(route.shape)) for piece in self._leaves([k])]
+        self.roots = roots  # the axes that are there after the early steps
+        self.pieces = self._leaves(roots)
         self._next = 1 + max((made for done in self.later for made in done.makes), default=0)
         self._next = max(self._next, *(1 + axis for axis in self.extent), 0)
+
+    def _divided(self) -> tuple[set[int], set[int]]:
+        """Dims before of which a device may have a part, and dims after that the mesh divides."""
+        before, after = self.before, self.after
+        parts = {
+            k for k, axes in enumerate(before.axes) if axes or before.slots[k] > before.grid[k]
+        }
+        return parts, {k for k, axes in enumerate(after.axes) if axes}
 
     def exchange(self) -> Exchange:
         joins = {done.makes[0]: done.reads for done in self.later if isinstance(done.step, Join)}
@@ -180,13 +212,17 @@ class _Finder:
         final = None if slices else self._final(dims, joins, source, target)
         late = {} if final is None else final[1]
         moving = {axes: digit for axes, digit in source.items() if axes not in late}
+        held = self._locals(dims, source)
+        whole = self._whole(gathers)
         return Exchange(
             # From the last on: what lies before the gathered dim is then still small.
             tuple(reversed(gathers)),
+            whole,
+            held,
             tuple(self._transfers(dims, moving, target)),
             None if final is None else final[0],
             tuple(slices),
-            lambda: self._first(gathers, self._locals(dims, source)),
+            lambda: self._first(whole, dict(zip(dims, held, strict=True))),
             lambda: self._last(dims, self._locals(dims, {**target, **late})),
         )
 
@@ -291,12 +327,22 @@ class _Finder:
         kept = {k: self.before.per_device[k] for k in self.kept}
         return tuple(1 if d in claims.values() else kept.get(d, self.extent[d]) for d in dims)
 
-    def _first(self, gathers: Sequence[int], held: Shape) -> tuple[Move, ...]:
-        """The dims, some of them gathered, split into digits."""
+    def _whole(self, gathers: Sequence[int]) -> Shape:
+        """The shape of a device's part once dims are gathered."""
         dims = dict(enumerate(self.before.grid))
         dims |= {k: n for k, n in enumerate(self.before.per_device) if k not in gathers}
-        shape = tuple(dims.get(k, n) for k, n in enumerate(self.route.shape))
-        return () if shape == held else (ReshapeMove(shape, held),)
+        return tuple(dims.get(k, n) for k, n in enumerate(self.route.shape))
+
+    def _first(self, shape: Shape, held: Mapping[int, int]) -> tuple[Move, ...]:
+        """The early steps, and the dims split into digits."""
+        builder = StepBuilder(shape)
+        at = dict(enumerate(range(len(shape))))
+        for done in self.early:
+            done.repeat(builder, at)
+        order: list[int] = []
+        for root in self.roots:
+            order += builder.split(at[root], [held[leaf] for leaf in self._leaves([root])])
+        return moves_of(shape, builder.steps, order)
 
     def _transfers(
         self, dims: list[int], source: Mapping[Axes, int], target: Mapping[Axes, int]

@@ -15,6 +15,7 @@ from tiers import few
 
 import gridlayout as gl
 from gridlayout.layouts.blocks import find_blocks
+from gridlayout.layouts.program import PadMove
 from gridlayout.ops.moves.relayout import find_move, offered_moves
 from gridlayout.sharding.collectives import total_bytes
 from gridlayout.sharding.cost import CostModel
@@ -174,6 +175,32 @@ def test_every_kind_of_piece(pair):
     turn = list(PAIRS).index(pair) % 2
     for each in few(ways[turn:] + ways[:turn], 1):
         check(*each, device)
+
+
+# The mesh divides what every device has whole before, once each has padded it.
+PADDED = {
+    "rows to blocks": ({"grid": (8, 1)}, {"grid": (2, 4)}),
+    "rows to columns": ({"grid": (8, 1)}, {"grid": (1, 8), "oob": 3}),
+    "columns to rows": ({"grid": (1, 4)}, {"grid": (4, 1)}),
+    "to tiles": ({"grid": (8, 1)}, {"grid": (2, 4), "tile": (3, 5)}),
+    "transposed": ({"grid": (4, 1)}, {"grid": (4, 1), "linear": "(d0, d1) -> (d1, d0)"}),
+    "reversed": ({"grid": (2, 1)}, {"grid": (1, 2), "linear": "(d0, d1) -> (d0, -d1 + 62)"}),
+}
+
+
+@pytest.mark.skipif(N < 8, reason="needs 8 devices")
+@pytest.mark.parametrize("pair", PADDED)
+def test_a_whole_dim_is_padded_where_it_is_and_goes_in_one_collective(pair):
+    shape = (63, 64) if pair == "columns to rows" else (64, 63)
+    a, b = (gl.GridLayout(shape, "float32", **arguments) for arguments in PADDED[pair])
+    plan = check(a, b, gl.DeviceGrid((2, 4)))
+    assert plan.how == "exchange"
+    assert [c.kind for c in plan.collectives] == ["all_to_all"]
+    assert plan.received <= 1.25 * plan.moved
+    x = plan.exchange
+    assert (x.gathers, x.slices) == ((), ())
+    assert any(isinstance(move, PadMove) for move in x.first)
+    assert x.padded(prod(x.whole)) == prod(x.held) > prod(x.whole)
 
 
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")

@@ -11,7 +11,7 @@ Padding at the high end tells no axes apart: the index is the same, only the ext
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -43,6 +43,26 @@ class Route:
         """Pairs (dim before, dim after) that no step touches: one extent, one index."""
         rank = len(self.shape)
         return tuple((axis, k) for k, axis in enumerate(self.order) if axis < rank)
+
+    def on_whole(self, parts: Set[int], wanted: Set[int]) -> list[Numbered]:
+        """The steps before the splits that make the dims `wanted`, if they read none of `parts`.
+
+        parts: dims before of which a device may have a part only. So these steps are what each
+        device can do to its own part first.
+        """
+        steps = numbered(self.shape, self.steps)
+        maker = {axis: done for done in steps for axis in done.makes}
+
+        def above(axes: Sequence[int]) -> list[Numbered]:
+            made = [maker[axis] for axis in axes if axis in maker]
+            return [each for done in made for each in (done, *above(done.reads))]
+
+        found = []
+        for split in above([self.order[k] for k in wanted]):
+            before = above(split.reads) if isinstance(split.step, Split) else []
+            if all(done.reads and not parts & set(done.reads) for done in before):
+                found += before
+        return [done for done in steps if done in found]
 
     def moves(self, extents: Mapping[int, int]) -> tuple[Move, ...]:
         """The array program, on an array where kept dims have other `extents`, by dim before.

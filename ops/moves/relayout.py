@@ -324,9 +324,9 @@ def _exchanged_workspace(
     for k in exchange.gathers:
         _gather(chain, shape, k, before)
     if exchange.transfers:
-        for move in exchange.first:
-            assert isinstance(move, ReshapeMove)
-            shape = list(move.after)
+        shape = list(exchange.held)
+        if any(not isinstance(move, ReshapeMove) for move in exchange.first):
+            chain.see(exchange.padded(chain.nbytes)).make()
     for transfer in exchange.transfers:
         source, target, n = transfer.source, transfer.target, transfer.size
         if source is None:
