@@ -14,6 +14,7 @@ from gridlayout.tenstorrent import (
     lower_to_mesh,
     ttnn,
 )
+from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
 
 TEXT = (
     "tensor<64x128xbf16, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <2x4>, "
@@ -319,6 +320,90 @@ def test_wrong_text(old, new, rule):
     assert old in TEXT
     with pytest.raises(gl.LayoutError, match=rule):
         gl.parse(TEXT.replace(old, new, 1))
+
+
+def test_an_empty_grid_in_l1_is_one_core():
+    text = (
+        f"tensor<f32, #ttnn.ttnn_layout<() -> (0, 0), <>, memref<1x1x{TILE.format('f32')}, {L1}>, "
+        "<interleaved>>>"
+    )
+    assert gl.parse(text) == ttnn((), tile=(32, 32)) == read_tensor_type(text).layout
+    # tt-mlir's verifier: elsewhere the grid of what is not sharded is 1x1.
+    for word in ("dram", "system_memory"):
+        with pytest.raises(gl.LayoutError, match=rf"column 46: the grid .* in {word} is <1x1>"):
+            gl.parse(text.replace("<l1>", f"<{word}>"))
+
+
+# -- types of values in compiled programs ------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [TEXT, *(text for text, _ in COMPILED)])
+def test_types_in_programs_have_the_layouts_of_their_texts(text):
+    """Written as compilers do: the layout, and in it the buffer type, by their aliases."""
+    aliases = {"#l1": L1}
+    start = text.index("#ttnn.ttnn_layout")
+    aliases["#ttnn_layout"] = text[start:-1].replace(L1, "#l1")
+    found = read_tensor_type(f"{text[:start]}#ttnn_layout>", lambda name: aliases.get(name, name))
+    assert found == read_tensor_type(text)
+    assert found.layout == gl.parse(text)
+    assert (found.shape, found.dtype) == (found.layout.shape, found.layout.dtype)
+
+
+ASIDE = [
+    (" memref<", ' mesh = <"mesh">, memref<'),
+    ("core_ranges", "exactGrid = true, core_ranges"),
+    (")>]>>>", ")>]>, ignorePhysicalLayout = true>>"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), ASIDE)
+def test_what_programs_say_besides_is_of_no_place(old, new):
+    text = TEXT.replace(old, new)
+    assert text != TEXT
+    assert read_tensor_type(text).layout == gl.parse(TEXT)
+    with pytest.raises(gl.LayoutError, match=r"column \d+: expected"):
+        gl.parse(text)
+
+
+def test_types_in_programs_that_parse_refuses():
+    host = ttnn((64, 64), tile=(32, 32), buffer_type="system_memory")
+    for words in ("", ", exactGrid = true", ", <interleaved>, exactGrid = true"):
+        assert read_tensor_type(str(host).replace(", <interleaved>", words)).layout == host
+    assert read_tensor_type("tensor<f32>").layout is None
+    assert read_tensor_type("tensor<2x3xsi32>") == TensorType((2, 3), np.dtype("int32"), None)
+    tile = TILE.format("bfp_bf8")
+    text = str(ttnn((70, 100), "bfloat16", tile=(32, 32), tile_format="bfp_bf8"))
+    found = read_tensor_type(text.replace("tensor<70x100xbf16", f"tensor<70x100x{tile}"))
+    assert (found.tile_format, found.dtype.name) == ("bfp_bf8", "bfloat16")
+    assert found.layout == gl.parse(text)
+    assert read_tensor_type(f"tensor<32x32x{tile}>").tile_format == "bfp_bf8"
+    sharded = TEXT.replace(", core_ranges = <[#ttnn.core_range<(0,0), (3,1)>]>", "")
+    assert read_tensor_type(sharded).layout == gl.parse(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("vector<4xf32>", "expected 'tensor'"),
+        ("tensor<4xf32", "expected '>'"),
+        ("tensor<4xf32, #other.layout<4>>", r"a #ttnn.ttnn_layout is read"),
+        (TEXT[:-1] + ", 3>", "one encoding is read"),
+        (TEXT[:-2] + ", oob = zero>>", "expected '>'"),
+        (TEXT.replace("tensor<64x128xbf16", f"tensor<64x128x{TILE.format('bfp_bf8')}"), "agree"),
+        (TEXT.replace("(3,1)>", "(3,2)>"), "core ranges do not follow"),
+        ("tensor<4x#loop>", "stand for each other"),
+        ("tensor<4x#bomb>", "or for over 65536 characters"),
+    ],
+)
+def test_types_in_programs_that_are_refused(text, rule):
+    aliases = {
+        "#loop": "#back",
+        "#back": "#loop",
+        "#bomb": "#bomb1" * 999,
+        "#bomb1": "#bomb2" * 999,
+    }
+    with pytest.raises(gl.LayoutError, match=rule):
+        read_tensor_type(text, lambda name: aliases.get(name, name))
 
 
 def test_the_compilers_aliasing_map_is_refused():

@@ -108,7 +108,7 @@ class Linker:
                 dtype = jax.dtypes.canonicalize_dtype(found.dtype)
                 self.types[text] = found if found.layout else replace(found, dtype=dtype)
             except LayoutError as error:
-                why = re.sub(r"^line \d+: ", "", str(error))
+                why = re.sub(r"^(line|column) \d+: ", "", str(error))
                 raise LayoutError(f"line {line}: type {text[:80]}: {why}") from None
         return self.types[text]
 
