@@ -34,6 +34,14 @@ ODD = [
     "tensor<64x50xf32, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <2x1>, memref<1x2x!ttcore.tile<32x32"
     ", f32>, #ttnn.buffer_type<l1>>, <height_sharded>, core_ranges = <[#ttnn.core_range<(0,0), "
     "(1,0)>]>>>",
+    "tensor<40x50x!ttcore.tile<32x32, bfp_bf8>, #ttnn.ttnn_layout<(d0, d1) -> (d0, d1), <1x1>, "
+    "memref<2x2x!ttcore.tile<32x32, bfp_bf8>, #ttnn.buffer_type<dram>>, <interleaved>>>",
+    "tensor <40 x 50 x f32 , #ttnn.ttnn_layout < (d0, d1)->(d0, d1), < 1x1 >, memref< 40 x 50x f32,"
+    " #ttnn.buffer_type<l1> >, <interleaved> > >",
+    "tensor <40 x 50 x f32 , #ttnn.ttnn_layout < (d0, d1)->(d0, d1), < 1x1 >, memref< 9 x 50x f32,"
+    " #ttnn.buffer_type<l1> >, <interleaved> > >",
+    "tensor<40x50xf32, #ttnn.ttnn_nd_layout<<1x1>, memref<1x2x2x!ttcore.tile<32x32, f32>, "
+    "#ttnn.buffer_type<l1>>, <block_sharded>, <row_major>, <grid_2d>>>",
     "memref<2x2x4x3xf32, #ttcore.interleaved<12x4>, #ttcore.memory_space<dram>>",
     "memref<2x2x4x3xf32, #ttcore.shard<12x4, 2>, #ttcore.memory_space<l1>>",
     "memref<4x3xf32, #ttcore.cb_layout<12x4, 2>, #ttcore.memory_space<l1>>",

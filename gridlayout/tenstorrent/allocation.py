@@ -28,17 +28,31 @@ _BUFFER = re.compile(
     rf"(memref|tensor)\s*<\s*{_DIMS}{_ELEMENT}\s*(?:,\s*#ttcore\.(shard|cb_layout|interleaved|view)"
     r"\s*<([^<>]{0,200})>\s*)?(,\s*(?:#ttcore\.view|strided)\s*<[^<>]{0,200}>\s*)?,\s*#(?:ttcore\.memory_space|ttnn\.buffer_type)\s*<(\w{1,20})>\s*>"
 )
-_TTNN = re.compile(
-    rf"tensor\s*<\s*{_DIMS}{_ELEMENT}\s*,\s*#ttnn\.ttnn_(?:nd_)?layout\s*<.{{0,2000}}?<\s*([0-9x]{{1,60}})"
-    rf"\s*>\s*,\s*memref\s*<\s*{_DIMS}{_ELEMENT}\s*,\s*#ttnn\.buffer_type\s*<(\w{{1,20}})>\s*>"
-    r"(?:\s*,\s*<(\w{1,20})>)?",
-    re.DOTALL,
-)
 _METAL = re.compile(
     rf"tensor\s*<\s*{_DIMS}{_ELEMENT}\s*,\s*#ttcore\.metal_layout\s*<\s*logical_shape\s*=\s*"
     r"(\[\s*\]|[0-9x]{1,200})\s*,.{0,2000}?,\s*(\w{1,10})\s*(?:,\s*(sharded|interleaved)[^<>]{0,200})?>\s*>",
     re.DOTALL,
 )
+
+
+def _ttnn(gap: str, comma: str) -> re.Pattern[str]:
+    """Shape, element, map, grid, memref, its element, buffer type, memory layout, end.
+
+    gap, comma: what may stand between two words, and between two parts.
+    """
+    dims = rf"((?:[0-9]{{1,18}}{gap}x{gap})*)"
+    tile = rf"!ttcore\.tile<{gap}[0-9]{{1,4}}x[0-9]{{1,4}}{comma}[^<>]{{1,32}}>"
+    element = rf"([A-Za-z]\w{{0,15}}|{tile})"
+    return re.compile(
+        rf"tensor{gap}<{gap}{dims}{element}{comma}#ttnn\.ttnn_(?:nd_)?layout{gap}<{gap}"
+        rf"(?:(\([^()]{{0,2000}}\)\s*->\s*\([^()]{{0,2000}}\)){comma})?"
+        rf"<{gap}([0-9]{{1,9}}(?:x[0-9]{{1,9}}){{0,7}}){gap}>{comma}memref{gap}<{gap}{dims}{element}"
+        rf"{comma}#ttnn\.buffer_type{gap}<(\w{{1,20}})>{gap}>(?:{comma}<(\w{{1,20}})>)?(>>)?"
+    )
+
+
+# As compilers print it, and as hands write it, which takes half as long again to read.
+TTNN, _TTNN = _ttnn("", ", "), _ttnn(r"\s*", r"\s*,\s*")
 _TILE = re.compile(r"!ttcore\.tile<\s*([0-9]+)x([0-9]+)\s*,\s*(\w+)")
 _STRIDES = re.compile(r"[0-9]{1,19}(?:x[0-9]{1,19})*")
 _COUNT = re.compile("[0-9]{1,9}")
@@ -186,7 +200,7 @@ def stated(text: str) -> Stated:
     if found := _BUFFER.fullmatch(text.strip()):
         return _of_buffer(*found.groups())
     if found := _TTNN.match(text):
-        return _of_ttnn(*found.groups())
+        return _of_ttnn(found)
     if found := _METAL.match(text):
         return _of_metal(*found.groups())
     raise LayoutError(f"column 1: {text[:48]!r} states no memory space")
@@ -225,9 +239,8 @@ def _inside(kind: str | None, inner: str) -> tuple[Shape, int]:
     return _dims(strides), max(int(buffers), 1) if _COUNT.fullmatch(buffers) else 1
 
 
-def _of_ttnn(
-    dims: str, element: str, grid: str, counts: str, stored: str, space: str, layout: str | None
-) -> Stated:
+def _of_ttnn(found: re.Match[str]) -> Stated:
+    dims, element, _, grid, counts, stored, space, layout, _ = found.groups()
     tile = _TILE.match(element)
     name = tile[3] if tile else element
     logical = None if tile else _dims(dims)

@@ -16,7 +16,7 @@ from gridlayout import dtypes
 from gridlayout.arguments import MAX_ELEMENTS, MAX_RANK, Shape
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import MEMORY_SPACES, Held
-from gridlayout.tenstorrent.allocation import SPACES, Unit, stated, unit_of
+from gridlayout.tenstorrent.allocation import SPACES, TTNN, Unit, stated, unit_of
 
 _new = tuple.__new__  # of a million types: a third of the time that calling the class takes
 _DIM = "[0-9]{1,18}"
@@ -29,10 +29,6 @@ _BRACES = re.compile(
 _ELEMENT = r"(!ttcore\.tile<[0-9]{1,4}x[0-9]{1,4}, \w{1,12}>|[a-z]\w{0,15})"
 _TENSOR = rf"tensor<((?:{_DIM}x)*)([a-z]\w{{0,15}}), "
 _MEMREF = rf"memref<((?:{_DIM}x)+){_ELEMENT}, "
-_TTNN = re.compile(
-    rf"{_TENSOR}#ttnn\.ttnn_layout<(\([^<>()]*\) -> \([^<>()]*\)), <([0-9]{{1,9}}x[0-9]{{1,9}})>, "
-    rf"{_MEMREF}#ttnn\.buffer_type<(\w{{1,20}})>>(?:, <(\w{{1,20}})>)?(>>)?"
-)
 _DOCUMENT = re.compile(
     rf"{_TENSOR}#ttcore\.metal_layout<(\([^<>()]*\) -> \([^<>()]*\)), (?:undef|zero), "
     rf"<((?:[0-9]{{1,9}}x)*[0-9]{{1,9}})>, {_MEMREF}#ttcore\.memory_space<(\w{{1,20}})>>>>"
@@ -153,13 +149,13 @@ def _form_of(element: str, braces: str) -> _Form | None:
 
 def _of_ttnn(text: str) -> Sizes | None:
     """A ttnn_layout, by the memref that it states."""
-    found = _TTNN.match(text)
+    found = TTNN.match(text)
     if found is None or "oob" in text or "row_alignment" in text:
         return None
     dims, element, linear, grid, counts, stored, space, word, end = found.groups()
     unit, own = _unit_of(stored), _unit_of(element)
     is_dealt = word in (None, "interleaved")
-    if unit is None or own is None or (is_dealt and grid != "1x1"):
+    if unit is None or own is None or own.tile or (is_dealt and grid != "1x1"):
         return None
     shape, tiles = _by_x(dims), _by_x(counts)
     size, pages, cores = prod(shape), prod(tiles), prod(_by_x(grid))
