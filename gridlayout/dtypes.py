@@ -28,6 +28,7 @@ MLIR_NAMES: dict[str, str] = {
     "float4_e2m1fn": "f4E2M1FN",
     "float8_e4m3fn": "f8E4M3FN",
     "float8_e5m2": "f8E5M2",
+    "float8_e8m0fnu": "f8E8M0FNU",
     "float16": "f16",
     "bfloat16": "bf16",
     "float32": "f32",
@@ -44,6 +45,7 @@ FROM_XLA: dict[str, str] = {
     **{"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"},
     **{"c64": "complex64", "c128": "complex128"},
     **{"f8e4m3fn": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f4e2m1fn": "float4_e2m1fn"},
+    "f8e8m0fnu": "float8_e8m0fnu",
 }
 # Tiles have their own names for these types (Tenstorrent's `!ttcore.tile<32x32, si32>`).
 TILE_NAMES = {"uint32": "u32", "uint16": "u16", "uint8": "u8", "int32": "si32"}
@@ -60,7 +62,7 @@ _PRINTED = {
 
 # The types of less than a byte, and their bits.
 _SMALL_BITS = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}
-_SATURATING = ("float4_e2m1fn", "float8_e4m3fn")  # they have no infinity
+_SATURATING = ("float4_e2m1fn", "float8_e4m3fn", "float8_e8m0fnu")  # they have no infinity
 
 # Bytes of a 32x32 tile whose elements share exponents in groups of 16: 64 bytes of exponents more
 # per 1024 elements (Tenstorrent tile formats).
@@ -188,8 +190,12 @@ def _float_value(value: float, dtype: np.dtype[Any]) -> Scalar:
     largest = float(info.max)
     if value != value and dtype.name == "float4_e2m1fn":
         raise LayoutError(f"oob nan is not a value of {dtype.name}; use undef, zero or a number")
-    if dtype.name in _SATURATING and abs(value) > largest:
-        value = math.copysign(largest, value)
+    if value == 0 and not has_zero(dtype):
+        raise LayoutError(
+            f"oob zero is not a value of {dtype.name}, powers of two: use undef or one"
+        )
+    if dtype.name in _SATURATING and value == value:
+        value = min(max(value, float(info.min)), largest)
     with np.errstate(over="ignore"):
         return _plain(float(dtype.type(value)))
 
@@ -208,6 +214,15 @@ def _integer_value(value: bool | int | float, dtype: np.dtype[Any], kind: str) -
         raise LayoutError(f"oob {value!r} is no whole number, but the dtype is {dtype.name}")
     value = min(max(int(value), low), high)
     return bool(value) if kind == "bool" else value
+
+
+def has_zero(dtype: np.dtype[Any]) -> bool:
+    """Whether zero is a value of the type: of powers of two alone it is not.
+
+    >>> has_zero(as_dtype("float8_e5m2")), has_zero(as_dtype("float8_e8m0fnu"))
+    (True, False)
+    """
+    return dtype.name != "float8_e8m0fnu"
 
 
 def oob_text(oob: Scalar | None) -> str:

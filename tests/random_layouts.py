@@ -11,7 +11,14 @@ BITS = {
     **{"bool": 8, "int4": 4, "uint4": 4, "int8": 8, "uint8": 8, "int16": 16, "uint16": 16},
     **{"int32": 32, "uint32": 32, "int64": 64, "uint64": 64, "float8_e4m3fn": 8},
     **{"int2": 2, "uint2": 2, "float4_e2m1fn": 4},
-    **{"float8_e5m2": 8, "float16": 16, "bfloat16": 16, "float32": 32, "float64": 64},
+    **{
+        "float8_e5m2": 8,
+        "float8_e8m0fnu": 8,
+        "float16": 16,
+        "bfloat16": 16,
+        "float32": 32,
+        "float64": 64,
+    },
     **{"complex64": 64, "complex128": 128},
 }
 # The most physical positions of a random layout: each of them is asked for by itself.

@@ -127,6 +127,20 @@ def test_every_type_has_its_products(dtype, algorithm):
     np.testing.assert_array_equal(np.asarray(found).astype(wide), dot(a, b).astype(wide))
 
 
+def test_types_without_a_zero_are_cast_before_they_are_multiplied():
+    device, dtype = device_of((2, 4)), "float8_e8m0fnu"
+    x = jnp.asarray(2.0 ** RNG.integers(-2, 3, (5, 7)), dtype)
+    a = gl.put(x, gl.GridLayout((5, 7), dtype, grid=(2, 4), tile=(2, 2)), device)
+    with pytest.raises(gl.LayoutError, match=f"dot_general of {dtype}, which has no zero"):
+        gl.on_grid(lambda a: a @ a.T)(a)
+    for function in (
+        lambda a: a.astype(jnp.bfloat16) @ a.astype(jnp.bfloat16).T,
+        lambda a: jnp.sum(a.astype(jnp.float32), 1),
+        lambda a: (a + a).reshape(7, 5).astype(jnp.float32),
+    ):
+        np.testing.assert_array_equal(np.asarray(gl.on_grid(function)(a)), function(x))
+
+
 def program(fn, *arrays):
     return jax.jit(lambda *x: fn(*x).storage).lower(*arrays).compile().as_text()
 

@@ -113,6 +113,8 @@ ARGUMENTS = [
     ({"oob": 3.5, "dtype": "int32"}, ["oob 3.5 is no whole number", "int32"]),
     ({"oob": math.nan, "dtype": "int8"}, ["oob nan is not a value of int8", "undef, zero"]),
     ({"oob": math.nan, "dtype": "float4_e2m1fn"}, ["oob nan is not a value of float4_e2m1fn"]),
+    ({"oob": "zero", "dtype": "float8_e8m0fnu"}, ["oob zero is not a value of float8_e8m0fnu"]),
+    ({"oob": -0.0, "dtype": "float8_e8m0fnu"}, ["oob zero is not a value of float8_e8m0fnu"]),
     ({"oob": math.nan, "dtype": "bool"}, ["oob nan is not a value of bool", "undef, zero"]),
     ({"memory_space": "L1"}, ["memory_space 'L1'", "system, mmio, dram, l1"]),
     ({"memory_space": None}, ["memory_space None", "system, mmio, dram, l1"]),
@@ -278,7 +280,7 @@ def test_injective_maps_pass(linear):
 
 # dtype, the least and the greatest value, what infinity becomes. Sources: the formats' own
 # definitions (OCP OFP8 for float8: E4M3 has no infinity, its greatest value is 448; OCP MX for
-# float4: E2M1 has neither infinity nor NaN).
+# float4: E2M1 has neither infinity nor NaN, and for E8M0: powers of two, no sign and no zero).
 LIMITS = [
     ("bool", False, True),
     ("int2", -2, 1),
@@ -296,6 +298,7 @@ LIMITS = [
     ("float4_e2m1fn", -6.0, 6.0),
     ("float8_e4m3fn", -448.0, 448.0),
     ("float8_e5m2", -math.inf, math.inf),
+    ("float8_e8m0fnu", 2.0**-127, 2.0**127),
     ("float16", -math.inf, math.inf),
     ("bfloat16", -math.inf, math.inf),
     ("float32", -math.inf, math.inf),
@@ -335,6 +338,8 @@ ROUNDED = [
     ("float8_e4m3fn", -1e9, -448.0),
     ("float8_e4m3fn", 0.001953125, 0.001953125),  # 2**-9, the least above 0
     ("float8_e4m3fn", 17, 16.0),
+    ("float8_e8m0fnu", 2.5, 2.0),
+    ("float8_e8m0fnu", -1, 2.0**-127),
     ("float8_e5m2", 57344, 57344.0),
     ("float8_e5m2", 1e9, math.inf),
     ("float8_e5m2", -1e9, -math.inf),
@@ -366,12 +371,12 @@ def test_value_of_the_dtype(dtype, oob, expected):
 
 
 def test_nan_is_one_value():
-    for dtype in ("float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32", "complex64"):
+    for dtype in ("float8_e4m3fn", "float8_e8m0fnu", "float16", "bfloat16", "float32", "complex64"):
         for nan in (math.nan, -math.nan, np.float32("nan"), np.array(math.nan)):
             layout = gl.GridLayout((3,), dtype, (2,), oob=nan)
             assert layout.oob != layout.oob
             assert layout == gl.GridLayout((3,), dtype, (2,), oob=float("nan"))
-            assert layout != gl.GridLayout((3,), dtype, (2,), oob=0)
+            assert layout != gl.GridLayout((3,), dtype, (2,), oob=1)
             # One object, so that tuples of facts compare equal: wherever the layout has been.
             for twin in (copy.deepcopy(layout), pickle.loads(pickle.dumps(layout))):
                 assert (twin.oob,) == (known(nan, "float32"),)
@@ -521,7 +526,7 @@ def test_a_dtype_goes_by_every_name_that_the_library_prints():
     ("name", "dtype"),
     [
         *(("f32", "float32"), ("bf16", "bfloat16"), ("f8E4M3FN", "float8_e4m3fn")),
-        *(("f8e4m3fn", "float8_e4m3fn"), ("complex<f32>", "complex64"), ("c128", "complex128")),
+        *(("f8e8m0fnu", "float8_e8m0fnu"), ("complex<f32>", "complex64"), ("c128", "complex128")),
         *(("i32", "int32"), ("si32", "int32"), ("s32", "int32"), ("si8", "int8")),
         *(("u8", "uint8"), ("ui8", "uint8"), ("u4", "uint4"), ("u2", "uint2")),
         # NumPy's codes of the same letters count bytes: "i8" is int64 there, "i1" int8.

@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from random_layouts import BITS, cases
 
 import gridlayout as gl
+from gridlayout.dtypes import has_zero
 from gridlayout.explorer import page
 from gridlayout.explorer.parameters import MAX_TABLE, facts, parameters_of
 
@@ -93,6 +94,8 @@ def ask(asked, folder):
 def with_padding_value(layout, rng):
     kind = layout.dtype.kind
     values = [None, None, "zero", "one", "inf", "neginf"]
+    if not has_zero(layout.dtype):
+        values.remove("zero")
     values += [7, -1] if kind == "i" else [0.1, float("nan"), -0.0] if kind == "f" else []
     return layout.with_oob(rng.choice(values))
 

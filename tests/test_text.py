@@ -96,7 +96,13 @@ ELEMENTS = [
     *(("int2", "i2"), ("uint2", "ui2"), ("float4_e2m1fn", "f4E2M1FN")),
     *(("int64", "i64"), ("uint4", "ui4"), ("uint8", "ui8"), ("uint16", "ui16")),
     *(("uint32", "ui32"), ("uint64", "ui64"), ("float8_e4m3fn", "f8E4M3FN")),
-    *(("float8_e5m2", "f8E5M2"), ("float16", "f16"), ("bfloat16", "bf16"), ("float32", "f32")),
+    *(
+        ("float8_e5m2", "f8E5M2"),
+        ("float8_e8m0fnu", "f8E8M0FNU"),
+        ("float16", "f16"),
+        ("bfloat16", "bf16"),
+        ("float32", "f32"),
+    ),
     *(("float64", "f64"), ("complex64", "complex<f32>"), ("complex128", "complex<f64>")),
 ]
 
@@ -128,7 +134,7 @@ def with_value(arguments, oob, space):
         return gl.GridLayout(**arguments, oob=oob, memory_space=space)
     except gl.LayoutError as error:
         reason = str(error)
-    assert re.search("no whole number|is complex|oob nan is not a value", reason)
+    assert re.search("no whole number|is complex|oob (nan|zero) is not a value", reason)
     return gl.GridLayout(**arguments, memory_space=space)
 
 

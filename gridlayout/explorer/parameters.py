@@ -228,7 +228,8 @@ def facts(layout: Layout) -> Parameters:
 def _type(name: str) -> dict[str, Any]:
     """A type's bits, its name in MLIR, what the words for padding are in it, its whole numbers."""
     dtype = dtypes.as_dtype(name)
-    values = {word: dtypes.oob_value(word, dtype) for word in dtypes.OOB_NAMES}
+    words = [word for word in dtypes.OOB_NAMES if word != "zero" or dtypes.has_zero(dtype)]
+    values = {word: dtypes.oob_value(word, dtype) for word in words}
     whole = name.startswith(("int", "uint"))
     return {
         "bits": dtypes.bits(dtype),

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gridlayout.dtypes import has_zero
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.deferred import materialized
 from gridlayout.ops.decisions.env import Env
@@ -318,7 +319,8 @@ class Builder:
 
     def laid_out(self, value: Value, layout: Layout, placement: Placement | None = None) -> Value:
         """A replicated value in a layout: each device keeps its part."""
-        layout, after = layout.with_dtype(value.dtype, 0), placement or self.placement(layout)
+        layout = layout.with_dtype(value.dtype, 0 if has_zero(value.dtype) else None)
+        after = placement or self.placement(layout)
         return self.moved(value, lay_out(layout, self.device, after), Sharded(layout, after))
 
     def settled(self, value: Value) -> Value:

@@ -186,12 +186,18 @@ def _as_path(path: str) -> str:
 
 
 def fill_value(layout: Layout) -> jax.Array:
-    """What packing writes into the padding: the layout's oob, or 0 where it is undef."""
+    """What packing writes into the padding: the layout's oob, or 0 where it is undef.
+
+    Of a type without zero (float8_e8m0fnu), NaN.
+    """
     return jnp.asarray(host_fill(layout))
 
 
 # XLA may compute with these in a wider type, which changes NaN payloads: move their bits instead.
-AS_BITS = {"bfloat16": jnp.uint16, "float8_e4m3fn": jnp.uint8, "float8_e5m2": jnp.uint8}
+AS_BITS = {
+    "bfloat16": jnp.uint16,
+    **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"), jnp.uint8),
+}
 
 
 def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim, linearized
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.dtypes import has_zero
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder, Choice, Decide
@@ -39,6 +40,12 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     (lc, rc), (lb, rb) = op.params["dimension_numbers"]
     if not lhs.ndim or not rhs.ndim:
         return _scaled(b, op, lhs, rhs)
+    for value in (lhs, rhs):
+        if not has_zero(value.dtype):
+            raise LayoutError(
+                f"dot_general of {value.dtype.name}, which has no zero for the padding: cast it "
+                "first, as to bfloat16"
+            )
     like = lhs.layout or rhs.layout
     x, y = (b.on_cores(value, like=like) for value in (lhs, rhs))
     assert x.layout is not None
