@@ -422,6 +422,98 @@ def test_an_ambiguous_mesh_is_asked_about():
         load(text_of("matmul_odd.n300.O0"))(x, np.zeros((63, 20), np.float32))
 
 
+CHIPS = """
+module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>}} {{
+func.func @main(%arg0: tensor<{0}xf32>) -> tensor<{2}xf32> {{
+  %0 = "ttir.reshape"(%arg0) <{{shape = [{5}]}}> : (tensor<{0}xf32>) -> tensor<{1}xf32>
+  %1 = "ttir.{3}"(%0) {4} : (tensor<{1}xf32>) -> tensor<{2}xf32>
+  return %1 : tensor<{2}xf32>
+}}
+}}
+"""
+
+
+def chips_of(before, between, after, op, words=""):
+    """A program of two chips: a reshape, then an op."""
+    shape = ", ".join(f"{n} : i32" for n in between.split("x"))
+    return CHIPS.format(before, between, after, op, words, shape)
+
+
+def test_one_element_of_each_chip_goes_on_as_one_dim_or_is_asked_about():
+    x = numbers(2, 3)
+    joined = load(chips_of("1x3", "1x1x3", "1x3", "reshape", "<{shape = [1 : i32, 3 : i32]}>"))
+    np.testing.assert_array_equal(np.asarray(joined(x)), x)
+    text = chips_of("1x3", "1x1x3", "1x1x3", "neg")
+    with pytest.raises(LayoutError, match="does not follow from the program: give out_specs"):
+        load(text)(x)  # of (1, 2, 3) or of (2, 1, 3)
+    for spec, shape in ((((1,), (), ()), (2, 1, 3)), (((), (1,), ()), (1, 2, 3))):
+        found = load(text, out_specs=[spec])(x)
+        np.testing.assert_array_equal(np.asarray(found), -x.reshape(shape))
+
+
+@pytest.mark.parametrize(("dim", "follows"), [(0, False), (1, True)])
+def test_a_dim_that_is_divided_is_reversed_by_no_chip_alone(dim, follows):
+    x = numbers(4, 3)
+    words = f"<{{dimensions = array<i64: {dim}>}}>"
+    program = load(chips_of("2x3", "2x3", "2x3", "reverse", words))
+    if follows:
+        np.testing.assert_array_equal(np.asarray(program(x)), x[:, ::-1])
+        return
+    with pytest.raises(LayoutError, match="does not follow from the program"):
+        program(x)
+
+
+GATHERS = """
+module attributes {{ttcore.meshes = #ttcore.meshes<[<"mesh" = 1x2>]>}} {{
+func.func @main(%arg0: tensor<{0}xf32>, %arg1: tensor<{1}xi32>) -> tensor<{2}xf32> {{
+  %0 = "ttir.{3}"(%arg0, %arg1) <{{{4}}}> : (tensor<{0}xf32>, tensor<{1}xi32>) -> tensor<{2}xf32>
+  return %0 : tensor<{2}xf32>
+}}
+}}
+"""
+ROWS = "column = false, fill_out_of_bounds = {}, sizes = array<i64: 5>, windows = array<i64: {}>"
+STARTS = np.array([[[3, 0, -2, 4]]], np.int32)
+WIDE = (np.arange(8, dtype=np.int32) % 3).reshape(2, 4)
+
+
+def along(x):
+    return np.take_along_axis(x, WIDE, 1)
+
+
+@pytest.mark.parametrize(
+    ("op", "words", "shapes", "arrays", "wanted"),
+    [
+        # Each chip has half of a row.
+        ("rows_gather", ROWS.format("false", 1), ("1x5x3", "1x1x4", "1x4x3"), ((1, 5, 6), STARTS),
+         lambda x: x[:, [3, 0, 0, 4]]),
+        # Outside there are zeros.
+        ("rows_gather", ROWS.format("true", 1), ("1x5x3", "1x1x4", "1x4x3"), ((1, 5, 6), STARTS),
+         lambda x: np.where(STARTS[0, 0, :, None] < 0, 0, x[:, [3, 0, 0, 4]])),
+        # Each has half of the indices, each of two rows.
+        ("rows_gather", ROWS.format("false", 2), ("1x5x3", "1x1x2", "1x4x3"), ((1, 5, 3), STARTS),
+         lambda x: x[:, [3, 4, 0, 1, 0, 1, 3, 4]]),
+        ("gather", "dim = 1 : i32", ("2x3", "2x2", "2x2"), ((2, 3), WIDE), along),
+        ("gather", "dim = 1 : i32", ("2x3", "2x2", "2x2"), ((4, 3), WIDE.reshape(4, 2)),
+         lambda x: np.take_along_axis(x, WIDE.reshape(4, 2), 1)),
+        # Half of what is counted, and nobody adds the halves up.
+        ("gather", "dim = 1 : i32", ("2x3", "2x2", "2x2"), ((2, 6), WIDE[:, :2]), None),
+        ("embedding", "", ("5x3", "4", "4x3"), ((5, 6), WIDE[0]), lambda x: x[WIDE[0]]),
+    ],
+)  # fmt: skip
+def test_what_is_gathered_is_spread_as_its_operands(op, words, shapes, arrays, wanted):
+    text, x = GATHERS.format(*shapes, op, words), numbers(*arrays[0])
+    if op == "embedding":  # the indices come first
+        text = text.replace("(%arg0, %arg1)", "(%arg1, %arg0)")
+        types = [f"tensor<{shapes[0]}xf32>", f"tensor<{shapes[1]}xi32>"]
+        text = text.replace(f": ({', '.join(types)})", f": ({', '.join(types[::-1])})")
+    program = load(text)
+    if wanted is None:
+        with pytest.raises(LayoutError, match="does not follow from the program"):
+            program(x, arrays[1])
+        return
+    np.testing.assert_array_equal(np.asarray(program(x, arrays[1])), wanted(x))
+
+
 def test_loops_are_bounded_by_numbers_or_by_values():
     text = text_of("counts.n150.O0")
     bound = "limit = #ttcore.loop_bound<0, 2 : i32>"

@@ -43,22 +43,27 @@ class _Held(NamedTuple):
 
 def followed(linked: Linked, arguments: Sequence[Spread]) -> list[Spread | None]:
     """How each result is spread; None where that does not follow, or is no division of a whole."""
-    found = _followed(linked, [_Held(spread) for spread in arguments])
-    return [None if held is None or held.varies else held.cuts for held in found]
+    # A divided dim of one element may go on as any of several, the first or the last: where the
+    # result is the same, they were joined again.
+    ways = [_followed(linked, [_Held(spread) for spread in arguments], pick) for pick in (0, -1)]
+    pairs = zip(*ways, strict=True)
+    return [
+        None if held is None or held.varies or held != other else held.cuts for held, other in pairs
+    ]
 
 
-def _followed(linked: Linked, arguments: Sequence[_Held | None]) -> list[_Held | None]:
+def _followed(linked: Linked, arguments: Sequence[_Held | None], pick: int) -> list[_Held | None]:
     known = dict(zip((name for name, _ in linked.arguments), arguments, strict=True))
     makers: dict[str, Step] = {}
     for step in linked.steps:
         operands = [known[name] for name in step.operands]
         made: list[_Held | None]
         if step.control is not None:
-            made = _controlled(step.control, operands)
+            made = _controlled(step.control, operands, pick)
         elif _is_same(operands) and step.name not in _PARTING:
             made = [_Held(((),) * len(kind.shape)) for kind in step.outputs]
         else:
-            made = [_held(step, operands, k, makers) for k in range(len(step.results))]
+            made = [_held(step, operands, k, makers, pick) for k in range(len(step.results))]
         known |= zip(step.results, made, strict=True)
         makers |= dict.fromkeys(step.results, step)
     return [known[name] for name in linked.returned]
@@ -70,28 +75,28 @@ def _is_same(operands: Sequence[_Held | None]) -> bool:
 
 
 def _controlled(
-    control: Call | Case | Loop, operands: Sequence[_Held | None]
+    control: Call | Case | Loop, operands: Sequence[_Held | None], pick: int
 ) -> list[_Held | None]:
     """How the results of functions are spread: all branches' alike, and a loop's as its state."""
     if isinstance(control, Call):
-        return _followed(control.callee, operands)
+        return _followed(control.callee, operands, pick)
     if isinstance(control, Case):
-        ways = [_followed(branch, operands[1:]) for branch in control.branches]
+        ways = [_followed(branch, operands[1:], pick) for branch in control.branches]
         is_one = _is_same(operands[:1])
         alike = [is_one and len(set(found)) == 1 for found in zip(*ways, strict=True)]
         return [held if same else None for held, same in zip(ways[0], alike, strict=True)]
     state = [operands[place] for place in control.places]
-    found = _followed(control.body, operands)
+    found = _followed(control.body, operands, pick)
     return [new if new == old else None for new, old in zip(found, state, strict=True)]
 
 
 def _held(
-    step: Step, operands: list[_Held | None], number: int, makers: dict[str, Step]
+    step: Step, operands: list[_Held | None], number: int, makers: dict[str, Step], pick: int
 ) -> _Held | None:
     if any(held is None for held in operands):
         return None
     found = [held for held in operands if held is not None]
-    cuts = _after(step, [held.cuts for held in found], number, makers)
+    cuts = _after(step, [held.cuts for held in found], number, makers, pick)
     if cuts is None:
         return None
     varies = frozenset[int]().union(*(held.axes for held in found)) - _Held(cuts).axes
@@ -101,7 +106,7 @@ def _held(
 
 
 def _after(
-    step: Step, spreads: list[Spread], number: int, makers: dict[str, Step]
+    step: Step, spreads: list[Spread], number: int, makers: dict[str, Step], pick: int
 ) -> Spread | None:
     """How a result is spread, of operands that are; None where that is not known."""
     shape, name = step.outputs[number].shape, step.name
@@ -109,7 +114,11 @@ def _after(
     if not spreads:
         return ((),) * len(shape)
     first = spreads[0]
-    if name == "slice_static":  # of a dim that is divided, what is left divides no whole one
+    if name == "reverse" and not any(first[k] for k in step.facts["dims"]):
+        return first
+    if name in _INDEXED:
+        return _INDEXED[name](step, spreads)
+    if name in ("slice_static", "slice_dynamic"):  # of a divided dim, a part is no division
         pairs = zip(first, shapes[0], shape, strict=True)
         return tuple(cuts if old == new else () for cuts, old, new in pairs)
     if name == "concat" and (found := _exchanged(step, first, makers)) is not None:
@@ -123,7 +132,7 @@ def _after(
         kept = [() if k in dims else cuts for k, cuts in enumerate(first)]
         return tuple(cuts for k, cuts in enumerate(kept) if keep or k not in dims)
     if name in ("reshape", "concatenate_heads"):
-        return _reshaped(first, shapes[0], shape)
+        return _reshaped(first, shapes[0], shape, pick)
     if name in ("permute", "transpose"):
         return tuple(first[k] for k in step.facts["dims"])
     if name == "dot_general":
@@ -201,6 +210,46 @@ def _contracted(step: Step, spreads: list[Spread]) -> Spread:
     return tuple(made)
 
 
+def _embedded(step: Step, spreads: list[Spread]) -> Spread | None:
+    """Dims of the indices, and of a row."""
+    indices, table = spreads
+    made = (*indices, table[-1])
+    return made if len(made) == len(step.outputs[0].shape) else None
+
+
+def _along_indices(step: Step, spreads: list[Spread]) -> Spread | None:
+    """Of a dim that indices count elements of, all are there; other dims are as in any operand."""
+    axis, is_gather = step.facts["dims"][0], step.name == "gather"
+    if spreads[0][axis] or len({len(spread) for spread in spreads}) > 1:
+        return None
+    made = [next((cuts for cuts in some if cuts), ()) for some in zip(*spreads, strict=True)]
+    made[axis] = spreads[1][axis] if is_gather else ()
+    return tuple(made)
+
+
+def _of_rows(step: Step, spreads: list[Spread]) -> Spread | None:
+    """Of (batch, counted, row), gathered: batch and row as they were, and how many by the indices.
+
+    Where chips hold parts of what is counted, each makes its own result: of zeros, where others
+    hold the rows that are asked for.
+    """
+    data, indices = spreads
+    window, batch = step.facts["window"], step.facts["batch"]
+    if window is None or batch != step.inputs[0].shape[0] or indices[0] or indices[1]:
+        return None
+    many = tuple(cut._replace(extent=cut.extent * window) for cut in indices[2])
+    made = (data[0], many, *data[2:])
+    return made if len(made) == len(step.outputs[0].shape) else None
+
+
+_INDEXED = {
+    "embedding": _embedded,
+    "gather": _along_indices,
+    "scatter": _along_indices,
+    "rows_gather": _of_rows,
+}
+
+
 def _exchanged(step: Step, first: Spread, makers: dict[str, Step]) -> Spread | None:
     """Parts that chips sent each other, put together: the dim they were cut along is divided now.
 
@@ -226,13 +275,15 @@ def _exchanged(step: Step, first: Spread, makers: dict[str, Step]) -> Spread | N
     return tuple(made)
 
 
-def _reshaped(spread: Spread, before: Shape, after: Shape) -> Spread | None:
-    """The same cuts among the elements in row-major order."""
+def _reshaped(spread: Spread, before: Shape, after: Shape, pick: int) -> Spread | None:
+    """The same cuts among the elements in row-major order; of one number, none."""
+    if not after:
+        return ()
     made: list[list[Cut]] = [[] for _ in after]
     for k, cuts in enumerate(spread):
         for cut in cuts:
             start = prod(before[:k]) * cut.before
-            found = _place(start, cut.extent, after)
+            found = _place(start, cut.extent, after, pick)
             if found is None:
                 return None
             place, inside, extent = found
@@ -240,12 +291,12 @@ def _reshaped(spread: Spread, before: Shape, after: Shape) -> Spread | None:
     return tuple(map(tuple, made))
 
 
-def _place(start: int, extent: int, shape: Shape) -> tuple[int, int, int] | None:
+def _place(start: int, extent: int, shape: Shape, pick: int) -> tuple[int, int, int] | None:
     """The dim, what is before in it, and the extent there of elements with `start` before them."""
     # A dim of one element that was divided goes on as one, where there is one.
     alone = [d for d in range(len(shape)) if prod(shape[:d]) == start and shape[d] == extent == 1]
     if alone:
-        return alone[0], 1, 1
+        return alone[pick], 1, 1
     for d in reversed(range(len(shape))):
         outside = prod(shape[:d])
         if outside <= start and start % outside == 0 and outside * shape[d] > start:

@@ -40,6 +40,7 @@ def embedding_backward(op: Op) -> Function:
 def gather(op: Op) -> Function:
     """Elements along `dim`, by an index each."""
     axis = op.axis("dim")
+    op.facts["dims"] = (axis,)
     return lambda x, indices: jnp.take_along_axis(x, indices.astype(jnp.int32), axis)
 
 
@@ -49,6 +50,7 @@ _WAYS = {"invalid": "set", "sum": "add", "max": "max", "min": "min", "prod": "mu
 def scatter(op: Op) -> Function:
     """Elements put, or added, along `dim`, by an index each; those outside are left out."""
     axis, how = op.axis("dim"), op.word("scatter_reduce_type", "invalid")
+    op.facts["dims"] = (axis,)
     if how not in _WAYS:
         op.fail(f"scatter_reduce_type = {how} is not known")
 
@@ -104,19 +106,25 @@ class _Windows:
 
 
 def rows_gather(op: Op) -> Function:
-    """Rows of the data from where the indices say, which are brought inside first."""
+    """Rows of the data from where the indices say.
+
+    Indices outside are brought inside first or, with `fill_out_of_bounds`, give zeros.
+    """
     windows, shape = _Windows(op), op.outputs[0].shape
-    if op.flag("fill_out_of_bounds", False):
-        op.fail("fill_out_of_bounds = true is not known")
+    is_filled = op.flag("fill_out_of_bounds", False)
+    is_column = op.flag("column")
+    op.facts["window"] = None if is_column else prod(windows.windows)
+    op.facts["batch"] = windows.batch
 
     def run(data: Any, indices: Any) -> Any:
         data = jnp.reshape(data, windows.shape)
-        places = windows.places(indices, True)
+        places = windows.places(indices, not is_filled)
+        how = {"mode": "fill", "fill_value": 0} if is_filled else {"mode": "clip"}
         if places.shape[0] == 1:
-            made = jnp.take(data, places[0], 1, mode="clip")
+            made = jnp.take(data, places[0], 1, **how)
         else:
             places = jnp.reshape(places, places.shape + (1,) * len(windows.row))
-            made = jnp.take_along_axis(data, places, 1)
+            made = jnp.take_along_axis(data, places, 1, **how)
         return jnp.reshape(made, shape)
 
     return run
