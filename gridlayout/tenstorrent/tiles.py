@@ -59,6 +59,33 @@ def face_of(tile: Shape) -> Shape:
     return FACES[tile]
 
 
+def page_tile(page: str, tile: Any, tile_format: Any) -> Shape | None:
+    """The tile that a page is, by default 32x32; None for pages that are rows, which have none.
+
+    >>> page_tile("tile", None, None), page_tile("row_major", None, None)
+    ((32, 32), None)
+    """
+    if page == "row_major":
+        if tile is not None or tile_format is not None:
+            raise LayoutError(
+                f"tile {tile}, tile_format {tile_format!r}: row-major pages have no tiles"
+            )
+        return None
+    found = as_tile((32, 32) if tile is None else tile, tile_format)
+    assert found is not None
+    face_of(found)
+    return found
+
+
+def page_order(page: str, order: Any) -> str | None:
+    """The order of a page's elements, by default by faces; None for pages that are rows."""
+    if page == "row_major":
+        if order is not None:
+            raise LayoutError(f"tile_order {order!r}: row-major pages have no tiles")
+        return None
+    return one_of("faces" if order is None else order, ORDERS, "tile_order")
+
+
 def split_tile(
     builder: StepBuilder, rows: int, columns: int, tile: Shape, order: str
 ) -> tuple[int, ...]:

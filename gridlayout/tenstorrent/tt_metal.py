@@ -24,7 +24,7 @@ from gridlayout.layouts.call_text import call_text
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.steps import StepBuilder
 from gridlayout.tenstorrent.alignment import align, logical_strides, merged, padded_shape
-from gridlayout.tenstorrent.tiles import ORDERS, as_tile, face_of, split_tile
+from gridlayout.tenstorrent.tiles import face_of, page_order, page_tile, split_tile
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -85,9 +85,9 @@ class TensorLayout(Layout):
     ) -> None:
         shape = as_shape(shape, "shape")
         self.page: str = one_of(page, PAGES, "page")
-        self.tile: Shape | None = _page_tile(page, tile, tile_format)
+        self.tile: Shape | None = page_tile(page, tile, tile_format)
         self.tile_format: str | None = tile_format
-        self.tile_order: str | None = _page_order(page, tile_order)
+        self.tile_order: str | None = page_order(page, tile_order)
         self.page_alignment: int = positive((page_alignment,), "page_alignment")[0]
         self.memory_layout: str = _memory_layout(memory_layout, shard_shape)
         self.distribution: str = _distribution(distribution, self.memory_layout)
@@ -267,7 +267,7 @@ class TensorLayout(Layout):
             "memory_layout": _memory_layout(None, said["shard_shape"]),
             "distribution": _distribution(None, self.memory_layout),
             "orientation": "row_major",
-            "tile_order": _page_order(self.page, None),
+            "tile_order": page_order(self.page, None),
             "tile_format": None,
             "page_alignment": 1,
             "oob": None,
@@ -362,27 +362,6 @@ class TensorLayout(Layout):
 
 # The name by which a text calls it, as for the other systems.
 tensor_layout = TensorLayout
-
-
-def _page_tile(page: str, tile: Sequence[int] | None, tile_format: str | None) -> Shape | None:
-    if page == "row_major":
-        if tile is not None or tile_format is not None:
-            raise LayoutError(
-                f"tile {tile}, tile_format {tile_format!r}: row-major pages have no tiles"
-            )
-        return None
-    found = as_tile((32, 32) if tile is None else tile, tile_format)
-    assert found is not None
-    face_of(found)
-    return found
-
-
-def _page_order(page: str, order: str | None) -> str | None:
-    if page == "row_major":
-        if order is not None:
-            raise LayoutError(f"tile_order {order!r}: row-major pages have no tiles")
-        return None
-    return one_of("faces" if order is None else order, ORDERS, "tile_order")
 
 
 def _memory_layout(memory_layout: Any, shard_shape: Any) -> str:
