@@ -9,7 +9,7 @@ from laid_out import assert_same, choices, poisoned
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.ops.decisions.builder import FALLBACK
+from gridlayout.ops.decisions.decision import FALLBACK
 
 COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))

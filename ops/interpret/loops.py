@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gridlayout.ops.decisions.builder import Builder, Decision
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.decision import Decision
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import jaxprs_in
 from gridlayout.ops.decisions.op import Op

@@ -18,7 +18,8 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import has_zero
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.builder import Builder, Choice, Decide
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.decision import Choice, Decide
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value

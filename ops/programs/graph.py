@@ -11,7 +11,7 @@ import numpy as np
 
 from gridlayout.dtypes import MLIR_NAMES
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.builder import Step
+from gridlayout.ops.decisions.decision import Step
 from gridlayout.ops.decisions.specs import Deferred, Local, Sharded, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.programs.program import RELAYOUT, Made, Program

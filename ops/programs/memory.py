@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from gridlayout.ops.decisions.builder import Step
+from gridlayout.ops.decisions.decision import Step
 from gridlayout.ops.moves.workspace import Chain
 from gridlayout.ops.programs.program import Program
 

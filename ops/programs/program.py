@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from gridlayout.ops.decisions.builder import Decision, Renumbering, Step
+from gridlayout.ops.decisions.decision import Decision, Renumbering, Step
 from gridlayout.ops.decisions.specs import Held, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.pieces import looked_up_once

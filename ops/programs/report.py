@@ -9,7 +9,7 @@ from pathlib import Path
 from gridlayout.draw.svg import Drawing
 from gridlayout.dump.comparing.costs import Costs, cores_of, mean_of
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.builder import FALLBACK, VIEW
+from gridlayout.ops.decisions.decision import FALLBACK, VIEW
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.programs.graph import Graph, graph_of
 from gridlayout.ops.programs.memory import peak_bytes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.builder import Decision, Step
+from gridlayout.ops.decisions.decision import Decision, Step
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.cost import Cost

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from gridlayout.ops.decisions.builder import Step
+from gridlayout.ops.decisions.decision import Step
 from gridlayout.ops.moves.lazy_view import LazyView
 
 Scoped = tuple[Step, str]

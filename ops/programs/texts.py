@@ -14,7 +14,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import size
 from gridlayout.layouts.padding import padding_share
 from gridlayout.layouts.reader import dims_text
-from gridlayout.ops.decisions.builder import FALLBACK, RULE, VIEW
+from gridlayout.ops.decisions.decision import FALLBACK, RULE, VIEW
 from gridlayout.ops.programs.graph import Graph, Move, Node, Tensor
 from gridlayout.ops.programs.program import RELAYOUT
 from gridlayout.sharding.collectives import Collective

@@ -14,7 +14,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.ops.decisions.builder import Body, Builder
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.decision import Body
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.decisions.value import Value

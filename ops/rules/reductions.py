@@ -21,7 +21,8 @@ from jax import lax
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, dim, embedding, linearized
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.ops.decisions.builder import Builder, Choice
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.decision import Choice
 from gridlayout.ops.decisions.deferred import thinned
 from gridlayout.ops.decisions.flops import Rule, per_operand
 from gridlayout.ops.decisions.op import Aval, Op
