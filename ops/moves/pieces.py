@@ -33,11 +33,11 @@ _known: ContextVar[dict[bytes, Any] | None] = ContextVar("gridlayout_known", def
 
 @contextmanager
 def looked_up_once(every: Sequence[Pieces]) -> Iterator[None]:
-    """Inside, what the tables of these moves say of this device is looked up once, here, for all.
+    """Inside, what the tables of several moves say of this device is looked up once, here, for all.
 
     To be entered directly in a `shard_map`, as `once` is.
     """
-    if not every:
+    if len(every) < 2:
         yield
         return
     names = tuple(every[0].device.fine.axis_names)
