@@ -10,10 +10,10 @@ gathered before the route, or sliced after it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from itertools import pairwise, product
+from itertools import pairwise
 from math import prod
 
 from gridlayout import dtypes
@@ -125,17 +125,24 @@ def find_exchange(
     after = after or device.placement(new.core_shape)
     local = local_bytes(old, before), local_bytes(new, after)
     best, least = None, 0
-    for pads, together in product((False, True), (True, False)):
-        finder = _Finder(route, before, after, device.fine.shape, together, pads)
-        if pads and not finder.early:
-            break
-        found = finder.exchange()
+    # Mesh axes that go the same way go together, unless the digits stand apart.
+    ways = ((early, yes) for early in _early_steps(route, before, after) for yes in (True, False))
+    for early, together in ways:
+        found = _Finder(route, before, after, device.fine.shape, together, early).exchange()
         received = total_bytes(found.collectives(*local, before, device))
         if best is None or received < least:
             best, least = found, received
         if not least:
             break
     return best
+
+
+def _early_steps(route: Route, before: Placement, after: Placement) -> Iterator[list[Numbered]]:
+    """What devices may do to their parts before digits are split: nothing, or to pad whole dims."""
+    yield []
+    parts = {k for k, axes in enumerate(before.axes) if axes or before.slots[k] > before.grid[k]}
+    if found := route.on_whole(parts, {k for k, axes in enumerate(after.axes) if axes}):
+        yield found
 
 
 def local_bytes(layout: Layout, placement: Placement) -> int:
@@ -154,20 +161,18 @@ class _Finder:
         after: Placement,
         sizes: Mapping[str, int],
         together: bool,
-        pads: bool,
+        early: Sequence[Numbered],
     ) -> None:
         self.route, self.before, self.after, self.sizes = route, before, after, sizes
-        self.together = together
+        self.together, self.early = together, early
         self.kept = kept_dims(route, before, after)
         self.extent = dict(enumerate(route.shape))
         self.parts: dict[int, Shape] = {}  # a digit: the digits that it is split into
         self.claimed: set[int] = set()  # digits that mesh axes divide
         self.later: list[Numbered] = []
-        steps = numbered(route.shape, route.steps)
-        self.early = route.on_whole(*self._divided()) if pads else []
         roots = list(range(len(route.shape)))
-        for done in steps:
-            if done in self.early:
+        for done in numbered(route.shape, route.steps):
+            if done in early:
                 self.extent.update(zip(done.makes, done.sizes, strict=True))
                 last = roots.index(done.reads[-1])
                 roots[last : last + 1] = done.makes
@@ -181,14 +186,6 @@ class _Finder:
         self.pieces = self._leaves(roots)
         self._next = 1 + max((made for done in self.later for made in done.makes), default=0)
         self._next = max(self._next, *(1 + axis for axis in self.extent), 0)
-
-    def _divided(self) -> tuple[set[int], set[int]]:
-        """Dims before of which a device may have a part, and dims after that the mesh divides."""
-        before, after = self.before, self.after
-        parts = {
-            k for k, axes in enumerate(before.axes) if axes or before.slots[k] > before.grid[k]
-        }
-        return parts, {k for k, axes in enumerate(after.axes) if axes}
 
     def exchange(self) -> Exchange:
         joins = {done.makes[0]: done.reads for done in self.later if isinstance(done.step, Join)}
