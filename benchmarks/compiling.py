@@ -8,18 +8,16 @@ GSPMD compiles it for the same mesh.
 
 from __future__ import annotations
 
-import gc
 import json
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
 from statistics import median
-from time import process_time
 from typing import Any
 
 import gridlayout as gl
-from benchmarks.timing import Result
+from benchmarks.timing import Result, cpu_seconds
 
 MESHES = {8: (2, 4), 64: (8, 8)}
 COMPILE_TARGETS = {8: 1.5, 64: 2.0}
@@ -78,11 +76,11 @@ def run(devices: int) -> dict[str, tuple[float, float, str, float]]:
             for name in ("new", "known"):
                 pair = [(ours, True), (plain, False)]
                 pair = pair if k % 2 else pair[::-1]
-                found = {yes: seconds(lambda a=a, yes=yes: lowered(a, yes)) for a, yes in pair}
+                found = {yes: cpu_seconds(lambda a=a, yes=yes: lowered(a, yes)) for a, yes in pair}
                 times.setdefault(name, []).append((found[True], found[False]))
             if layers == 1:
                 found = {
-                    yes: seconds(compiled(a, yes)) for a, yes in ((ours, True), (split, False))
+                    yes: cpu_seconds(compiled(a, yes)) for a, yes in ((ours, True), (split, False))
                 }
                 times.setdefault("compiled", []).append((found[True], found[False]))
         return {
@@ -101,14 +99,6 @@ def run(devices: int) -> dict[str, tuple[float, float, str, float]]:
             for kind in ("new", "known"):
                 found[f"{name}, traced and lowered, {kind}"] = (*made[kind], "plain JAX", 2.0)
     return found
-
-
-def seconds(fn: Callable[[], Any]) -> float:
-    """CPU seconds of a call; what earlier ones left is collected before."""
-    gc.collect()
-    start = process_time()
-    fn()
-    return process_time() - start
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import median
-from time import process_time
 from typing import Any
 
 import jax
@@ -15,7 +14,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 import gridlayout as gl
 from benchmarks.programs import MESH, fresh, normal
-from benchmarks.timing import Result, medians
+from benchmarks.timing import Result, cpu_seconds, medians
 
 FEATURES, HIDDEN, OUTS, STEPS = 16, 32, 8, 10
 # Rows of data: all of it small, and more than is worth having whole on every device.
@@ -73,9 +72,9 @@ def first_rfftn(side: int) -> list[Result]:
         array = normal(side, side + 8 * k)
         x = gl.put(array, gl.GridLayout(array.shape, grid=MESH), device)
         y = jax.device_put(array, jax.devices()[0])
-        ours.append(seconds(gl.on_grid(fresh(jnp.fft.rfftn)), x))
-        plain.append(seconds(jax.jit(fresh(jnp.fft.rfftn)), y))
-        gspmd.append(seconds(jax.jit(fresh(jnp.fft.rfftn)), jax.device_put(array, sharding)))
+        ours.append(first(gl.on_grid(fresh(jnp.fft.rfftn)), x))
+        plain.append(first(jax.jit(fresh(jnp.fft.rfftn)), y))
+        gspmd.append(first(jax.jit(fresh(jnp.fft.rfftn)), jax.device_put(array, sharding)))
     name = f"first rfftn of {side}x{side}"
     return [
         Result(name, median(ours), median(plain), "plain JAX", 5.0),
@@ -83,11 +82,9 @@ def first_rfftn(side: int) -> list[Result]:
     ]
 
 
-def seconds(fn: Callable[..., Any], x: Any) -> float:
-    """CPU seconds of a call."""
-    start = process_time()
-    jax.block_until_ready(fn(x))
-    return process_time() - start
+def first(fn: Callable[..., Any], x: Any) -> float:
+    """CPU seconds of a call, to its end."""
+    return cpu_seconds(lambda: jax.block_until_ready(fn(x)))
 
 
 def results() -> list[Result]:

@@ -12,10 +12,9 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from time import process_time
 
 import gridlayout as gl
-from benchmarks.timing import Result
+from benchmarks.timing import Result, cpu_seconds
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
@@ -55,11 +54,7 @@ def _scan(path: Path) -> None:
 
 def _seconds(path: Path) -> tuple[float, float]:
     """Processor seconds of the reading and of the scan."""
-    start = process_time()
-    gl.explain(path)
-    middle = process_time()
-    _scan(path)
-    return middle - start, process_time() - middle
+    return cpu_seconds(lambda: gl.explain(path)), cpu_seconds(lambda: _scan(path))
 
 
 def _held(path: Path) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import jax
@@ -75,3 +76,11 @@ def table(rows: list[tuple[str, ...]]) -> str:
 
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
     return "\n".join([line(head), rule, *map(line, rows)])
+
+
+def cpu_seconds(fn: Callable[[], Any]) -> float:
+    """CPU seconds of a call; what earlier ones left is collected before."""
+    gc.collect()
+    start = process_time()
+    fn()
+    return process_time() - start
