@@ -36,6 +36,9 @@ FEW_ROUNDS = 2
 # Slots may hold so many times the bytes of the pieces in them, to be fewer; where all devices have
 # equal parts, pieces are alike and nothing is added.
 SLACK = 1.25
+# Pieces that fill parts of more bytes than this, or less than one of so many of their blocks, are
+# put one by one.
+LARGE, FILLED = 1 << 20, 4
 
 
 Tables = tuple[Ints, Ints, Ints]
@@ -114,6 +117,20 @@ class Schedule:
     slots: tuple[Slot, ...]
     deal: Deal | None = None
 
+    @cached_property
+    def sizes(self) -> list[Shape]:
+        """Of each piece of a device: what stays, the slots, the places of a deal."""
+        found = [slot.size for slot in (*self.stays, *self.slots)]
+        return found if self.deal is None else [*found, *[self.deal.size] * self.deal.count]
+
+    @cached_property
+    def tables(self) -> Tables:
+        """As the slots' and the deal's, by device and piece."""
+        every = [[x[:, None] for x in slot.tables] for slot in (*self.stays, *self.slots)]
+        every += [] if self.deal is None else [[*self.deal.tables]]
+        sent, put, counts = (np.concatenate(some, axis=1) for some in zip(*every, strict=True))
+        return sent, put, counts
+
 
 @dataclass(frozen=True, eq=False)
 class Side:
@@ -184,6 +201,31 @@ class Pieces:
         rounds = Messages(rows.source, rows.target, rows.sizes).in_rounds(limit)
         slots = tuple(self._slot(rows.at(own)) for own in rounds)
         return Schedule(kept, slots) if len(slots) <= MOST_ROUNDS else None
+
+    @cached_property
+    def order(self) -> Ints | None:
+        """A row a device: of each block of the new part, the number of the piece that fills it.
+
+        Numbers go over what stays, the slots, and the places of a deal; the one after them is of
+        blocks that nothing fills. None where pieces differ in size, don't lie in blocks or fill
+        few, and for parts so large that to copy all pieces twice takes longer than a kernel each.
+        """
+        schedule, extents = self.schedule, np.array(self.target.extents)
+        if schedule is None or extents.prod() * self.itemsize > LARGE:
+            return None
+        if len({*schedule.sizes}) != 1:
+            return None
+        size, (_, put, wanted) = np.array(schedule.sizes[0]), schedule.tables
+        whole, blocks = (wanted == size).all(axis=2), extents // size
+        in_part = ~whole & (wanted > 0).all(axis=2)
+        if (extents % size).any() or in_part.any() or (put % size)[whole].any():
+            return None
+        if blocks.prod() > FILLED * len(schedule.sizes):
+            return None
+        device, piece = np.nonzero(whole)
+        found = np.full((self.device.size, int(blocks.prod())), len(schedule.sizes))
+        found[device, np.ravel_multi_index(tuple((put // size)[whole].T), blocks)] = piece
+        return found
 
     @property
     def collectives(self) -> list[Collective]:

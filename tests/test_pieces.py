@@ -177,6 +177,44 @@ def test_every_kind_of_piece(pair):
         check(*each, device)
 
 
+# Pieces of one size in the blocks of a part are cut and put together: the grids, and whether blocks
+# are left over, pieces stay, all is dealt at once, all devices cut alike, and put alike.
+ALIKE = {
+    "all kinds": ((1, 4), (3, 1), None, (True, True, False, False, False)),
+    "nothing stays": ((1, 5), (3, 1), None, (True, False, False, False, False)),
+    "no gaps": ((2, 4), (4, 1), None, (False, False, False, False, False)),
+    "to copies": ((4, 2), (2, 1), None, (False, False, False, True, False)),
+    "nothing moves": ((6, 1), (7, 1), None, (True, True, False, True, False)),
+    "all stay": ((1, 5), (1, 4), None, (False, True, False, True, False)),
+    "dealt": ((1, 8), (8, 1), (4, 4), (False, True, True, False, False)),
+    "dealt alike": ((8, 1), (2, 1), (4, 4), (False, True, True, True, False)),
+    "put alike": ((2, 2), (4, 2), None, (False, False, False, False, True)),
+}
+
+
+@pytest.mark.skipif(N < 8, reason="needs 8 devices")
+@pytest.mark.parametrize("pair", ALIKE)
+def test_alike_pieces_are_put_together_at_once(pair):
+    before, after, tile, wanted = ALIKE[pair]
+    a = gl.GridLayout((24, 16), grid=before)
+    b = gl.GridLayout((24, 16), grid=after, tile=tile, oob=3)
+    device = gl.DeviceGrid((2, 4))
+    pieces = check(a, b, device).pieces
+    schedule, order = pieces.schedule, pieces.order
+    cut = schedule.tables[0]
+    facts = order.max() == len(schedule.sizes), bool(schedule.stays), schedule.deal is not None
+    assert wanted == (*facts, (cut == cut[0]).all(), (order == order[0]).all())
+
+
+@pytest.mark.skipif(N < 8, reason="needs 8 devices")
+@pytest.mark.parametrize("pair", ["all kinds", "dealt", "put alike"])
+def test_large_parts_are_put_piece_by_piece(pair, monkeypatch):
+    monkeypatch.setattr("gridlayout.sharding.pieces.LARGE", 0)
+    before, after, tile, _ = ALIKE[pair]
+    a, b = gl.GridLayout((48, 16), grid=before), gl.GridLayout((48, 16), grid=after, tile=tile)
+    assert check(a, b, gl.DeviceGrid((2, 4))).pieces.order is None
+
+
 # The mesh divides what every device has whole before, once each has padded it.
 PADDED = {
     "rows to blocks": ({"grid": (8, 1)}, {"grid": (2, 4)}),
@@ -208,11 +246,13 @@ def test_a_whole_dim_is_padded_where_it_is_and_goes_in_one_collective(pair):
     "dtype", ["bool", "int8", "uint16", "bfloat16", "float8_e5m2", "complex64"]
 )
 def test_pieces_of_any_type(dtype):
-    a, b = gl.GridLayout((13, 9), dtype, (3, 2)), gl.GridLayout((13, 9), dtype, (5, 1), (2, 4))
-    x = np.random.default_rng(0).integers(0, 2, a.shape).astype(dtype)
-    out = gl.relayout(poisoned(x, a, gl.DeviceGrid((2, 4))), b)
-    np.testing.assert_array_equal(read(out), x)
-    np.testing.assert_array_equal(np.asarray(out), x)
+    uneven = gl.GridLayout((13, 9), dtype, (3, 2)), gl.GridLayout((13, 9), dtype, (5, 1), (2, 4))
+    alike = gl.GridLayout((12, 8), dtype, (1, 4)), gl.GridLayout((12, 8), dtype, (3, 1))
+    for a, b in (uneven, alike):
+        x = np.random.default_rng(0).integers(0, 2, a.shape).astype(dtype)
+        out = gl.relayout(poisoned(x, a, gl.DeviceGrid((2, 4))), b)
+        np.testing.assert_array_equal(read(out), x)
+        np.testing.assert_array_equal(np.asarray(out), x)
 
 
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")

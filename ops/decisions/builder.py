@@ -120,6 +120,7 @@ class Builder:
             workspace=move.workspace,
             is_lazy=True,
             is_view=move.is_view,
+            is_kept=move.is_gathered,
             does=move,
         )
         return out

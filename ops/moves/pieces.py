@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 _FORGETS_BOUNDS = jax.__version_info__ < (0, 12)
 
 
-# Of columns of tables that have a row a device, by their bytes: this device's number.
+# Of tables that have a row a device, by their bytes: this device's row.
 _known: ContextVar[dict[bytes, Any] | None] = ContextVar("gridlayout_known", default=None)
 
 
@@ -42,30 +42,44 @@ def looked_up_once(every: Sequence[Pieces]) -> Iterator[None]:
         return
     names = tuple(every[0].device.fine.axis_names)
     with once(names):
-        schedules = (pieces.schedule for pieces in every)
-        columns = {k: c for s in schedules if s is not None for k, c in _columns(s).items()}
-        token = _known.set(_looked_up(columns, names))
+        tables = {k: table for pieces in every for k, table in _tables(pieces).items()}
+        token = _known.set(_looked_up(tables, names))
         try:
             yield
         finally:
             _known.reset(token)
 
 
-def _columns(schedule: Schedule) -> dict[bytes, Ints]:
-    """The columns of the slots' tables, but those that are the same for all devices."""
-    slots = (*schedule.stays, *schedule.slots)
-    every = (column for slot in slots for table in slot.tables for column in table.T)
-    return {column.tobytes(): column for column in every if (column != column[0]).any()}
-
-
-def _looked_up(columns: dict[bytes, Ints], names: tuple[str, ...]) -> dict[bytes, Any]:
-    """This device's number of each column; unsigned, or each use asks whether it is negative."""
-    if not columns:
+def _tables(pieces: Pieces) -> dict[bytes, Ints]:
+    """What a device looks up, where not all devices find the same."""
+    if (schedule := pieces.schedule) is None:
         return {}
-    table = np.stack([*columns.values()], axis=1).astype(np.uint32)
-    row = slice_at(table, index_of(names), 1, 0)
-    parts = lax.split(row, (1,) * len(columns), axis=1)
-    return {key: lax.squeeze(part, (0, 1)) for key, part in zip(columns, parts, strict=True)}
+    if pieces.order is not None:
+        every = [_starts(schedule)[1], pieces.order]
+    else:
+        slots = (*schedule.stays, *schedule.slots)
+        every = [column[:, None] for slot in slots for table in slot.tables for column in table.T]
+    return {table.tobytes(): table for table in every if (table != table[0]).any()}
+
+
+def _starts(schedule: Schedule) -> tuple[Shape, Ints]:
+    """Dims along which pieces are cut, and where each begins there: a row a device."""
+    sent = schedule.tables[0]
+    along = tuple(np.flatnonzero(sent.any(axis=(0, 1))).tolist())
+    return along, sent[:, :, along].reshape(len(sent), -1)
+
+
+def _looked_up(tables: dict[bytes, Ints], names: tuple[str, ...]) -> dict[bytes, Any]:
+    """This device's row of each table; unsigned, or each use asks whether it is negative."""
+    if not tables:
+        return {}
+    joined = np.concatenate([*tables.values()], axis=1).astype(np.uint32)
+    row = lax.squeeze(slice_at(joined, index_of(names), 1, 0), (0,))
+    parts = lax.split(row, [table.shape[1] for table in tables.values()])
+    return {
+        key: lax.squeeze(part, (0,)) if part.shape == (1,) else part
+        for key, part in zip(tables, parts, strict=True)
+    }
 
 
 def run_pieces(pieces: Pieces, x: LazyView, fill: Any) -> LazyView:
@@ -79,32 +93,18 @@ class _Run:
         self.pieces, self.schedule, self.fill = pieces, pieces.schedule, fill
         self.names = tuple(pieces.device.fine.axis_names)
         self.known = _known.get() or {}
-        columns = _columns(self.schedule)
-        if not columns.keys() <= self.known.keys():  # as in a loop's body
-            self.known = _looked_up(columns, self.names)
+        tables = _tables(pieces)
+        if not tables.keys() <= self.known.keys():  # as in a loop's body
+            self.known = _looked_up(tables, self.names)
 
     def run(self, x: LazyView) -> LazyView:
         """The new part."""
-        schedule = self.schedule
-        deal = schedule.deal
-        boxes = [(s.tables, s.size) for s in (*schedule.stays, *schedule.slots)]
-        boxes += [] if deal is None else [(deal.tables, deal.size)]
         held = self._spread(x)
         if _FORGETS_BOUNDS:
             held = lax.optimization_barrier(held)
-        held = self._grown(held, _reach(held.shape, [(t[0], size) for t, size in boxes]))
-        extents = self.pieces.target.extents
-        shape = _reach(extents, [(t[1], size) for t, size in boxes])
-        out = lax.full(shape, self.fill, held.dtype)
-        for slot in schedule.stays:
-            out = self._put(out, self._cut(held, slot), slot)
-        for slot in schedule.slots:
-            out = self._put(out, permute(self._cut(held, slot), self.names, slot.pairs), slot)
-        if deal is not None:
-            out = self._dealt(out, held, deal)
-        # XLA would see the last update in the result's shape, and copy the array for it.
-        out = lax.optimization_barrier(out)
-        return self._gathered(_cut(out, (0,) * out.ndim, extents))
+        if (order := self.pieces.order) is None:
+            return self._gathered(LazyView.of(self._one_by_one(held)))
+        return self._gathered(self._at_once(held, order))
 
     # -- from a device's part to an array of atoms, and back ---------------------------------------
 
@@ -135,10 +135,10 @@ class _Run:
             x = LazyView.of(part)
         return x
 
-    def _gathered(self, out: jax.Array) -> LazyView:
+    def _gathered(self, x: LazyView) -> LazyView:
         """The target's part of an array of atoms."""
         side = self.pieces.target
-        x = LazyView.of(out).reshape(*(prod(window.extents) for window in side.windows))
+        x = x.reshape(*(prod(window.extents) for window in side.windows))
         for k, window in enumerate(side.windows):
             x = self._interval(x, k, window)
         per_device = side.placement.per_device
@@ -172,7 +172,56 @@ class _Run:
             start[k] = _at(shifts, index_of(window.axes))
         return start
 
-    # -- pieces --------------------------------------------------------------------------------
+    # -- pieces, all at once -----------------------------------------------------------------------
+
+    def _at_once(self, held: jax.Array, order: Ints) -> LazyView:
+        """The array of atoms, of pieces that are cut by one gather and put by another."""
+        schedule, size = self.schedule, self.schedule.sizes[0]
+        parts, stays = self._cut_at_once(held, size), len(schedule.stays)
+        for k, slot in enumerate(schedule.slots, stays):
+            parts[k] = permute(parts[k], self.names, slot.pairs)
+        if (deal := schedule.deal) is not None:
+            sent = lax.concatenate(parts[stays:], 0)
+            parts[stays:] = [lax.all_to_all(sent, deal.axes, 0, 0, tiled=True)]
+        if order.max() == len(schedule.sizes):
+            parts.append(lax.full((1, *size), self.fill, held.dtype))
+        x = lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
+        if (place := self.known.get(order.tobytes())) is not None:
+            x = _gather(x, lax.reshape(place, (order.shape[1], 1)), (0,), (1, *size))
+            x = lax.squeeze(x, (1,))
+        elif order[0].tolist() != list(range(len(x))):
+            x = lax.concatenate([lax.slice_in_dim(x, k, k + 1) for k in order[0].tolist()], 0)
+        blocks = [n // m for n, m in zip(self.pieces.target.extents, size, strict=True)]
+        both = [d for k in range(len(size)) for d in (k, len(size) + k)]
+        view = LazyView.of(x).reshape(*blocks, *size).transpose(both)
+        return view.reshape(*self.pieces.target.extents)
+
+    def _cut_at_once(self, held: jax.Array, size: Shape) -> list[jax.Array]:
+        """All pieces that this device keeps or sends, each (1, *size)."""
+        sent, (along, starts) = self.schedule.tables[0], _starts(self.schedule)
+        if (place := self.known.get(starts.tobytes())) is None:
+            every = [_cut(held, start, size) for start in sent[0].tolist()]
+            return [lax.expand_dims(piece, (0,)) for piece in every]
+        cut = _gather(held, lax.reshape(place, (len(self.schedule.sizes), len(along))), along, size)
+        return [lax.slice_in_dim(cut, k, k + 1) for k in range(len(cut))]
+
+    # -- pieces, one by one ------------------------------------------------------------------------
+
+    def _one_by_one(self, held: jax.Array) -> jax.Array:
+        """The array of atoms, each piece written where it belongs."""
+        schedule, extents = self.schedule, self.pieces.target.extents
+        boxes = [(s.tables, s.size) for s in (*schedule.stays, *schedule.slots)]
+        boxes += [] if schedule.deal is None else [(schedule.deal.tables, schedule.deal.size)]
+        held = self._grown(held, _reach(held.shape, [(t[0], size) for t, size in boxes]))
+        out = lax.full(_reach(extents, [(t[1], size) for t, size in boxes]), self.fill, held.dtype)
+        for slot in schedule.stays:
+            out = self._put(out, self._cut(held, slot), slot)
+        for slot in schedule.slots:
+            out = self._put(out, permute(self._cut(held, slot), self.names, slot.pairs), slot)
+        if schedule.deal is not None:
+            out = self._dealt(out, held, schedule.deal)
+        # XLA would see the last update in the result's shape, and copy the array for it.
+        return _cut(lax.optimization_barrier(out), (0,) * out.ndim, extents)
 
     def _grown(self, held: jax.Array, shape: Shape) -> jax.Array:
         """The array with so much more at its ends that no box reaches beyond."""
@@ -210,6 +259,13 @@ class _Run:
             return _put(out, piece, list(start), list(count)), None
 
         return lax.scan(step, out, (pieces, put, counts))[0]
+
+
+def _gather(x: jax.Array, starts: jax.Array, along: Shape, size: Shape) -> jax.Array:
+    """Boxes of the array, one after another, that begin there along these dims."""
+    numbers = lax.GatherDimensionNumbers(tuple(range(1, x.ndim + 1)), (), along)
+    mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS
+    return lax.gather(x, starts, numbers, size, mode=mode)
 
 
 def _at(table: Any, place: Any) -> jax.Array:

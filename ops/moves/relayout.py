@@ -64,6 +64,11 @@ class LocalMove:
             return False
         return all(isinstance(move, ReshapeMove) for move in (*way.first, *way.last))
 
+    @property
+    def is_gathered(self) -> bool:
+        """Whether the new part is a gather of pieces, which XLA does not do twice."""
+        return self.pieces is not None and self.pieces.order is not None
+
 
 @lru_cache(maxsize=4096)
 def replicated_layout(shape: tuple[int, ...], dtype: Any) -> GridLayout:
@@ -366,20 +371,23 @@ def _gather(chain: Chain, shape: list[int], k: int, before: Placement) -> None:
 
 def _pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
     """What `run_pieces` holds: whole rows, pieces that go and that have come, and the new part."""
-    chain, schedule = Chain(nbytes), pieces.schedule
+    chain, schedule, order = Chain(nbytes), pieces.schedule, pieces.order
     assert schedule is not None
-    sizes = [prod(slot.size) for slot in schedule.slots]
-    if (deal := schedule.deal) is not None:
-        sizes += [prod(deal.size)] * deal.count
-    cut = [size for size in sizes if size < prod(pieces.source.extents)]
+    sizes = [int(prod(size) * pieces.itemsize) for size in schedule.sizes]
+    sent = sizes[len(schedule.stays) :]
+    cut = [n for n in sent if n < prod(pieces.source.extents) * pieces.itemsize]
     is_wide = any(window.is_wide for window in pieces.source.windows)
     chain.is_apart, chain.copies = True, bool(cut) or is_wide
-    if is_wide:
+    if cut and order is not None:  # all by one gather, which widens rows as it reads them
+        chain.made.append((sum(sizes), 1))
+        chain.is_first_kept = len(sent) < len(sizes)
+    elif is_wide:
         width = prod(window.width for window in pieces.source.windows)
         chain.made.append((int(width * pieces.itemsize), 1))
-    for some in (cut, sizes):
-        if some:
-            chain.made.append((int(sum(some) * pieces.itemsize), len(some)))
+    chain.made += [(sum(some), len(some)) for some in (cut, sent) if some]
     out = int(prod(pieces.target.extents) * pieces.itemsize)
+    if order is not None:  # gathered where they are read, but for a part that is cut out of them
+        is_cut = any(window.is_wide for window in pieces.target.windows)
+        return Workspace((chain,), (out,) if is_cut else (), is_seen=True)
     is_seen = bool(pieces.target.blocks.moves_out(pieces.target.placement.per_device))
     return Workspace((chain,), (out,), is_seen, is_written=True)

@@ -14,6 +14,7 @@ class Chain:
     the operand is read where it lies. is_seen: whether the last is seen in another order or in
     part, and not made like that yet.
     is_apart: whether of several buffers each is made of its own one before.
+    is_first_kept: whether the first is read with the last.
     """
 
     nbytes: int
@@ -21,6 +22,7 @@ class Chain:
     copies: bool = False
     is_seen: bool = False
     is_apart: bool = False
+    is_first_kept: bool = False
 
     def see(self, nbytes: int | None = None) -> Chain:
         """In another order, or a part of `nbytes`."""
@@ -80,6 +82,8 @@ class Workspace:
             made = [nbytes for nbytes, _ in chain.made]
             found += [held + sum(pair) for pair in zip((0, *made), made, strict=False)]
             held += made[-1] if made else 0
+            held += made[0] if chain.is_first_kept else 0
+            found.append(held)
         for nbytes in self.together:
             found.append(held + nbytes)
             held = nbytes

@@ -55,11 +55,13 @@ class _Buffers:
         """The last buffers of a chain that begins with given ones."""
         if chain.made and not chain.copies:
             own = self._new(0, own)  # seen in another shape, which takes a turn
+        first: set[int] = set()
         for nbytes, pieces in chain.made:
             apart = chain.is_apart and len(own) == pieces
             reads = [{n} for n in sorted(own)] if apart else [own] * pieces
             own = {n for each in reads for n in self._new(nbytes // pieces, each)}
-        return own
+            first = first or own
+        return own | first if chain.is_first_kept else own
 
     def _add(self, step: Step, made_where_read: set[int]) -> None:
         held = step.workspace()
@@ -98,14 +100,15 @@ def _inside(step: Step) -> tuple[int, int]:
 def _made_where_read(program: Program, outs: set[int]) -> set[int]:
     """The registers that are no buffers: XLA makes what is in them with what reads them."""
     readers: dict[int, list[tuple[Step, int]]] = {}
-    makes: dict[int, set[Step]] = {}  # of a register: the steps whose buffers it is made with
+    makes: dict[int, set[int]] = {}  # of a register: those whose buffers it is made with
     found: set[int] = set()
     for step in reversed(program.steps):
         for k in step.writes:
             seen = step.is_fused or step.is_view or step.workspace().is_seen
             mine = readers.get(k, [])
             makes[k] = {made for reader, _ in mine for made in _makers(reader, found, makes)}
-            once = step.is_view or not step.is_kept or len(makes[k]) < 2
+            several = len(makes[k]) > 1 or any(_reads_parts(*each) for each in mine)
+            once = step.is_view or not (step.is_kept and several)
             fused = seen and once and all(_fuses(*each) for each in mine)
             if k not in outs and (step.is_view or fused):
                 found.add(k)
@@ -119,10 +122,19 @@ def _made_where_read(program: Program, outs: set[int]) -> set[int]:
     return found
 
 
-def _makers(reader: Step, found: set[int], makes: dict[int, set[Step]]) -> set[Step]:
+def _makers(reader: Step, found: set[int], makes: dict[int, set[int]]) -> set[int]:
     if reader.writes and found.issuperset(reader.writes):
         return {made for k in reader.writes for made in makes[k]}
-    return {reader}
+    return {*(reader.writes if reader.is_fused else reader.writes[:1])}
+
+
+def _reads_parts(step: Step, operand: int) -> bool:
+    """Whether it makes several things of an operand, each of a part."""
+    held = step.workspace()
+    if operand < len(held.operands):
+        made = held.operands[operand].made
+        return bool(made) and made[0][1] > 1
+    return len(step.writes) > 1
 
 
 def _fuses(step: Step, operand: int) -> bool:

@@ -59,7 +59,8 @@ def concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
     def kernel(*arrays: jax.Array) -> list[jax.Array]:
         return [jnp.stack(arrays, at)[None]]
 
-    (x,) = b.run(kernel, [b.on_cores(x, own.with_oob(None)) for x in values], [spec])
+    operands = [b.on_cores(x, own.with_oob(None)) for x in values]
+    (x,) = b.fused(kernel, operands, [spec], is_kept=True)
     if not _is_beside(x, b.sharded(own)):
         return None
     x, out = b.relayout(x, there), b.sharded(wanted)
