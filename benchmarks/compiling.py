@@ -21,7 +21,7 @@ from benchmarks.timing import Result, cpu_seconds
 
 MESHES = {8: (2, 4), 64: (8, 8)}
 COMPILE_TARGETS = {8: 1.5, 64: 2.0}
-LAYERS, ROUNDS = 16, 3
+LAYERS, ROUNDS = 16, 5
 
 
 def results() -> list[Result]:

@@ -4,6 +4,7 @@
 another platform.
 """
 
+import gc
 import os
 
 import hypothesis
@@ -57,3 +58,9 @@ def pytest_configure(config) -> None:
             f"the suite needs {DEVICES} devices, JAX has {found} ({jax.default_backend()}); "
             "set GRIDLAYOUT_TEST_DEVICES to run it on fewer"
         )
+
+
+def pytest_collection_finish() -> None:
+    # What JAX and its caches hold is not worth looking through again and again.
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
