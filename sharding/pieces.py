@@ -36,8 +36,8 @@ FEW_ROUNDS = 2
 # Slots may hold so many times the bytes of the pieces in them, to be fewer; where all devices have
 # equal parts, pieces are alike and nothing is added.
 SLACK = 1.25
-# Pieces that fill parts of more bytes than this, or less than one of so many of their blocks, are
-# put one by one.
+# Pieces of a device that have more bytes than this in all, or fill less than one of so many blocks,
+# are put one by one.
 LARGE, FILLED = 1 << 20, 4
 
 
@@ -208,12 +208,12 @@ class Pieces:
 
         Numbers go over what stays, the slots, and the places of a deal; the one after them is of
         blocks that nothing fills. None where pieces differ in size, don't lie in blocks or fill
-        few, and for parts so large that to copy all pieces twice takes longer than a kernel each.
+        few, and where they are so large that a kernel for each takes less than copying all twice.
         """
         schedule, extents = self.schedule, np.array(self.target.extents)
-        if schedule is None or extents.prod() * self.itemsize > LARGE:
+        if schedule is None or len({*schedule.sizes}) != 1:
             return None
-        if len({*schedule.sizes}) != 1:
+        if sum(map(self._bytes, schedule.sizes)) > LARGE:
             return None
         size, (_, put, wanted) = np.array(schedule.sizes[0]), schedule.tables
         whole, blocks = (wanted == size).all(axis=2), extents // size
