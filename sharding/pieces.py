@@ -131,6 +131,13 @@ class Schedule:
         sent, put, counts = (np.concatenate(some, axis=1) for some in zip(*every, strict=True))
         return sent, put, counts
 
+    @cached_property
+    def starts(self) -> tuple[Shape, Ints]:
+        """Dims along which pieces are cut, and where each begins there: a row a device."""
+        sent = self.tables[0]
+        along = tuple(np.flatnonzero(sent.any(axis=(0, 1))).tolist())
+        return along, sent[:, :, along].reshape(len(sent), -1)
+
 
 @dataclass(frozen=True, eq=False)
 class Side:

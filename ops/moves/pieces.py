@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import index_of, once, permute, slice_at
-from gridlayout.sharding.pieces import Deal, Pieces, Schedule, Side, Slot
+from gridlayout.sharding.pieces import Deal, Pieces, Side, Slot
 from gridlayout.sharding.windows import Window
 
 Shape = tuple[int, ...]
@@ -55,18 +55,11 @@ def _tables(pieces: Pieces) -> dict[bytes, Ints]:
     if (schedule := pieces.schedule) is None:
         return {}
     if pieces.order is not None:
-        every = [_starts(schedule)[1], pieces.order]
+        every = [schedule.starts[1], pieces.order]
     else:
         slots = (*schedule.stays, *schedule.slots)
         every = [column[:, None] for slot in slots for table in slot.tables for column in table.T]
     return {table.tobytes(): table for table in every if (table != table[0]).any()}
-
-
-def _starts(schedule: Schedule) -> tuple[Shape, Ints]:
-    """Dims along which pieces are cut, and where each begins there: a row a device."""
-    sent = schedule.tables[0]
-    along = tuple(np.flatnonzero(sent.any(axis=(0, 1))).tolist())
-    return along, sent[:, :, along].reshape(len(sent), -1)
 
 
 def _looked_up(tables: dict[bytes, Ints], names: tuple[str, ...]) -> dict[bytes, Any]:
@@ -198,7 +191,7 @@ class _Run:
 
     def _cut_at_once(self, held: jax.Array, size: Shape) -> list[jax.Array]:
         """All pieces that this device keeps or sends, each (1, *size)."""
-        sent, (along, starts) = self.schedule.tables[0], _starts(self.schedule)
+        sent, (along, starts) = self.schedule.tables[0], self.schedule.starts
         if (place := self.known.get(starts.tobytes())) is None:
             every = [_cut(held, start, size) for start in sent[0].tolist()]
             return [lax.expand_dims(piece, (0,)) for piece in every]
