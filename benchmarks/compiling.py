@@ -69,20 +69,20 @@ def run(devices: int) -> dict[str, tuple[float, float, str, float]]:
         fn = programs.fresh(programs.stack_step)
         return jax.jit(fn, out_shardings=(None, sharding)).lower(*args).compile
 
+    def timed(k: int, prepared: Callable[..., Any], ours: Any, theirs: Any) -> tuple[float, float]:
+        """CPU seconds of what is prepared of both, which take turns to be first."""
+        pair = [(ours, True), (theirs, False)]
+        found = {yes: cpu_seconds(prepared(a, yes)) for a, yes in (pair if k % 2 else pair[::-1])}
+        return found[True], found[False]
+
     def rows(layers: int, first: int) -> dict[str, tuple[float, float]]:
         times: dict[str, list[tuple[float, float]]] = {}
         for k in range(ROUNDS):
             ours, plain, split = arguments(layers, first + 8 * k)
             for name in ("new", "known"):
-                pair = [(ours, True), (plain, False)]
-                pair = pair if k % 2 else pair[::-1]
-                found = {yes: cpu_seconds(lambda a=a, yes=yes: lowered(a, yes)) for a, yes in pair}
-                times.setdefault(name, []).append((found[True], found[False]))
+                times.setdefault(name, []).append(timed(k, partial(partial, lowered), ours, plain))
             if layers == 1:
-                pair = [(ours, True), (split, False)]
-                pair = pair if k % 2 else pair[::-1]
-                found = {yes: cpu_seconds(compiled(a, yes)) for a, yes in pair}
-                times.setdefault("compiled", []).append((found[True], found[False]))
+                times.setdefault("compiled", []).append(timed(k, compiled, ours, split))
         return {
             name: (median(a for a, _ in pairs), median(b for _, b in pairs))
             for name, pairs in times.items()
