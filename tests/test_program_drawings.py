@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import pytest
 from browser import CHROMIUM, browse, needs_chromium, output
 from programs import DEVICE, PROGRAMS, on, report_of
-from test_primitives import _CALLS
+from test_primitives import CALLS
 
 import gridlayout as gl
 from gridlayout.draw.layered import Link, placed
@@ -53,8 +53,8 @@ def wiring(jaxpr, given):
         read = lambda atom: None if hasattr(atom, "val") else env.get(atom)  # noqa: E731
         for eqn in jaxpr.eqns:
             values = [read(atom) for atom in eqn.invars]
-            if eqn.primitive.name in _CALLS:
-                inner = eqn.params[_CALLS[eqn.primitive.name]]
+            if eqn.primitive.name in CALLS:
+                inner = eqn.params[CALLS[eqn.primitive.name]]
                 outs = run(getattr(inner, "jaxpr", inner), values)
             elif any(value is not None for value in values):
                 outs = [(len(found), k) for k in range(len(eqn.outvars))]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import gridlayout as gl
-from gridlayout.ops.programs import alike, running
+from gridlayout.ops.interpret import alike
+from gridlayout.ops.programs import running
 from gridlayout.ops.programs.program import Program
 
 LAYERS = 6
@@ -105,12 +106,13 @@ def test_named_scopes_stay_apart(monkeypatch):
 
 
 def traces(monkeypatch, *calls):
-    """How many programs are traced, and the results of the calls."""
-    ran, run = [], Program.run
+    """How many programs are planned, how many traced, and the results of the calls."""
+    ran, run, made, planned = [], Program.run, [], alike.planned
     monkeypatch.setattr(Program, "run", lambda self, arrays: ran.append(1) or run(self, arrays))
+    monkeypatch.setattr(alike, "planned", lambda *args: made.append(1) or planned(*args))
     alike._remembered.cache_clear()
     found = [np.asarray(jax.jit(gl.on_grid(fn))(*args)) for fn, *args in calls]
-    return len(ran), found
+    return len(made), len(ran), found
 
 
 def centred(scale):
@@ -118,34 +120,91 @@ def centred(scale):
     return lambda x: (x - x.mean(0)) * scale
 
 
+def called(scale):
+    """One with calls, a loop and a branch."""
+
+    def body(c, _):
+        return jax.nn.softmax(c, axis=0) * scale, None
+
+    def fn(x):
+        x = jax.jit(lambda x: jnp.tanh(x) * 2)(x)
+        x, _ = jax.lax.scan(body, x, None, length=3)
+        return jax.lax.cond(x.sum() > 0, jax.checkpoint(jnp.sin), lambda x: x - 1, x)
+
+    return fn
+
+
 @pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
-def test_new_functions_that_do_the_same_are_traced_once(monkeypatch):
+@pytest.mark.parametrize("made", [centred, called])
+def test_new_functions_that_do_the_same_are_planned_and_traced_once(monkeypatch, made):
     (a, b, *_), (x, y, *_) = operands((4, 4))
-    count, found = traces(monkeypatch, *((centred(2.0), z) for z in (x, y, x)))
-    assert count == 1
+    planned, traced, found = traces(monkeypatch, *((made(2.0), z) for z in (x, y, x)))
+    assert (planned, traced) == (1, 1)
     for got, z in zip(found, (a, b, a), strict=True):
-        np.testing.assert_allclose(got, centred(2.0)(z), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(got, made(2.0)(z), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
+def test_functions_that_differ_in_an_array_are_traced_once(monkeypatch):
+    (a, *_), (x, *_) = operands()
+    tables = [np.arange(13.0, dtype="f4") + k for k in range(3)]
+    calls = [(lambda x, t=t: x + t, x) for t in tables]
+    planned, traced, found = traces(monkeypatch, *calls)
+    assert (planned, traced) == (1, 1)
+    for got, table in zip(found, tables, strict=True):
+        np.testing.assert_array_equal(got, np.asarray(a) + table)
 
 
 @pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
 def test_those_that_differ_in_a_bit_are_traced_apart(monkeypatch):
     (a, *_), (x, *_) = operands()
-    table, other = np.arange(13.0, dtype="f4"), np.arange(13.0, dtype="f4") + 1
     functions = [
         centred(0.0),
         centred(-0.0),
         centred(np.float32(3)),
+        called(2.0),
+        called(3.0),
         lambda x: x - x.mean(1),
-        lambda x: x + table,
-        lambda x: x + other,
         lambda x: (x + 1) - x,
         lambda x: x - (x + 1),
+        lambda x: x.astype(jnp.int32),
+        lambda x: (x > 0.0).astype(jnp.int32),
+        lambda x: (x, x + 1)[0],
+        lambda x: (x, x + 1)[1],
     ]
     _, laid = operands((4, 4))
     calls = [*((fn, x) for fn in functions), (functions[0], laid[0])]
-    count, found = traces(monkeypatch, *calls)
-    assert count == len(calls)
+    planned, traced, found = traces(monkeypatch, *calls)
+    assert planned == traced == len(calls)
     for got, fn in zip(found, functions, strict=False):
         wanted = np.asarray(fn(jnp.asarray(a)))
         np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
         assert (np.signbit(got) == np.signbit(wanted)).all() or fn not in functions[:2]
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
+def test_what_calls_the_host_is_traced_each_time():
+    (a, *_), (x, *_) = operands()
+    struct = jax.ShapeDtypeStruct(a.shape, a.dtype)
+
+    def times(factor):
+        return lambda x: jax.pure_callback(lambda a: np.asarray(a) * factor, struct, x)
+
+    for factor in (2.0, 3.0):
+        got = np.asarray(jax.jit(gl.on_grid(times(factor)))(x))
+        np.testing.assert_array_equal(got, np.asarray(a) * np.float32(factor))
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
+def test_a_report_names_the_function_that_it_is_of():
+    _, (x, *_) = operands()
+
+    def first(rows):
+        return jnp.tanh(rows)
+
+    def second(lines):
+        return {"out": jnp.tanh(lines)}
+
+    graphs = [gl.on_grid(fn).report(x).graph for fn in (first, second)]
+    found = [(graph.title, graph.names, graph.result_names) for graph in graphs]
+    assert found == [("first", ("rows",), ("result",)), ("second", ("lines",), ("result['out']",))]

@@ -24,9 +24,8 @@ from gridlayout.ops.array.grid_type import GridType, Primitive, along, grid_type
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
-from gridlayout.ops.interpret.planner import planned
+from gridlayout.ops.interpret.alike import program_of
 from gridlayout.ops.moves.spaces import brought_back, fetched
-from gridlayout.ops.programs.alike import runner
 from gridlayout.ops.programs.report import Report
 
 # Whether JAX asks which results have no tangents: JAX 0.10 takes zeros of all of them.
@@ -47,14 +46,13 @@ class GridCall(Primitive):  # type: ignore[misc]
         self, env: Env, jaxpr: Any, specs: Sequence[Spec], wanted: Sequence[Spec | None] = ()
     ) -> None:
         self.env, self.jaxpr, self.specs = env, jaxpr, tuple(specs)
-        self.program = planned(env, jaxpr, self.specs, wanted)
+        self.program, self._run = program_of(env, jaxpr, self.specs, wanted)
         self.results: tuple[Spec, ...] = tuple(self.program.results)
         self.in_avals = tuple(self._aval(spec) for spec in self.specs)
         self.out_aval = [self._aval(spec) for spec in self.results]
         self.params: dict[str, Any] = {}
         self.effects = frozenset(jaxpr.effects)
         self._made: dict[Any, Any] = {}
-        self._run = runner(self.program)
         super().__init__()
 
     # What is compiled of a call is kept with it.

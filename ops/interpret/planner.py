@@ -22,12 +22,15 @@ from gridlayout.ops.programs.program import RELAYOUT, Program
 from gridlayout.ops.rules.composed import composition
 from gridlayout.ops.rules.table import RULES
 
-_CALLS = {
+# Calls, each with the name of the parameter that holds the called jaxpr.
+CALLS = {
     **dict.fromkeys(("jit", "pjit", "checkpoint", "remat", "remat2"), "jaxpr"),
     **dict.fromkeys(
         ("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"
     ),
 }
+# What else is read of a call.
+READ_OF_CALLS = ("name", "differentiated", "prevent_cse")
 _RELAYOUT = core.Primitive(RELAYOUT)
 
 
@@ -121,8 +124,8 @@ class Planner:
             first = counts.matvec + counts.vecmat
             consts = values[first : first + counts.solve]
             return self.closed(jaxprs.solve, [*consts, *values[sum(counts) :]], scope)
-        if name in _CALLS:
-            inner = eqn.params[_CALLS[name]]
+        if name in CALLS:
+            inner = eqn.params[CALLS[name]]
             if not isinstance(inner, ClosedJaxpr):
                 inner = ClosedJaxpr(inner, ())
             if eqn.params.get("differentiated") and eqn.params.get("prevent_cse"):
