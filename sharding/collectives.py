@@ -6,10 +6,11 @@ group, and the bytes that a device receives. The functions below do it, inside `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -183,17 +184,19 @@ def _reaches(n: int) -> list[int]:
 # -- inside shard_map ------------------------------------------------------------------------------
 
 
-# This device's number along some axes, where many will ask for it.
-_here: ContextVar[tuple[Axes, Any] | None] = ContextVar("gridlayout_here", default=None)
+# This device's number along axes of these sizes, where many will ask for it.
+_here: ContextVar[tuple[Mapping[str, int], Any] | None] = ContextVar(
+    "gridlayout_here", default=None
+)
 
 
 @contextmanager
-def once(axes: Axes) -> Iterator[None]:
+def once(sizes: Mapping[str, int]) -> Iterator[None]:
     """Inside, this device's number along these axes is computed once, here, for all that ask.
 
     To be entered directly in a `shard_map`: programs inside, loops too, read it from there.
     """
-    token = _here.set((axes, lax.optimization_barrier(index_of(axes))))
+    token = _here.set((sizes, lax.optimization_barrier(index_of(tuple(sizes)))))
     try:
         yield
     finally:
@@ -202,9 +205,17 @@ def once(axes: Axes) -> Iterator[None]:
 
 def index_of(axes: Axes) -> Any:
     """This device's number along mesh axes."""
-    if (known := _here.get()) is not None and known[0] == axes:
-        return known[1]
-    return lax.axis_index(axes[0] if len(axes) == 1 else axes) if axes else 0
+    if not axes:
+        return 0
+    known: tuple[Mapping[str, int], Any] = _here.get() or ({}, None)
+    sizes, number = known
+    names = tuple(sizes)
+    start = names.index(axes[0]) if axes[0] in names else 0
+    if names[start : start + len(axes)] != axes:
+        return lax.axis_index(axes[0] if len(axes) == 1 else axes)
+    count, inner = (prod(sizes[n] for n in some) for some in (axes, names[start + len(axes) :]))
+    number = lax.div(number, np.int32(inner)) if inner > 1 else number
+    return lax.rem(number, np.int32(count)) if start else number
 
 
 def slice_at(x: jax.Array | np.ndarray, start: Any, count: int, dim: int) -> jax.Array:

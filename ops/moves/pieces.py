@@ -40,10 +40,10 @@ def looked_up_once(every: Sequence[Pieces]) -> Iterator[None]:
     if len(every) < 2:
         yield
         return
-    names = tuple(every[0].device.fine.axis_names)
-    with once(names):
+    sizes = every[0].device.fine.shape
+    with once(sizes):
         tables = {k: table for pieces in every for k, table in _tables(pieces).items()}
-        token = _known.set(_looked_up(tables, names))
+        token = _known.set(_looked_up(tables, tuple(sizes)))
         try:
             yield
         finally:
@@ -63,14 +63,17 @@ def _tables(pieces: Pieces) -> dict[bytes, Ints]:
 
 
 def _looked_up(tables: dict[bytes, Ints], names: tuple[str, ...]) -> dict[bytes, Any]:
-    """This device's row of each table; unsigned, or each use asks whether it is negative."""
+    """This device's row of each table, as a column; unsigned, so that none is asked for its sign.
+
+    Of a table with one column the number.
+    """
     if not tables:
         return {}
     joined = np.concatenate([*tables.values()], axis=1).astype(np.uint32)
-    row = lax.squeeze(slice_at(joined, index_of(names), 1, 0), (0,))
+    row = lax.reshape(slice_at(joined, index_of(names), 1, 0), (joined.shape[1], 1))
     parts = lax.split(row, [table.shape[1] for table in tables.values()])
     return {
-        key: lax.squeeze(part, (0,)) if part.shape == (1,) else part
+        key: lax.squeeze(part, (0, 1)) if len(part) == 1 else part
         for key, part in zip(tables, parts, strict=True)
     }
 
@@ -180,8 +183,8 @@ class _Run:
             parts.append(lax.full((1, *size), self.fill, held.dtype))
         x = lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
         if (place := self.known.get(order.tobytes())) is not None:
-            x = _gather(x, lax.reshape(place, (order.shape[1], 1)), (0,), (1, *size))
-            x = lax.squeeze(x, (1,))
+            at = lax.reshape(place, (order.shape[1], 1))
+            x = _gather(x, at, (0,), (1, *size), (0,))
         elif order[0].tolist() != list(range(len(x))):
             x = lax.concatenate([lax.slice_in_dim(x, k, k + 1) for k in order[0].tolist()], 0)
         blocks = [n // m for n, m in zip(self.pieces.target.extents, size, strict=True)]
@@ -193,10 +196,12 @@ class _Run:
         """All pieces that this device keeps or sends, each (1, *size)."""
         sent, (along, starts) = self.schedule.tables[0], self.schedule.starts
         if (place := self.known.get(starts.tobytes())) is None:
-            every = [_cut(held, start, size) for start in sent[0].tolist()]
-            return [lax.expand_dims(piece, (0,)) for piece in every]
-        cut = _gather(held, lax.reshape(place, (len(self.schedule.sizes), len(along))), along, size)
-        return [lax.slice_in_dim(cut, k, k + 1) for k in range(len(cut))]
+            every = list(map(tuple, sent[0].tolist()))
+            found = {at: lax.expand_dims(_cut(held, at, size), (0,)) for at in {*every}}
+            return [found[at] for at in every]
+        count = len(self.schedule.sizes)
+        cut = _gather(held, lax.reshape(place, (count, len(along))), along, size)
+        return list(lax.split(cut, (1,) * count))
 
     # -- pieces, one by one ------------------------------------------------------------------------
 
@@ -254,9 +259,14 @@ class _Run:
         return lax.scan(step, out, (pieces, put, counts))[0]
 
 
-def _gather(x: jax.Array, starts: jax.Array, along: Shape, size: Shape) -> jax.Array:
-    """Boxes of the array, one after another, that begin there along these dims."""
-    numbers = lax.GatherDimensionNumbers(tuple(range(1, x.ndim + 1)), (), along)
+def _gather(
+    x: jax.Array, starts: jax.Array, along: Shape, size: Shape, dropped: Shape = ()
+) -> jax.Array:
+    """Boxes of the array, one after another, that begin there along these dims.
+
+    dropped: dims that the boxes, one long there, then lack.
+    """
+    numbers = lax.GatherDimensionNumbers(tuple(range(1, x.ndim + 1 - len(dropped))), dropped, along)
     mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS
     return lax.gather(x, starts, numbers, size, mode=mode)
 
