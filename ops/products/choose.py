@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, isqrt, prod
+from typing import Any
 
 import numpy as np
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.moves.relayout import moved_bytes
+from gridlayout.ops.moves.relayout import least_bytes, moved_bytes
 from gridlayout.ops.products.algorithms import Axes, Dims, Matrices, Plan, plans
 from gridlayout.ops.products.schedules import sends
 from gridlayout.sharding.collectives import total_bytes
@@ -207,14 +208,26 @@ def received(
 
     lacks: what each of these three is at least. Not counted to the end where all are `least`.
     """
-    m, total = plan.matrices, sent + sum(lacks)
-    if m.shape and total < least:
-        total += moved_bytes(plan.result(), wanted, plan.device) - lacks[0]
-    for x, entry, lack in ((m.left, plan.left, lacks[1]), (m.right, plan.right, lacks[2])):
-        if total < least:
-            layout, after = entry()
-            total += moved_bytes(x.layout, layout, plan.device, None, after) - lack
+    total, bounded = sent + sum(lacks), []
+    for lack, move in zip(lacks, _moves(plan, wanted), strict=True):
+        if total >= least:
+            return total
+        bound = lack if move is None else max(lack, least_bytes(*move))
+        total += bound - lack
+        bounded.append((bound, move))
+    for bound, move in bounded:
+        if move is not None and total < least:
+            total += moved_bytes(*move) - bound
     return total
+
+
+def _moves(plan: Plan, wanted: Layout) -> Iterator[tuple[Any, ...] | None]:
+    """The moves of the result, if it has a layout, and of both operands."""
+    m, device = plan.matrices, plan.device
+    yield (plan.result(), wanted, device, None, None) if m.shape else None
+    for x, entry in ((m.left, plan.left), (m.right, plan.right)):
+        layout, after = entry()
+        yield x.layout, layout, device, None, after
 
 
 def _grid_of(layout: Layout, matrices: Matrices) -> tuple[int, int, int]:
