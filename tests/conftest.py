@@ -64,3 +64,7 @@ def pytest_collection_finish() -> None:
     # What JAX and its caches hold is not worth looking through again and again.
     gc.freeze()
     gc.set_threshold(20_000, 10, 10)
+
+
+def pytest_unconfigure() -> None:
+    gc.freeze()  # nor when the process ends, whose memory goes with it

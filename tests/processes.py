@@ -1,11 +1,13 @@
-"""Programs run by several processes at once, which JAX joins over the loopback interface."""
+"""Programs in processes of their own: one alone, or several that JAX joins over the loopback."""
 
+import multiprocessing
 import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,6 +40,32 @@ class Ended:
     code: int
     out: str
     err: str
+
+
+# A process that has imported JAX, and started nothing of it, from which others are forked.
+FORK = multiprocessing.get_context("forkserver")
+FORK.set_forkserver_preload(["jax.numpy", "gridlayout.ops"])
+
+
+def run_alone(program, seconds=300):
+    """Run a program as a script of its own, warnings errors; it need not import JAX again."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder, name) for name in ("out", "err")]
+        process = FORK.Process(target=_run, args=(program, *map(str, files)))
+        process.start()
+        process.join(seconds)
+        process.kill()
+        process.join()
+        return Ended(process.exitcode, *(path.read_text() for path in files))
+
+
+def _run(program, *files):
+    for number, path in enumerate(files, 1):
+        os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY), number)
+    os.chdir(ROOT)
+    warnings.simplefilter("error")
+    exec(compile(program, "<program>", "exec"), {"__name__": "__main__"})
+    sys.stdout.flush()
 
 
 def run_together(program, count, devices, seconds=240, **environment):

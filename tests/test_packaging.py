@@ -15,9 +15,6 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-# One worker builds once for the whole file.
-pytestmark = pytest.mark.xdist_group("packaging")
-
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"gridlayout": "gridlayout", "sharding": "gridlayout/sharding", "ops": "gridlayout/ops"}
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from processes import run_alone
 
 from gridlayout.draw import palette
 
@@ -38,7 +39,6 @@ def pages(kind):
 
 
 def printed(*arguments):
-    # A process of its own: programs start JAX themselves.
     run = subprocess.run(
         [sys.executable, "-W", "error", *arguments],
         capture_output=True,
@@ -64,7 +64,9 @@ def test_programs_print_what_is_shown(page):
         else:
             assert not shown[-1], "two text blocks after one program"
             shown[-1] = text
-    found = printed("-c", f"print({BETWEEN!r}, end='')\n".join(programs)).split(BETWEEN)
+    done = run_alone(f"print({BETWEEN!r}, end='')\n".join(programs))
+    assert done.code == 0, done.err[-2000:]
+    found = done.out.split(BETWEEN)
     for program, expected, actual in zip(programs, shown, found, strict=True):
         assert actual == expected, program
 

@@ -12,10 +12,7 @@ from browser import needs_chromium
 from pictures import LAYOUTS, faults, pictures
 from programs import report_of
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:the default collapse:gridlayout.LayoutWarning"),
-    pytest.mark.xdist_group("pictures"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore:the default collapse:gridlayout.LayoutWarning")
 
 
 def broken():

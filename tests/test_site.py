@@ -18,6 +18,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import tiers
 from browser import DARK
 from tiers import few
 
@@ -25,10 +26,7 @@ ROOT = Path(__file__).parent.parent
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
-pytestmark = [
-    pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium"),
-    pytest.mark.xdist_group("site"),  # one process builds it
-]
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")
 
 # In each frame: how far the page reaches beyond its width, what sticks out of it, and texts that
 # their background hides. What scrolls by itself may hold more than it shows.
@@ -188,14 +186,15 @@ def test_pictures_of_every_page(site, theme, tmp_path):
     kept = Path(os.environ.get("GRIDLAYOUT_PICTURES", tmp_path))
     kept.mkdir(parents=True, exist_ok=True)
     names = pages(site[0])
-    # Eight narrow pages side by side: one start of the browser for all of them.
-    for start in few(range(0, len(names), 8), 2):
-        part = names[start : start + 8]
-        path = kept / f"{theme}-{start // 8:02}-{Path(part[0]).stem}.png"
+    # Narrow pages side by side: one start of the browser for all of them.
+    side = 8 if tiers.ALL else 2
+    for start in few(range(0, len(names), side), 1):
+        part = names[start : start + side]
+        path = kept / f"{theme}-{start // side:02}-{Path(part[0]).stem}.png"
         asked = {"pages": part, "keep": True}
-        arguments = (f"--screenshot={path}", "--window-size=3200,1500")
+        arguments = (f"--screenshot={path}", f"--window-size={400 * side},1500")
         browse(site, 400, theme, tmp_path / "profile", asked, *arguments)
         head = path.read_bytes()[:24]
         assert head[:8] == b"\x89PNG\r\n\x1a\n"
-        assert struct.unpack(">II", head[16:24])[0] == 3200
+        assert struct.unpack(">II", head[16:24])[0] == 400 * side
         assert path.stat().st_size > 20_000, path  # an empty picture has a few kilobytes
