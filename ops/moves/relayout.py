@@ -141,22 +141,6 @@ def moved_bytes(
     return 0 if move is None else total_bytes(move.collectives)
 
 
-def least_bytes(
-    old: Layout,
-    new: Layout,
-    device: DeviceGrid,
-    before: Placement | None = None,
-    after: Placement | None = None,
-) -> int:
-    """Bytes that any move receives at least: of elements that a device wants and has not."""
-    before = before or device.placement(old.core_shape)
-    after = after or device.placement(new.core_shape)
-    if before == after and nothing_moves(old, new):
-        return 0
-    pieces = find_pieces(old.with_oob(None), new.with_oob(None), device, before, after)
-    return 0 if pieces is None else pieces.moved
-
-
 @lru_cache(maxsize=4096)
 def _ways(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement

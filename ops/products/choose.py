@@ -16,12 +16,14 @@ import numpy as np
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.moves.relayout import least_bytes, moved_bytes
+from gridlayout.ops.moves.relayout import moved_bytes, nothing_moves
 from gridlayout.ops.products.algorithms import Axes, Dims, Matrices, Plan, plans
 from gridlayout.ops.products.schedules import sends
 from gridlayout.sharding.collectives import total_bytes
 from gridlayout.sharding.cost import CostModel
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.pieces import find_pieces
+from gridlayout.sharding.placement import Placement
 
 Grid = tuple[int, int, int]
 _NEEDS = {
@@ -212,7 +214,7 @@ def received(
     for lack, move in zip(lacks, _moves(plan, wanted), strict=True):
         if total >= least:
             return total
-        bound = lack if move is None else max(lack, least_bytes(*move))
+        bound = lack if move is None else max(lack, _has_to_move(*move))
         total += bound - lack
         bounded.append((bound, move))
     for bound, move in bounded:
@@ -224,10 +226,24 @@ def received(
 def _moves(plan: Plan, wanted: Layout) -> Iterator[tuple[Any, ...] | None]:
     """The moves of the result, if it has a layout, and of both operands."""
     m, device = plan.matrices, plan.device
-    yield (plan.result(), wanted, device, None, None) if m.shape else None
+    if m.shape:
+        made = plan.result()
+        yield made, wanted, device, device.placement(made.grid), device.placement(wanted.core_shape)
+    else:
+        yield None
     for x, entry in ((m.left, plan.left), (m.right, plan.right)):
         layout, after = entry()
-        yield x.layout, layout, device, None, after
+        yield x.layout, layout, device, device.placement(x.layout.core_shape), after
+
+
+def _has_to_move(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> int:
+    """Bytes that any move receives at least: of elements that a device wants and has not."""
+    if before == after and nothing_moves(old, new):
+        return 0
+    pieces = find_pieces(old.with_oob(None), new.with_oob(None), device, before, after)
+    return 0 if pieces is None else pieces.moved
 
 
 def _grid_of(layout: Layout, matrices: Matrices) -> tuple[int, int, int]:
