@@ -10,7 +10,6 @@ import http.server
 import json
 import os
 import re
-import shutil
 import struct
 import subprocess
 import sys
@@ -19,14 +18,11 @@ from pathlib import Path
 
 import pytest
 import tiers
-from browser import DARK
+from browser import CHROMIUM, DARK, needs_chromium
 from tiers import few
 
 ROOT = Path(__file__).parent.parent
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium")
+pytestmark = needs_chromium
 
 # In each frame: how far the page reaches beyond its width, what sticks out of it, and texts that
 # their background hides. What scrolls by itself may hold more than it shows.
