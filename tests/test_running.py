@@ -183,6 +183,28 @@ def test_those_that_differ_in_a_bit_are_traced_apart(monkeypatch):
 
 
 @pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
+def test_those_that_differ_in_a_parameter_are_traced_apart(monkeypatch):
+    def signed(x, by):
+        return jnp.copysign(x, by) + ["float", "int", "bool"].index(type(by).__name__)
+
+    primitive = jax.extend.core.Primitive("signed")
+    primitive.def_abstract_eval(lambda x, by: x)
+
+    @gl.def_rule(primitive)
+    def rule(eqn, x):
+        (by,) = eqn.params["by"]
+        return gl.map_shards(lambda shard: signed(shard, by), x, out=x.layout)
+
+    (a, *_), (x, *_) = operands()
+    values = (0.0, -0.0, 1.0, 1, True)
+    calls = [(lambda x, value=value: primitive.bind(x, by=(value,)), x) for value in values]
+    planned, _, found = traces(monkeypatch, *calls)
+    assert planned == len(values)
+    for got, value in zip(found, values, strict=True):
+        np.testing.assert_array_equal(got, signed(jnp.asarray(a), value))
+
+
+@pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
 def test_what_calls_the_host_is_traced_each_time():
     (a, *_), (x, *_) = operands()
     struct = jax.ShapeDtypeStruct(a.shape, a.dtype)

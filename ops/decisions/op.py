@@ -6,7 +6,7 @@ ask another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend import core
+
+from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 
 Shape = tuple[int, ...]
 
@@ -40,6 +43,20 @@ class Aval:
     def of(cls, aval: Any) -> Aval:
         """The same of a JAX type."""
         return cls(tuple(aval.shape), aval.dtype, bool(getattr(aval, "weak_type", False)))
+
+
+def bits_of(param: Any, of_jaxpr: Callable[[Any], Hashable] | None = None) -> Hashable:
+    """What is equal in parameters of the same types and bits: 1 is not True, nor 0.0 -0.0.
+
+    of_jaxpr: what a jaxpr is known by; None for itself.
+    """
+    if isinstance(param, (tuple, list)):
+        return type(param), *(bits_of(each, of_jaxpr) for each in param)
+    if isinstance(param, (float, complex, np.generic)):
+        return type(param), np.asarray(param).tobytes()
+    if of_jaxpr is not None and isinstance(param, (ClosedJaxpr, core.Jaxpr)):
+        return of_jaxpr(param)
+    return type(param), param
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +110,8 @@ class Op:
 
     @cached_property
     def _key(self) -> Any:
-        params = tuple(sorted(self.params.items()))
-        kinds = tuple((type(v), v != v) for _, v in params)  # 1, 1.0 and True are equal
-        return (self.primitive, params, kinds, self.ins, self.outs, self.permutation)
+        params = tuple((name, bits_of(self.params[name])) for name in sorted(self.params))
+        return self.primitive, params, self.ins, self.outs, self.permutation
 
     @cached_property
     def _hash(self) -> int:

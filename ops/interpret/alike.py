@@ -17,7 +17,7 @@ import numpy as np
 from jax.extend import core
 
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
+from gridlayout.ops.decisions.op import bits_of
 from gridlayout.ops.decisions.specs import Spec
 from gridlayout.ops.interpret.planner import CALLS, READ_OF_CALLS, planned
 from gridlayout.ops.programs.program import Program
@@ -102,18 +102,10 @@ def _key(closed: Any) -> Hashable:
         params = eqn.params
         if (called := CALLS.get(eqn.primitive.name)) is not None:
             params = {name: params.get(name) for name in (called, *READ_OF_CALLS)}
-        values = tuple(map(_value, params.values()))
-        kinds = tuple(map(type, values))  # 1, 1.0 and True are equal
+        values = tuple(bits_of(value, _key) for value in params.values())
         reads = tuple(map(read, eqn.invars))
-        found.append((eqn.primitive, tuple(params), values, kinds, reads))
+        found.append((eqn.primitive, tuple(params), values, reads))
         found.append((eqn.source_info.name_stack, eqn.ctx))
         for var in eqn.outvars:
             names[var] = len(names)
     return tuple(found), tuple(map(read, jaxpr.outvars))
-
-
-def _value(value: Any) -> Hashable:
-    """A parameter of an equation, jaxprs by what they say."""
-    if isinstance(value, (ClosedJaxpr, core.Jaxpr)):
-        return _key(value)
-    return tuple(map(_value, value)) if isinstance(value, (tuple, list)) else value
