@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -14,6 +14,29 @@ from gridlayout.errors import LayoutError
 Shape = tuple[int, ...]
 # XLA counts elements in int64, and NumPy arrays have at most 64 dims.
 MAX_ELEMENTS, MAX_RANK = 2**62, 64
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+def int64(value: object, what: str) -> int:
+    """The int that a value is; `what` names the value in the LayoutError otherwise.
+
+    >>> int64(2**63, "stride")
+    Traceback (most recent call last):
+    gridlayout.errors.LayoutError: stride 9223372036854775808 is outside int64
+    """
+    if type(value) is int and INT64_MIN <= value <= INT64_MAX:
+        return value
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+        raise LayoutError(f"{what} {value!r} is not an integer")
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise LayoutError(f"{what} {value!r} is not an integer") from None
+    if not INT64_MIN <= number <= INT64_MAX:
+        # The digits of a huge int are slow to make, and Python refuses to beyond 4300.
+        shown = str(number) if number.bit_length() < 128 else f"of {number.bit_length()} bits"
+        raise LayoutError(f"{what} {shown} is outside int64")
+    return number
 
 
 def as_shape(shape: Any, what: str) -> Shape:

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.affine.expressions import INT64_MAX, INT64_MIN, AffineExpr, Exprs, walk
+from gridlayout.affine.expressions import AffineExpr, Exprs, walk
+from gridlayout.arguments import INT64_MAX, INT64_MIN
 from gridlayout.errors import LayoutError
 
 Int64s = NDArray[np.int64]

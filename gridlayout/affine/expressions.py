@@ -14,12 +14,11 @@ from math import gcd
 from typing import Any, Literal, NoReturn, SupportsIndex
 
 from gridlayout.affine.printing import expr_text
-from gridlayout.arguments import as_items
+from gridlayout.arguments import as_items, int64
 from gridlayout.errors import LayoutError
 
 Kind = Literal["dim", "constant", "add", "mul", "floordiv", "ceildiv", "mod"]
 
-INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 # Bounds on one expression: recursion over it stays far from Python's limit, and a chain of
 # compositions that doubles at every step stops early instead of eating the memory.
 MAX_DEPTH, MAX_NODES = 128, 4096
@@ -207,28 +206,6 @@ def as_expr(value: AffineExpr | int) -> AffineExpr:
     if operand is None:
         raise LayoutError(f"{value!r} is neither an affine expression nor an int")
     return operand
-
-
-def int64(value: object, what: str) -> int:
-    """The int that a value is; `what` names the value in the LayoutError otherwise.
-
-    >>> int64(2**63, "stride")
-    Traceback (most recent call last):
-    gridlayout.errors.LayoutError: stride 9223372036854775808 is outside int64
-    """
-    if type(value) is int and INT64_MIN <= value <= INT64_MAX:
-        return value
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-        raise LayoutError(f"{what} {value!r} is not an integer")
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise LayoutError(f"{what} {value!r} is not an integer") from None
-    if not INT64_MIN <= number <= INT64_MAX:
-        # The digits of a huge int are slow to make, and Python refuses to beyond 4300.
-        shown = str(number) if number.bit_length() < 128 else f"of {number.bit_length()} bits"
-        raise LayoutError(f"{what} {shown} is outside int64")
-    return number
 
 
 def walk(*roots: AffineExpr) -> Iterator[AffineExpr]:

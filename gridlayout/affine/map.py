@@ -21,7 +21,6 @@ from gridlayout.affine.expressions import (
     constant,
     dim,
     dims,
-    int64,
     walk,
 )
 from gridlayout.affine.integer_set import AffineSet
@@ -30,6 +29,7 @@ from gridlayout.affine.normal_form import simplified
 from gridlayout.affine.parsing import parse_map
 from gridlayout.affine.printing import dim_list, expr_text, map_text
 from gridlayout.affine.search import exact_range
+from gridlayout.arguments import int64
 from gridlayout.errors import LayoutError
 
 __all__ = ["AffineExpr", "AffineMap", "ceildiv", "constant", "dim", "dims", "linearized"]

@@ -18,7 +18,6 @@ from math import gcd
 from typing import NamedTuple
 
 from gridlayout.affine.expressions import (
-    INT64_MAX,
     MAX_NODES,
     AffineExpr,
     Exprs,
@@ -26,6 +25,7 @@ from gridlayout.affine.expressions import (
     dim,
     walk,
 )
+from gridlayout.arguments import INT64_MAX
 from gridlayout.errors import LayoutError
 
 Range = tuple[int, int]  # least and greatest value, both included

@@ -18,9 +18,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
-from gridlayout.affine.expressions import INT64_MAX, AffineExpr, Exprs, ceildiv, constant, dim
+from gridlayout.affine.expressions import AffineExpr, Exprs, ceildiv, constant, dim
 from gridlayout.affine.joins import linearized
-from gridlayout.arguments import as_shape
+from gridlayout.arguments import INT64_MAX, as_shape
 from gridlayout.errors import LayoutError
 
 MAX_TEXT = 2**16  # characters

@@ -10,7 +10,7 @@ import numpy as np
 
 from gridlayout.affine.elimination import ANY, solve, substitute
 from gridlayout.affine.evaluation import evaluate, program_of
-from gridlayout.affine.expressions import AffineExpr, Exprs, constant, dim, int64
+from gridlayout.affine.expressions import AffineExpr, Exprs, constant, dim
 from gridlayout.affine.normal_form import (
     Form,
     Forms,
@@ -23,6 +23,7 @@ from gridlayout.affine.normal_form import (
 )
 from gridlayout.affine.printing import map_text
 from gridlayout.affine.search import ENUMERABLE, components, find_point, values_on_box
+from gridlayout.arguments import int64
 from gridlayout.errors import LayoutError
 
 Index = tuple[int, ...]

@@ -3,8 +3,8 @@
 To JAX a `GridArray` is one value of this type, with a logical shape and a dtype, and no pytree of
 its storage: what is not lifted can't reach the storage, nor the padding in it. `storage_of` and
 `grid_array_of` cross between the two inside of a traced program; jit, scan, while and cond carry
-the storage. Only this module and `gridlayout.ops.interpret.grid_call` know hijax, which has other
-names in JAX 0.10.
+the storage. Only this module, `mapped` beside it and `gridlayout.ops.interpret.grid_call` know
+hijax, which has other names in JAX 0.10.
 """
 
 from __future__ import annotations
@@ -24,42 +24,13 @@ from jax.extend.core.primitives import remat_p
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.mapped import Along, Stacked, along
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.array.storage import pack_and_place, to_logical
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
 
 Primitive: Any = getattr(hijax, "HiPrim", None) or hijax.VJPHiPrimitive  # type: ignore[attr-defined]
-
-
-@dataclass(frozen=True)
-class Stacked(getattr(hijax, "MappingSpec", object)):  # type: ignore[misc]
-    """How `lax.scan` takes GridArrays apart: along the first dim of a stack of storages."""
-
-
-class Along(int):
-    """The logical dim that `jax.vmap` maps, with the layout that one of the mapped has."""
-
-    layout: Layout
-
-    def __new__(cls, dim: int, layout: Layout) -> Along:
-        """Of the dim and the layout of one."""
-        made = super().__new__(cls, dim)
-        made.layout = layout.with_oob(None)
-        return made
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Along) and other.layout != self.layout:
-            return False
-        return int(self) == other
-
-    __hash__ = int.__hash__
-
-
-def along(dim: int, whole: Any, one: Layout) -> int:
-    """A mapped dim of a GridArray: a plain int, where `one` of them has the layout it says."""
-    found = jax.typeof(whole).dec_rank(None, dim)
-    return dim if found.layout == one.with_oob(None) else Along(dim, one)
 
 
 @dataclass(frozen=True, eq=False)

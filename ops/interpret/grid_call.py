@@ -20,7 +20,8 @@ from jax.extend import core
 
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.ops.array.grid_type import GridType, Primitive, along, grid_type
+from gridlayout.ops.array.grid_type import GridType, Primitive, grid_type
+from gridlayout.ops.array.mapped import along
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec

@@ -1,0 +1,41 @@
+"""The dims by which `jax.vmap` and `lax.scan` take GridArrays apart, as hijax asks for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+from jax.experimental import hijax
+
+from gridlayout.layouts.layout import Layout
+
+
+@dataclass(frozen=True)
+class Stacked(getattr(hijax, "MappingSpec", object)):  # type: ignore[misc]
+    """How `lax.scan` takes GridArrays apart: along the first dim of a stack of storages."""
+
+
+class Along(int):
+    """The logical dim that `jax.vmap` maps, with the layout that one of the mapped has."""
+
+    layout: Layout
+
+    def __new__(cls, dim: int, layout: Layout) -> Along:
+        """Of the dim and the layout of one."""
+        made = super().__new__(cls, dim)
+        made.layout = layout.with_oob(None)
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Along) and other.layout != self.layout:
+            return False
+        return int(self) == other
+
+    __hash__ = int.__hash__
+
+
+def along(dim: int, whole: Any, one: Layout) -> int:
+    """A mapped dim of a GridArray: a plain int, where `one` of them has the layout it says."""
+    found = jax.typeof(whole).dec_rank(None, dim)
+    return dim if found.layout == one.with_oob(None) else Along(dim, one)
