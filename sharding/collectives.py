@@ -82,6 +82,22 @@ class Collective:
         return f"{self.kind} {axes}:{self.group_size} {self.received_bytes:,} B{often}"
 
 
+def in_words(collectives: Sequence[Collective]) -> list[str]:
+    """What each device receives, for a person; what is sent in several turns, once.
+
+    >>> in_words([Collective("permute", ("x",), 4, n, 4) for n in (96, 96, 64)])
+    ['up to 256 B by permute over x (4 devices), in 3 turns']
+    """
+    turns: dict[Any, list[Collective]] = {}
+    for each in collectives:
+        turns.setdefault((each.kind, each.axes, each.group_size, each.count), []).append(each)
+    found = []
+    for some in turns.values():
+        whole = replace(some[0], received_bytes=sum(each.received_bytes for each in some))
+        found.append(f"up to {whole.words}, in {len(some)} turns" if len(some) > 1 else whole.words)
+    return found
+
+
 class Collectives:
     """The collectives of one decision, written down in order.
 

@@ -15,7 +15,7 @@ from gridlayout.ops.programs.graph import Graph, graph_of
 from gridlayout.ops.programs.memory import peak_bytes
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import Row
-from gridlayout.sharding.collectives import COPY
+from gridlayout.sharding.collectives import COPY, in_words
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Report:
             ins, outs = (_short(layouts) for layouts in (row.inputs, row.outputs))
             moved, masks = f"{row.bytes_moved:,}", str(row.masks)
             how = f"{row.how}: {row.note}" if row.note else row.how
-            sent = "; ".join(each.words for each in row.collectives)
+            sent = "; ".join(in_words(row.collectives))
             lines.append((row.primitive, how, ins, outs, moved, masks, sent))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = "\n".join(

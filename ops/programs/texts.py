@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from gridlayout.draw.cards import SENT, Card, Cell
 from gridlayout.draw.logical import short
@@ -17,7 +15,7 @@ from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.decisions.decision import FALLBACK, RULE, VIEW
 from gridlayout.ops.programs.graph import Graph, Move, Node, Tensor
 from gridlayout.ops.programs.program import RELAYOUT
-from gridlayout.sharding.collectives import Collective
+from gridlayout.sharding.collectives import Collective, in_words
 
 _MOST_SENT = 4  # collectives that a card names
 _ALIKE, _INNER, _END = "c4", "c3", "paper"
@@ -123,19 +121,11 @@ def _share(layout: Layout) -> float:
 
 
 def _sent(collectives: Sequence[Collective]) -> tuple[str, ...]:
-    """What each device receives, in words; what is sent in several turns, once."""
-    turns: dict[Any, list[Collective]] = {}
-    for each in collectives:
-        turns.setdefault((each.kind, each.axes, each.group_size, each.count), []).append(each)
-    words = []
-    for some in list(turns.values())[:_MOST_SENT]:
-        whole = replace(some[0], received_bytes=sum(each.received_bytes for each in some))
-        often = f", in {len(some)} turns" if len(some) > 1 else ""
-        # A number and its noun stay on one line.
-        words.append(whole.words.replace(" device", "\N{NO-BREAK SPACE}device") + often)
-    if len(turns) > _MOST_SENT:
-        words.append(f"and {len(turns) - _MOST_SENT} more")
-    return tuple(words)
+    """What each device receives, in words."""
+    # A number and its noun stay on one line.
+    words = [each.replace(" device", "\N{NO-BREAK SPACE}device") for each in in_words(collectives)]
+    more = [f"and {len(words) - _MOST_SENT} more"] if len(words) > _MOST_SENT else []
+    return (*words[:_MOST_SENT], *more)
 
 
 def _hover(node: Node) -> str:
