@@ -83,18 +83,18 @@ class Collective:
 
 
 def in_words(collectives: Sequence[Collective]) -> list[str]:
-    """What each device receives, for a person; what is sent in several turns, once.
+    """What each device receives, for a person; what is sent in several rounds, once.
 
     >>> in_words([Collective("permute", ("x",), 4, n, 4) for n in (96, 96, 64)])
-    ['up to 256 B by permute over x (4 devices), in 3 turns']
+    ['up to 256 B by permute over x (4 devices), in 3 rounds']
     """
-    turns: dict[Any, list[Collective]] = {}
+    rounds: dict[Any, list[Collective]] = {}
     for each in collectives:
-        turns.setdefault((each.kind, each.axes, each.group_size, each.count), []).append(each)
+        rounds.setdefault((each.kind, each.axes, each.group_size, each.count), []).append(each)
     found = []
-    for some in turns.values():
-        whole = replace(some[0], received_bytes=sum(each.received_bytes for each in some))
-        found.append(f"up to {whole.words}, in {len(some)} turns" if len(some) > 1 else whole.words)
+    for some in rounds.values():
+        words = replace(some[0], received_bytes=sum(each.received_bytes for each in some)).words
+        found.append(f"up to {words}, in {len(some)} rounds" if len(some) > 1 else words)
     return found
 
 

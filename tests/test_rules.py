@@ -87,6 +87,36 @@ def test_a_rule_of_one_s_own_primitive_and_its_derivative():
     assert calls == [primitive]  # what it decides is remembered
 
 
+def test_a_rule_is_traced_again_under_another_option():
+    primitive = jax.extend.core.Primitive("least_step")
+    primitive.def_abstract_eval(lambda x: x)
+
+    @gl.def_rule(primitive)
+    def rule(eqn, a):
+        def kernel(shard):
+            big = jnp.full((), 1e8, dtype=float)
+            return shard * 0 + ((big + 1) - big).astype(shard.dtype)
+
+        return gl.map_shards(kernel, a, out=a.layout)
+
+    for is_wide in (False, True, False):
+        with jax.enable_x64(is_wide):
+            found = np.asarray(gl.on_grid(lambda x: primitive.bind(x))(x()))
+        np.testing.assert_array_equal(found, np.full(X.shape, is_wide))
+
+
+def test_a_rule_that_is_put_back_holds_again():
+    before = RULES["ceil"]
+    try:
+        gl.def_rule("ceil")(lambda eqn, a: gl.map_shards(lambda s: s * 0 + 3, a, out=a.layout))
+        assert (np.asarray(gl.on_grid(lambda x: jax.lax.ceil(x))(x())) == 3).all()
+    finally:
+        RULES["ceil"] = before
+    np.testing.assert_array_equal(
+        np.asarray(gl.on_grid(lambda x: jax.lax.ceil(x))(x())), np.ceil(X)
+    )
+
+
 def test_a_rule_states_its_decision():
     def decide(eqn, a):
         if a.shape != (5, 5):

@@ -1,5 +1,8 @@
 """Steps, and programs, that come again are traced once, and give what they give one by one."""
 
+import gc
+import weakref
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -183,17 +186,21 @@ def test_those_that_differ_in_a_bit_are_traced_apart(monkeypatch):
 
 
 @pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
-def test_those_that_differ_in_a_parameter_are_traced_apart(monkeypatch):
+@pytest.mark.parametrize("has_rule", [True, False])
+def test_those_that_differ_in_a_parameter_are_traced_apart(monkeypatch, has_rule):
     def signed(x, by):
-        return jnp.copysign(x, by) + ["float", "int", "bool"].index(type(by).__name__)
+        return jnp.copysign(x, by[0]) + ["float", "int", "bool"].index(type(by[0]).__name__)
 
-    primitive = jax.extend.core.Primitive("signed")
+    primitive = jax.extend.core.Primitive(f"signed_{has_rule}")
     primitive.def_abstract_eval(lambda x, by: x)
+    if has_rule:
 
-    @gl.def_rule(primitive)
-    def rule(eqn, x):
-        (by,) = eqn.params["by"]
-        return gl.map_shards(lambda shard: signed(shard, by), x, out=x.layout)
+        @gl.def_rule(primitive)
+        def rule(eqn, x):
+            return gl.map_shards(lambda shard: signed(shard, **eqn.params), x, out=x.layout)
+
+    else:
+        primitive.def_impl(signed)
 
     (a, *_), (x, *_) = operands()
     values = (0.0, -0.0, 1.0, 1, True)
@@ -201,7 +208,7 @@ def test_those_that_differ_in_a_parameter_are_traced_apart(monkeypatch):
     planned, _, found = traces(monkeypatch, *calls)
     assert planned == len(values)
     for got, value in zip(found, values, strict=True):
-        np.testing.assert_array_equal(got, signed(jnp.asarray(a), value))
+        np.testing.assert_array_equal(got, signed(jnp.asarray(a), (value,)))
 
 
 @pytest.mark.skipif(len(jax.devices()) < 8, reason="8 devices")
@@ -230,3 +237,133 @@ def test_a_report_names_the_function_that_it_is_of():
     graphs = [gl.on_grid(fn).report(x).graph for fn in (first, second)]
     found = [(graph.title, graph.names, graph.result_names) for graph in graphs]
     assert found == [("first", ("rows",), ("result",)), ("second", ("lines",), ("result['out']",))]
+
+
+# -- what else functions are known by --------------------------------------------------------------
+
+
+class Model:
+    def __init__(self, factor):
+        self.factor = factor
+
+    def apply(self, x):
+        return x * self.factor
+
+
+def test_equal_functions_are_shared_as_long_as_one_lives():
+    model, x = Model(2.0), laid_out(5)
+    first, second = gl.on_grid(model.apply), gl.on_grid(model.apply)
+    assert first._function is second._function
+    del first
+    np.testing.assert_array_equal(np.asarray(second(x)), 2 * np.asarray(x))
+    for n in range(2, 5):  # another one each time, and other shapes
+        again = gl.on_grid(model.apply)
+        assert again.report(laid_out(n)).rows
+        np.testing.assert_array_equal(np.asarray(again(laid_out(n))), 2 * np.asarray(laid_out(n)))
+
+
+def laid_out(n):
+    return gl.put(np.arange(n, dtype="f4"), gl.GridLayout((n,), grid=(2,)), gl.DeviceGrid((1,)))
+
+
+def scaled(factor):
+    """Its derivative, in both modes of its kind, by what the factor is when it is taken."""
+
+    @jax.custom_vjp
+    def fn(x):
+        return x * 1
+
+    fn.defvjp(lambda x: (x * 1, None), lambda _, ct: (ct * factor(),))
+    return fn
+
+
+def test_a_function_is_traced_again_in_another_context():
+    context = jax.make_user_context(1.0)
+    x, read = laid_out(5), scaled(lambda: context.value)
+    inside = gl.on_grid(lambda x: x * context.value)
+    forward = gl.on_grid(lambda x: (x * context.value).sum())
+    backward = gl.on_grid(lambda x: read(x).sum())
+    for value in (2.0, 3.0, 2.0):
+        with context(value):
+            np.testing.assert_array_equal(np.asarray(inside(x)), value * np.asarray(x))
+            for fn in (forward, backward):
+                np.testing.assert_array_equal(np.asarray(jax.grad(fn)(x)), np.full(5, value, "f4"))
+
+
+def test_a_function_is_traced_again_under_another_option():
+    x = laid_out(5)
+
+    def fn(x):
+        return x + jax.random.normal(jax.random.key(0), x.shape)
+
+    lifted, before = gl.on_grid(fn), jax.config.jax_random_seed_offset
+    try:
+        for offset in (before, before + 5):
+            jax.config.update("jax_random_seed_offset", offset)
+            np.testing.assert_allclose(np.asarray(lifted(x)), fn(np.asarray(x)), rtol=1e-6)
+    finally:
+        jax.config.update("jax_random_seed_offset", before)
+
+
+class Held:
+    """What a function closes over."""
+
+
+def in_a_custom_derivative(held):
+    return scaled(lambda: 1.0 if held else 2.0)
+
+
+def in_a_callback(held):
+    shape = jax.ShapeDtypeStruct((5,), np.float32)
+    return lambda x: jax.pure_callback(lambda a: a if held else -a, shape, x)
+
+
+def in_an_effect(held):
+    def fn(x):
+        jax.debug.callback(lambda _: held, x)
+        return x
+
+    return fn
+
+
+def in_a_policy(held):
+    return jax.checkpoint(lambda x: jnp.sin(x), policy=lambda *_, **__: bool(held))
+
+
+@pytest.mark.parametrize("make", [in_a_custom_derivative, in_a_callback, in_an_effect, in_a_policy])
+def test_what_a_function_closes_over_goes_with_it(make):
+    x, refs = laid_out(5), []
+    for k in range(4):
+        held = Held()
+        refs.append(weakref.ref(held))
+        made = make(held)
+        jax.block_until_ready(gl.on_grid(lambda x, k=k, made=made: made(x) * k)(x).storage)
+        if make in (in_a_custom_derivative, in_a_policy):
+            jax.grad(gl.on_grid(lambda x, k=k, made=made: (made(x) * k).sum()))(x)
+        del made, held
+    jax.effects_barrier()
+    gc.collect()
+    # JAX itself holds the last function that the host was called with.
+    assert sum(ref() is not None for ref in refs) <= (make in (in_a_callback, in_an_effect))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x, s: s,
+        lambda x, s: s * 2,
+        lambda x, s: jnp.sin(s),
+        lambda x, s: 1.0,
+        lambda x, s: -1,
+        lambda x, s: 1j,
+        lambda x, s: True,
+        lambda x, s: np.float32(2) * s,
+        lambda x, s: s + x.sum(),
+    ],
+)
+def test_numbers_are_as_weakly_typed_as_jaxs(fn):
+    x = laid_out(5)
+    wanted = jax.jit(fn)(np.asarray(x), 2.0)
+    lifted = gl.on_grid(fn)
+    for got in (lifted(x, 2.0), jax.jit(lambda x: lifted(x, 2.0))(x)):
+        assert (got.weak_type, got.dtype) == (wanted.weak_type, wanted.dtype)

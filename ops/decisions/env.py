@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -24,6 +25,19 @@ Shape = tuple[int, ...]
 SMALL = 1 << 15
 
 
+@jax.jit
+def _nothing() -> tuple[()]:
+    return ()
+
+
+def trace_context() -> Hashable:
+    """What JAX traces functions anew for: its options, contexts of users, the mesh in use.
+
+    It is another one where any of these is, and the same again where they are.
+    """
+    return _nothing.trace().jaxpr  # JAX remembers it under just that
+
+
 @dataclass(frozen=True)
 class Env:
     """What the decisions of one program share.
@@ -31,7 +45,8 @@ class Env:
     templates: the operands' layouts, the first of each shape: values that come from none are laid
     out like the one of their shape, or like the first. algorithm: of matrix products, by name; None
     where the cost model chooses. whole: in the loop that this is of, arrays of at most `SMALL`
-    bytes are whole on every device (`interpret/loops.py`).
+    bytes are whole on every device (`interpret/loops.py`). context: in which what is planned was
+    traced, as users' rules are again.
     """
 
     device: DeviceGrid
@@ -40,11 +55,16 @@ class Env:
     algorithm: str | None = None
     model: CostModel = field(default_factory=CostModel)
     whole: bool = False
+    context: Hashable = None
 
     @property
     def template(self) -> Layout | None:
         """The first operand's layout."""
         return next(iter(self.templates), None)
+
+    def now(self) -> Env:
+        """The same, in JAX's context of now."""
+        return replace(self, context=trace_context())
 
     def is_whole(self, spec: Spec) -> bool:
         """Whether an array, wherever it is now, is to be whole on every device."""

@@ -47,7 +47,7 @@ class _Call:
     def __init__(
         self, env: Env, closed: Any, operands: tuple[Spec, ...], wanted: tuple[Spec | None, ...]
     ) -> None:
-        self.plan: Callable[[], Program] = partial(planned, env, closed, operands, wanted)
+        self.plan: Callable[[], Program] | None = partial(planned, env, closed, operands, wanted)
         self.key: Hashable | None = None
         self._hash = 0
         if closed.effects:
@@ -69,7 +69,9 @@ class _Call:
 
 def _made(call: _Call) -> tuple[Program, Run | None]:
     # What a user's function does on whole storages may be another thing each time it is traced.
-    program = call.plan()
+    plan, call.plan = call.plan, None  # which holds the function's closures
+    assert plan is not None
+    program = plan()
     return program, jax.jit(program.run) if program.is_local else None
 
 
@@ -77,7 +79,7 @@ _remembered = lru_cache(maxsize=_MOST)(_made)
 
 
 class _Unknown(Exception):
-    """A jaxpr that holds arrays."""
+    """A jaxpr that holds arrays, or calls the host."""
 
 
 def _key(closed: Any) -> Hashable:
@@ -100,6 +102,8 @@ def _key(closed: Any) -> Hashable:
     found: list[Hashable] = [tuple(var.aval for var in inputs)]
     for eqn in jaxpr.eqns:
         params = eqn.params
+        if "callback" in params:  # of the host: another one each time, which is not to be held
+            raise _Unknown
         if (called := CALLS.get(eqn.primitive.name)) is not None:
             params = {name: params.get(name) for name in (called, *READ_OF_CALLS)}
         values = tuple(bits_of(value, _key) for value in params.values())

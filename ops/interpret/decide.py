@@ -56,6 +56,8 @@ def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> De
 
     plan: makes a planner of the programs that run inside a loop or a branch.
     """
+    if has_effects(op):  # remembered, the functions that it calls would be held
+        return _decided(op, operands, env, plan)
     try:
         return _remembered(op, operands, env, plan, rules_version())
     except TypeError as error:

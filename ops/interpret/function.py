@@ -15,7 +15,7 @@ import jax
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import Policy
-from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.env import Env, trace_context
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.interpret.compiled import Compiled
 from gridlayout.ops.interpret.grid_call import (
@@ -31,10 +31,6 @@ from gridlayout.sharding.device_grid import DeviceGrid
 # Whether a function is being traced for the grid: a lifted function called inside just runs.
 tracing: ContextVar[bool] = ContextVar("gridlayout_tracing", default=False)
 _MOST_KEPT = 1024  # programs of a function
-_OPTIONS = (
-    *("jax_enable_x64", "jax_default_matmul_precision", "jax_numpy_dtype_promotion"),
-    *("jax_numpy_rank_promotion", "jax_threefry_partitionable", "jax_default_prng_impl"),
-)
 
 
 @dataclass(frozen=True)
@@ -65,10 +61,10 @@ class Signature:
 class Function:
     """What is compiled of a function: kept as long as the function, and shared by its `OnGrid`s.
 
-    fn: gives the function, by a reference that does not hold it.
+    fn: gives the function. policy: chooses layouts.
     """
 
-    def __init__(self, fn: Any, policy: Policy) -> None:
+    def __init__(self, fn: Callable[[], Any], policy: Policy) -> None:
         self.fn, self.policy = fn, policy
         self.known: dict[Any, Compiled] = {}  # of calls by their layouts alone
         self.programs: dict[Signature, Compiled] = {}
@@ -96,7 +92,7 @@ class Function:
 
     def call(self, signature: Signature) -> tuple[GridCall, list[Any], Any]:
         """The call as a primitive, its first operands, and the structure of its results."""
-        key = signature, _options()
+        key = signature, trace_context()
         if (found := self.calls.get(key)) is not None:
             return found
         closed, shapes, env = self.jaxpr(signature)
@@ -114,7 +110,13 @@ class Function:
         for kind in signature.kinds:
             if isinstance(kind, Layout):
                 templates.setdefault(kind.shape, kind)
-        env = Env(signature.device, self.policy, tuple(templates.values()), signature.algorithm)
+        env = Env(
+            signature.device,
+            self.policy,
+            tuple(templates.values()),
+            signature.algorithm,
+            context=trace_context(),
+        )
 
         def logical(*arrays: Any) -> Any:
             leaves = list(arrays)
@@ -141,13 +143,30 @@ class Function:
         return closed, shapes, env
 
 
-_functions: WeakKeyDictionary[Any, dict[Policy, Function]] = WeakKeyDictionary()
+class _Equals:
+    """Functions that are equal, as bound methods are, none of them held; gives one that lives."""
+
+    def __init__(self) -> None:
+        self._refs: list[weakref.ref[Any]] = []
+
+    def add(self, fn: Any) -> None:
+        """One more."""
+        alive = [ref for ref in self._refs if ref() is not None and ref() is not fn]
+        self._refs = [*alive, weakref.ref(fn)]
+
+    def __call__(self) -> Any:
+        return next(fn for ref in self._refs if (fn := ref()) is not None)
+
+
+_functions: WeakKeyDictionary[Any, tuple[_Equals, dict[Policy, Function]]] = WeakKeyDictionary()
 
 
 def function_of(fn: Callable[..., Any], policy: Policy) -> Function:
     """What is kept of a function under a policy, as long as somebody has the function."""
     try:
-        return _functions.setdefault(fn, {}).setdefault(policy, Function(weakref.ref(fn), policy))
+        equals, known = _functions.setdefault(fn, (_Equals(), {}))
+        equals.add(fn)
+        return known.setdefault(policy, Function(equals, policy))
     except TypeError:  # a function that can't be hashed, or not weakly referenced, is not shared
         return Function(lambda: fn, policy)
 
@@ -157,11 +176,6 @@ def remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
     if len(memory) >= _MOST_KEPT:
         memory.clear()
     memory[key] = value
-
-
-def _options() -> tuple[Any, ...]:
-    """The options of JAX that a traced function depends on."""
-    return tuple(getattr(jax.config, name) for name in _OPTIONS)
 
 
 def _name(fn: Any) -> str:

@@ -17,12 +17,13 @@ import numpy as np
 from jax import lax
 from jax.experimental import hijax
 from jax.extend import core
+from jax.extend.core.primitives import convert_element_type_p
 
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.grid_type import GridType, Primitive, grid_type
 from gridlayout.ops.array.mapped import along
-from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.env import Env, trace_context
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
 from gridlayout.ops.interpret.alike import program_of
@@ -87,7 +88,8 @@ class GridCall(Primitive):  # type: ignore[misc]
         with self.env.device.active():
             # One call, also where it is traced: what jax.checkpoint traced is run step by step
             # outside of jit, and a shard_map then compiles each of its steps.
-            return self._run(arrays)
+            found = self._run(arrays)
+        return [_as_weak(spec, a) for spec, a in zip(self.results, found, strict=True)]
 
     @cached_property
     def report(self) -> Report:
@@ -145,9 +147,10 @@ class GridCall(Primitive):  # type: ignore[misc]
 
     def _derived(self, make: Callable[..., Any], *key: Any) -> Any:
         """Another call made of this one, remembered: what is compiled of it is kept with it."""
-        if (make, key) not in self._made:
-            self._made[make, key] = make(self, *key)
-        return self._made[make, key]
+        asked = make, key, trace_context()
+        if asked not in self._made:
+            self._made[asked] = make(self, *key)
+        return self._made[asked]
 
     # -- vmap ----------------------------------------------------------------------------------
 
@@ -171,7 +174,7 @@ class _Linear:
         self.call, self.active = call, active
         self.after: Any = None  # the structure of what is left behind
         traced = jax.make_jaxpr(self._traced)(*map(struct, call.specs))
-        self.first = GridCall(call.env, traced, call.specs, call.results)
+        self.first = GridCall(call.env.now(), traced, call.specs, call.results)
         self.left = self.first.results[len(call.results) :]
         self.seconds: dict[Any, GridCall] = {}
 
@@ -196,7 +199,8 @@ class _Linear:
         real = tuple(map(_is_nonzero, values))
         # As they are: jax.jvp takes tangents in other layouts than the primals.
         avals = tuple(jax.typeof(x) for x in _chosen(values, real))
-        if (real, avals) not in self.seconds:
+        asked = real, avals, trace_context()
+        if asked not in self.seconds:
             count = len(self.left)
 
             def logical(*arrays: Any) -> list[Any]:
@@ -206,10 +210,9 @@ class _Linear:
 
             operands = [*self.left, *map(spec_of, avals)]
             traced = jax.make_jaxpr(logical)(*map(struct, operands))
-            self.seconds[real, avals] = GridCall(
-                self.call.env, traced, operands, list(map(_unknown, wanted))
-            )
-        return self.seconds[real, avals](*left, *_chosen(values, real))
+            wants = list(map(_unknown, wanted))
+            self.seconds[asked] = GridCall(self.call.env.now(), traced, operands, wants)
+        return self.seconds[asked](*left, *_chosen(values, real))
 
     # What the two modes differ in.
     split: Callable[..., Any]
@@ -267,7 +270,7 @@ def _transposed(call: GridCall, linear: tuple[bool, ...], real: tuple[bool, ...]
 
     operands = [*fixed, *map(_unknown, _chosen(call.results, real))]
     traced = jax.make_jaxpr(back)(*map(struct, operands))
-    return GridCall(call.env, traced, operands, list(map(_unknown, wanted)))
+    return GridCall(call.env.now(), traced, operands, list(map(_unknown, wanted)))
 
 
 def _mapped(call: GridCall, size: int, name: Any, dims: Any, avals: Sequence[Any]) -> GridCall:
@@ -280,7 +283,7 @@ def _mapped(call: GridCall, size: int, name: Any, dims: Any, avals: Sequence[Any
         None if isinstance(spec, Sharded) else Replicated(aval.shape, aval.dtype)
         for spec, aval in zip(call.results, traced.out_avals, strict=True)
     ]
-    return GridCall(call.env, traced, specs, wanted)
+    return GridCall(call.env.now(), traced, specs, wanted)
 
 
 def with_constants_as_operands(closed: Any) -> tuple[Any, list[Any]]:
@@ -311,6 +314,13 @@ def as_array(spec: Spec, x: Any) -> Any:
     if isinstance(x, (GridArray, jax.Array)):
         return x
     return lax.convert_element_type(x, spec.dtype)
+
+
+def _as_weak(spec: Spec, array: Any) -> Any:
+    """A result as JAX has it, which is weakly typed where the function's is."""
+    if not (isinstance(spec, Replicated) and spec.weak_type) or jax.typeof(array).weak_type:
+        return array
+    return convert_element_type_p.bind(array, new_dtype=spec.dtype, weak_type=True, sharding=None)
 
 
 def struct(spec: Spec) -> Any:

@@ -6,12 +6,13 @@ there for what derivatives or `vmap` make of them, which is settled before.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache, partial
 from typing import Any
 
 import jax
 
+from gridlayout.ops.decisions.env import trace_context
 from gridlayout.ops.decisions.jaxprs import jaxprs_in
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.rules.sparse import bcoo_dot_general
@@ -23,7 +24,7 @@ _STATED: dict[str, Callable[..., Any]] = {"bcoo_dot_general": bcoo_dot_general}
 def composition(op: Op) -> Any:
     """The closed jaxpr of an op's implementation; None where it is no function of JAX's."""
     try:
-        return _remembered(op)
+        return _remembered(op, trace_context())
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
@@ -31,7 +32,7 @@ def composition(op: Op) -> Any:
 
 
 @lru_cache(maxsize=1 << 12)
-def _remembered(op: Op) -> Any:
+def _remembered(op: Op, context: Hashable) -> Any:
     return _traced(op)
 
 

@@ -8,6 +8,7 @@ and the report says so.
 
 from __future__ import annotations
 
+from collections import UserDict
 from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -109,15 +110,28 @@ def _in_order(*layers: Iterable[dict[str, Rule]]) -> dict[str, tuple[Rule, ...]]
     return found
 
 
-RULES: dict[str, tuple[Rule, ...]] = _in_order(_FIRST, (EQUAL_PARTS,), _GENERAL)
+class _Rules(UserDict[str, tuple[Rule, ...]]):
+    """Rules by primitive. version: grows with every change, so that no program planned before is
+    taken for one of now.
+    """
 
-# Grows with every rule a user adds, so that no program compiled before is taken for one of now.
-_added = 0
+    version = 0
+
+    def __setitem__(self, name: str, rules: tuple[Rule, ...]) -> None:
+        super().__setitem__(name, rules)
+        self.version += 1
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        self.version += 1
+
+
+RULES = _Rules(_in_order(_FIRST, (EQUAL_PARTS,), _GENERAL))
 
 
 def rules_version() -> int:
-    """A number that changes when a rule is added."""
-    return _added
+    """A number that changes with the rules."""
+    return RULES.version
 
 
 def def_rule(
@@ -165,14 +179,12 @@ def def_rule(
             )
 
     def define(rule: Callable[..., Any]) -> Callable[..., Any]:
-        global _added
         if not callable(rule):
             raise LayoutError(f"def_rule: the rule of {name} must be a function, not {rule!r}")
         before = RULES.get(name, ())
         counted = before[0].flops if before else nothing
         made = _UserRule(name, rule, cost) if decide is None else _Kernel(name, rule, cost, decide)
         RULES[name] = (Rule(made, counted), *before)
-        _added += 1
         return rule
 
     return define
