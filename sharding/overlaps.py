@@ -6,7 +6,7 @@ windows at a time, and multiplied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from gridlayout.affine.search import components
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.rounds import most_at_one
-from gridlayout.sharding.windows import Window, meet
+from gridlayout.sharding.windows import Window
 
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]
+_MOST_PAIRS = 1 << 24  # of boxes that are compared at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,41 @@ def find_overlaps(
     return _Finder(windows, order, device, most).overlaps()
 
 
+@dataclass(frozen=True)
+class _Table:
+    """Boxes in columns: each window's number of the device, and each atom's least index and end."""
+
+    numbers: dict[tuple[int, int], Ints]
+    low: dict[int, Ints]
+    high: dict[int, Ints]
+    count: int
+
+    def at(self, rows: Any) -> _Table:
+        """Some of the rows."""
+        return _Table(
+            {key: column[rows] for key, column in self.numbers.items()},
+            {atom: column[rows] for atom, column in self.low.items()},
+            {atom: column[rows] for atom, column in self.high.items()},
+            len(rows),
+        )
+
+    def beside(self, other: _Table) -> _Table:
+        """What every box has in common with every one of another table, if it is anything."""
+        both = self.low.keys() & other.low.keys()
+        meets = np.ones((self.count, other.count), np.bool_)
+        for atom in both:
+            low = np.maximum(self.low[atom][:, None], other.low[atom])
+            meets &= low < np.minimum(self.high[atom][:, None], other.high[atom])
+        rows = np.nonzero(meets)
+        a, b = self.at(rows[0]), other.at(rows[1])
+        return _Table(
+            a.numbers | b.numbers,
+            a.low | b.low | {atom: np.maximum(a.low[atom], b.low[atom]) for atom in both},
+            a.high | b.high | {atom: np.minimum(a.high[atom], b.high[atom]) for atom in both},
+            a.count,
+        )
+
+
 class _Finder:
     """Finds what the boxes of two layouts have in common, by pair of devices."""
 
@@ -77,48 +113,27 @@ class _Finder:
 
     def overlaps(self) -> Overlaps | None:
         """All of them; None where there are too many."""
-        numbers: dict[tuple[int, int], Ints] = {}  # of each window: the device along its axes
-        low: dict[int, Ints] = {}
-        high: dict[int, Ints] = {}
-        count = 1
+        joined = _Table({}, {}, {}, 1)
         every = [(side, k) for side, found in enumerate(self.windows) for k in range(len(found))]
         for _, places in components(frozenset(self.windows[s][k].atoms) for s, k in every):
-            members = [every[place] for place in places]
-            found = list(self._shared(members))
-            if count * len(found) > self.most:
+            found = self._shared([every[place] for place in places])
+            if found is None or joined.count * found.count > self.most:
                 return None
-            for table in (numbers, low, high):
-                for key, column in table.items():
-                    table[key] = np.repeat(column, len(found))  # type: ignore[index]
-            for member in members:
-                own = np.array([vs[member] for vs, _ in found], np.int64)
-                numbers[member] = np.tile(own, count)
-            for atom in found[0][1] if found else ():
-                for table, k in ((low, 0), (high, 1)):
-                    own = np.array([box[atom][k] for _, box in found], np.int64)
-                    table[atom] = np.tile(own, count)
-            count *= len(found)
-        return self._on_devices(numbers, low, high, count)
+            joined = joined.beside(found)
+        return self._on_devices(joined.numbers, joined.low, joined.high, joined.count)
 
-    def _shared(
-        self, members: Sequence[tuple[int, int]]
-    ) -> Iterator[tuple[dict[tuple[int, int], int], dict[int, tuple[int, int]]]]:
-        """The devices' numbers and the box, of each overlap of some windows that share atoms."""
-        entries: list[Any] = [({}, {})]
-        for member in members:
-            window = self.windows[member[0]][member[1]]
-            boxes = [
-                (v, dict(zip(window.atoms, box, strict=True)))
-                for v, some in enumerate(window.boxes)
-                for box in some
-            ]
-            entries = [
-                ({**vs, member: v}, both)
-                for vs, known in entries
-                for v, box in boxes
-                if (both := meet(known, box)) is not None
-            ]
-        yield from entries
+    def _shared(self, members: Sequence[tuple[int, int]]) -> _Table | None:
+        """The overlaps of windows that share atoms."""
+        found = _Table({}, {}, {}, 1)
+        for side, k in members:
+            window = self.windows[side][k]
+            numbers, boxes = window.table
+            if found.count * len(boxes) > _MOST_PAIRS:
+                return None
+            low: dict[int, Ints] = dict(zip(window.atoms, boxes[..., 0].T, strict=True))
+            high: dict[int, Ints] = dict(zip(window.atoms, boxes[..., 1].T, strict=True))
+            found = found.beside(_Table({(side, k): numbers}, low, high, len(boxes)))
+        return found
 
     def _on_devices(
         self,

@@ -29,8 +29,8 @@ from gridlayout.sharding.windows import Window, find_windows
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]
 # For more devices, pieces or rounds than these, pieces are not looked for: the lists grow with the
-# square of the devices, and a program of so many rounds takes long to compile.
-MOST_DEVICES, MOST_PIECES, MOST_ROUNDS = 256, 1 << 14, 128
+# devices and the pieces, and a program of so many rounds takes long to compile.
+MOST_DEVICES, MOST_PIECES, MOST_ROUNDS = 2048, 1 << 14, 128
 # For more rounds an all_to_all is looked for.
 FEW_ROUNDS = 2
 # Slots may hold so many times the bytes of the pieces in them, to be fewer; where all devices have

@@ -7,16 +7,21 @@ positions, which is a few boxes of atoms; the window says where they lie in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import prod
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gridlayout.layouts.blocks import Block, Blocks
 from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
+Ints = NDArray[np.int64]
 # Of each atom: from, to.
 Box = tuple[tuple[int, int], ...]
 # A buffer that is brought to whole rows may grow by as much.
@@ -57,6 +62,14 @@ class Window:
     def width(self) -> int:
         """Positions of the whole rows that the interval is brought to."""
         return prod(self.extents) * self.step
+
+    @cached_property
+    def table(self) -> tuple[Ints, Ints]:
+        """The device's number of each box, and its ends: (boxes, atoms, least index and end)."""
+        found = [(v, box) for v, some in enumerate(self.boxes) for box in some]
+        ends = np.array([box for _, box in found], np.int64).reshape(-1, len(self.atoms), 2)
+        kept = (ends[..., 0] < ends[..., 1]).all(axis=1)
+        return np.array([v for v, _ in found], np.int64)[kept], ends[kept]
 
     @property
     def is_wide(self) -> bool:
@@ -219,17 +232,3 @@ def _rows(joined: _Joined, names: Shape, axes: tuple[str, ...]) -> Window | None
     boxes = tuple(tuple(joined.boxes(low, high)) for low, high in joined.spans)
     whole = (names, axes, joined.length, False, tuple(shifts), extents, strides[-1])
     return Window(*whole, tuple(origins), boxes)
-
-
-def meet(
-    a: Mapping[int, tuple[int, int]], b: Mapping[int, tuple[int, int]]
-) -> dict[int, tuple[int, int]] | None:
-    """What two boxes, by atom, have in common; None if nothing."""
-    found = dict(a)
-    for atom, (low, high) in b.items():
-        if atom in found:
-            low, high = max(low, found[atom][0]), min(high, found[atom][1])
-        if low >= high:
-            return None
-        found[atom] = (low, high)
-    return found

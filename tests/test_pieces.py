@@ -241,6 +241,21 @@ def test_a_whole_dim_is_padded_where_it_is_and_goes_in_one_collective(pair):
     assert x.padded(prod(x.whole)) == prod(x.held) > prod(x.whole)
 
 
+@pytest.mark.parametrize(
+    ("mesh", "before", "after", "ratio"),
+    [
+        ((32, 32), (32, 32), (32, 31), 1.25),
+        ((32, 32), (32, 32), (16, 16), 1),
+        ((64, 32), (64, 31), (63, 32), 1.25),
+        ((2, 512), (1024, 1), (1, 512), 1),
+    ],
+)
+def test_thousands_of_devices_receive_little_more_than_has_to_move(mesh, before, after, ratio):
+    layouts = [gl.GridLayout((1024, 3072), grid=grid) for grid in (before, after)]
+    plan = gl.relayout_plan(*layouts, gl.DeviceGrid(AbstractMesh(mesh, ("x", "y"))))
+    assert 0 < plan.moved <= plan.received <= ratio * plan.moved
+
+
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 @pytest.mark.parametrize(
     "dtype", ["bool", "int8", "uint16", "bfloat16", "float8_e5m2", "complex64"]
