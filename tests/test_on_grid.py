@@ -1291,6 +1291,30 @@ def test_jax_errors_are_jax_s_and_name_the_layouts(fn, kind, words):
     assert f"float32[3] in {y.layout!r}" in notes
 
 
+def test_jax_errors_name_the_function_its_line_and_its_arrays():
+    def step(params, scale):
+        if params["w"].sum() > scale:
+            return params
+        return None
+
+    def scaled(table, *, scale):
+        return table if scale > 0 else None
+
+    x = gl.put(np.ones((5, 7)), gl.GridLayout((5, 7), grid=(2, 4)), DEVICE)
+    one = jnp.ones(())
+    for fn, operands, named, array, known in (
+        (step, ({"w": x}, one), "params['w']", "arrays", {}),
+        (step, ({"w": x}, 2), "params['w']", "arrays", {}),
+        (scaled, (x,), "scale", "scale", {"scale": jnp.ones(())}),
+    ):
+        with pytest.raises(jax.errors.TracerBoolConversionError) as caught:
+            gl.on_grid(fn)(*operands, **known)
+        where = f"{fn.__name__} at {__file__}:{fn.__code__.co_firstlineno} "
+        assert where in str(caught.value)
+        assert re.search(rf"the values? of the arguments? {array}\b", str(caught.value))
+        assert f"\n  {named}: float32[" in caught.value.__notes__[0]
+
+
 def test_what_was_summed_is_not_gathered_again():
     """Every device along the summed dim has the sums: layer norm sends them once, and no more."""
     device = gl.DeviceGrid((2, 4))

@@ -24,7 +24,7 @@ from gridlayout.ops.interpret.grid_call import (
     struct,
     with_constants_as_operands,
 )
-from gridlayout.ops.interpret.names import argument_names, function_name, result_names
+from gridlayout.ops.interpret.names import argument_names, function_name, result_names, traced_as
 from gridlayout.ops.programs.report import Report
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -84,9 +84,8 @@ class Function:
     def report(self, signature: Signature) -> Report:
         """What a call does, without running it."""
         call, consts, results = self.call(signature)
-        fn, known = self.fn(), dict(signature.leaves)
-        given = enumerate(argument_names(fn, signature.structure))
-        names = ["constant"] * len(consts) + [name for k, name in given if k not in known]
+        fn = self.fn()
+        names = ["constant"] * len(consts) + _array_names(fn, signature)
         named = (tuple(names), tuple(result_names(results)), function_name(fn))
         return call.report.named(*named)
 
@@ -118,6 +117,7 @@ class Function:
             context=trace_context(),
         )
 
+        @traced_as(fn, _array_names(fn, signature))
         def logical(*arrays: Any) -> Any:
             leaves = list(arrays)
             for i, leaf in signature.leaves:
@@ -133,8 +133,8 @@ class Function:
         except Exception as error:  # JAX's own, of logical shapes: say where they come from
             if "passed to shard_map" in str(error):
                 raise LayoutError(
-                    f"{_name(fn)} calls jax.shard_map, which gl.on_grid does not support: call it "
-                    "on x.storage outside, or write the part with gl.map_shards"
+                    f"{function_name(fn)} calls jax.shard_map, which gl.on_grid does not support: "
+                    "call it on x.storage outside, or write the part with gl.map_shards"
                 ) from error
             error.add_note(_described(fn, signature))
             raise
@@ -178,15 +178,18 @@ def remember(memory: dict[Any, Any], key: Any, value: Any) -> None:
     memory[key] = value
 
 
-def _name(fn: Any) -> str:
-    return str(getattr(fn, "__name__", repr(fn)))
+def _array_names(fn: Any, signature: Signature) -> list[str]:
+    """What the arrays of a call are called."""
+    known = dict(signature.leaves)
+    names = enumerate(argument_names(fn, signature.structure))
+    return [name for k, name in names if k not in known]
 
 
 def _described(fn: Any, signature: Signature) -> str:
     """A call as an error's note tells it: logical shapes, and each array's layout."""
-    lines = [f"on the grid, {_name(fn)} was called with"]
-    for kind in signature.kinds:
+    lines = [f"on the grid, {function_name(fn)} was called with"]
+    for name, kind in zip(_array_names(fn, signature), signature.kinds, strict=True):
         dims = f"{kind.dtype.name}[{','.join(map(str, kind.shape))}]"
-        laid = f"in {kind!r}" if isinstance(kind, Layout) else ", not laid out"
-        lines.append(f"  {dims} {laid}".replace(" ,", ","))
+        laid = f" in {kind!r}" if isinstance(kind, Layout) else ", not laid out"
+        lines.append(f"  {name}: {dims}{laid}")
     return "\n".join(lines)

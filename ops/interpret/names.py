@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import wraps
 from typing import Any
 
 import jax
@@ -60,3 +62,22 @@ def function_name(fn: Callable[..., Any]) -> str:
     """
     name = str(getattr(fn, "__name__", "<"))
     return "a function" if name.startswith("<") else name
+
+
+def traced_as(
+    fn: Callable[..., Any], names: Sequence[str]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator of what stands for a function: JAX's errors then name `fn`, its file and line.
+
+    They name its arrays too where each is an argument; else they number them.
+    """
+
+    def name(stand_in: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(stand_in)
+        with suppress(ValueError):  # a part of an argument, as `params['w']`, is no name to Python
+            kind = inspect.Parameter.POSITIONAL_ONLY
+            signature = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+        wraps(fn)(stand_in).__signature__ = signature  # type: ignore[attr-defined]
+        return stand_in
+
+    return name
