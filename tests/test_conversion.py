@@ -42,6 +42,8 @@ def check(before, found):
         end_to_end = before.num_cores != after.num_cores
         same = places(before, end_to_end) == places(after, end_to_end)
         assert ("places" not in lost) == found.keeps_places == same
+        if len(set(places(before, True).values())) == before.size:
+            assert len(set(places(after, True).values())) == after.size
     else:
         assert "format" in lost
     cores = [[n for n in x.core_shape if n > 1] for x in (before, after)]
@@ -128,6 +130,15 @@ def test_what_is_lost_has_a_name(layout, to, lost, text):
 def test_an_element_that_moved_is_named():
     found = gl.convert(gl.GridLayout((2, 3), linear="(d0, d1) -> (d1, d0)"), to="mli")
     assert str(found.losses[0]) == "places: element (0, 1) goes from core (0, 0) byte 8 to byte 4"
+
+
+@pytest.mark.parametrize("to", ["strided", "megengine", "mli", "sophon"])
+def test_elements_that_lie_apart_stay_apart(to):
+    """The stride of a tile's rows is no stride of the tensor's."""
+    layout = gl.GridLayout((2, 3, 300, 500), grid=(4, 4), tile=(32, 32))
+    found = gl.convert(layout, to=to)
+    assert not found.keeps_places
+    found.layout.check_invertible()
 
 
 def test_a_layout_of_the_system_is_itself():

@@ -50,7 +50,7 @@ def convert(layout: Layout, to: str) -> Conversion:
 
     to: document (`gl.GridLayout`), metal, ttnn, ttnn_document, tt_metal (tt-metal's
     `TensorLayout`), xla, strided, sophon, megengine or mli. A layout with every element where it
-    was is taken before one that loses less of the rest.
+    was is taken before one that loses less of the rest. Elements that lie apart stay apart.
 
     `LayoutError`: no layout, another name, or a tensor of which the system has none at all.
 
@@ -74,10 +74,12 @@ def convert(layout: Layout, to: str) -> Conversion:
         for make in candidates(layout):
             try:
                 made = make()
+                found = Conversion(layout, made, losses(layout, made))
+                if not found.keeps_places:
+                    made.check_invertible()  # strides that only the first elements have may overlap
             except LayoutError as error:
                 refusal = str(error)
                 continue
-            found = Conversion(layout, made, losses(layout, made))
             if best is None or _cost(found) < _cost(best):
                 best = found
             if found.is_lossless:
