@@ -16,6 +16,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from numpy.typing import NDArray
 
 from gridlayout.affine.map import AffineExpr, AffineMap, dim
 from gridlayout.arguments import as_shape
@@ -255,6 +256,25 @@ class DeviceGrid:
         else:
             coordinates = self._stated.coordinates(rank, digits)
         return AffineMap(rank, (*coordinates, *inside)).simplify(placement.grid)
+
+    def first_cores(self, grid: Sequence[int]) -> NDArray[np.int64]:
+        """The first core of each device's part, which may be an idle slot: devices x grid dims.
+
+        Devices as `mesh` counts them, row-major.
+
+        >>> DeviceGrid(AbstractMesh((2, 2), ("x", "y"))).first_cores((3, 2)).tolist()
+        [[0, 0], [0, 1], [2, 0], [2, 1]]
+        """
+        placement = self.placement(grid)
+        places = np.unravel_index(np.arange(self.size), self._axes.sizes)
+        at = dict(zip(self._axes.names, places, strict=True))
+        found = np.zeros((self.size, len(placement.grid)), np.int64)
+        for k, axes in enumerate(placement.axes):
+            if axes:
+                sizes = tuple(map(self._axes.size_of.__getitem__, axes))
+                part = np.ravel_multi_index(tuple(at[axis] for axis in axes), sizes)
+                found[list(self.order), k] = part * placement.per_device[k]
+        return found
 
     def sharding(self, layout: Layout, batch: int = 0) -> NamedSharding:
         """The sharding of a layout's storage; `batch` leading dims are whole on every device.

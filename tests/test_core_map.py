@@ -83,6 +83,12 @@ STATED = [
 ]
 
 
+def of_devices(sharding, shape, device):
+    """The part of each device, in the mesh's order, by JAX."""
+    parts = sharding.devices_indices_map(shape)
+    return [parts[d] for d in device.mesh.devices.flat]
+
+
 @pytest.mark.parametrize(("mesh", "core_map", "grids"), STATED, ids=str)
 def test_cores_are_on_the_devices_that_the_map_names(mesh, core_map, grids):
     device = gl.DeviceGrid(mesh, core_map=core_map)
@@ -91,6 +97,10 @@ def test_cores_are_on_the_devices_that_the_map_names(mesh, core_map, grids):
         stated = device.core_map(grid)
         if isinstance(core_map, str) and core_map is not DEVICE:
             assert stated == gl.AffineMap.parse(core_map)
+        first = device.first_cores(grid)
+        for at, part in zip(first, of_devices(x.sharding, x.storage.shape, device), strict=True):
+            starts = [s.indices(n)[0] for s, n in zip(part, x.storage.shape, strict=False)]
+            assert list(at) == starts[: len(grid)]
         # Computation runs there: the result's parts are where the operands' are.
         y = gl.on_grid(lambda x: jnp.where(x > 3, x * 2, -x))(x)
         check(y, np.where(values > 3, values * 2, -values))

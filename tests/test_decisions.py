@@ -1,6 +1,8 @@
 """Decisions: made without devices or tracers, and true of what XLA compiles."""
 
+import copy
 import itertools
+import pickle
 from collections import Counter
 
 import jax
@@ -242,6 +244,46 @@ def test_a_mesh_without_devices_reports_what_one_with_devices_does():
     structs = [gl.put(jax.ShapeDtypeStruct(a.shape, a.dtype), a, abstract) for a in layouts]
     again = gl.on_grid(block).report(dict(zip(WEIGHTS, structs[:-1], strict=True)), structs[-1])
     assert str(again) == str(here)
+
+
+@pytest.mark.parametrize(
+    "needs_data",
+    [
+        np.asarray,
+        bool,
+        jax.block_until_ready,
+        lambda x: x.to_logical(),
+        lambda x: x.physical,
+        lambda x: x.with_oob(0),
+        lambda x: gl.relayout(x, x.layout),
+        lambda x: gl.relayout([x], x.layout.replace(grid=(1, 2))),
+        lambda x: gl.map_shards(lambda shard: shard, x, out=x.layout),
+        lambda x: x + 1,
+        lambda x: gl.on_grid(jnp.sum)(x),
+        lambda x: gl.numpy.sum(x),
+    ],
+)
+@pytest.mark.parametrize("sizes", [(2, 4), AbstractMesh((2, 4), ("x", "y"))])
+def test_what_has_a_shape_and_no_data_says_so(sizes, needs_data):
+    layout = gl.GridLayout((3, 5), grid=(3, 2))
+    device = gl.DeviceGrid(sizes)
+    x = gl.put(jax.ShapeDtypeStruct((3, 5), np.float32), layout, device)
+    with pytest.raises(gl.LayoutError, match=r"needs (data, and Grid|devices, but Device)"):
+        needs_data(x)
+
+
+def test_what_has_no_data_is_shown_copied_and_pickled():
+    layout = gl.GridLayout((3, 5), grid=(3, 2))
+    shape = jax.ShapeDtypeStruct((3, 5), np.float32)
+    there, here = gl.DeviceGrid((2, 4)), gl.DeviceGrid(AbstractMesh((2, 4), ("x", "y")))
+    assert layout.draw("fold", device=here).svg == layout.draw("fold", device=there).svg
+    for device in (there, here):
+        x = gl.put(shape, layout, device)
+        assert repr(x) == "GridArray(float32[3,5], grid 3x2, on 2x4 devices, no data)"
+        assert "<svg" in x._repr_html_()
+        for again in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+            assert repr(again) == repr(x)
+            assert (again.layout, again.device) == (layout, device)
 
 
 def test_a_mesh_of_32768_devices_places_counts_and_plans():

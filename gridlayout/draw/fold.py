@@ -1,7 +1,7 @@
 """The fold of a virtual core grid onto a device grid, drawn: tensor, virtual grid, devices.
 
-What is drawn is what the placement says: `core_map` names the device of each core, and the sharding
-of the storage the slots of each device, of which some may be idle.
+What is drawn is what the placement says: `core_map` names the device of each core, and the
+placement the slots of each device, of which some may be idle.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Devices(Protocol):
     def core_map(self, grid: Shape) -> AffineMap:
         """Virtual core -> (coordinates in the mesh ..., core inside the device ...)."""
 
-    def sharding(self, layout: Layout) -> Any:
-        """The sharding of a layout's storage."""
+    def placement(self, grid: Shape) -> Any:
+        """How many cores a device has along each grid dim: `per_device`."""
 
-    def storage_shape(self, layout: Layout) -> Shape:
-        """The physical shape with the grid dims rounded up."""
+    def first_cores(self, grid: Shape) -> Ints:
+        """The first core of each device, devices x grid dims."""
 
 
 def draw_fold(layout: Layout, *, device: Devices | None = None) -> Drawing:
@@ -159,15 +159,8 @@ class _Physical:
     @classmethod
     def of(cls, layout: Layout, device: Devices) -> _Physical:
         """What each device of a grid has of a layout's storage."""
-        shape = device.storage_shape(layout)
-        storage = shape[: layout.core_rank]
-        parts = device.sharding(layout).devices_indices_map(shape)
-        bounds = [
-            [s.indices(n) for s, n in zip(parts[d], storage, strict=False)]
-            for d in device.mesh.devices.flat
-        ]
-        starts = np.array([[low for low, _, _ in dims] for dims in bounds], int)
-        return cls(layout, device, starts, tuple(high - low for low, high, _ in bounds[0]))
+        starts = device.first_cores(layout.core_shape)
+        return cls(layout, device, starts, device.placement(layout.core_shape).per_device)
 
     @property
     def sides(self) -> tuple[int, int]:

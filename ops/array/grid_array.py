@@ -137,7 +137,8 @@ class GridArray(metaclass=_Meta):
         tile = self.layout.tile
         tiles = f", tile {'x'.join(map(str, tile))}" if tile else ""
         mesh = "x".join(map(str, self.device.shape))
-        return f"GridArray({self.dtype.name}[{dims}], grid {grid}{tiles}, on {mesh} devices)"
+        data = ", no data" if has_no_data(self) else ""
+        return f"GridArray({self.dtype.name}[{dims}], grid {grid}{tiles}, on {mesh} devices{data})"
 
     def _repr_html_(self) -> str:
         drawing = self.layout.draw("fold", device=self.device)
@@ -176,6 +177,7 @@ class GridArray(metaclass=_Meta):
         Where there are idle slots to leave out, every device gets the whole.
         """
         shape = self.layout.physical_shape
+        check_has_data(self, "GridArray.physical")
         if self.storage.shape[self.storage.ndim - len(shape) :] == shape:
             return self.storage
         agree_on("GridArray.physical", self.device, self.layout, self)
@@ -184,6 +186,7 @@ class GridArray(metaclass=_Meta):
 
     def to_logical(self) -> jax.Array:
         """The logical array, a `jax.Array` that every device holds whole; in multi-process too."""
+        check_has_data(self, "GridArray.to_logical")
         agree_on("GridArray.to_logical", self.device, self.layout, self)
         with self.device.active():
             return to_logical(_fetched(self), self.layout, self.device)
@@ -191,6 +194,7 @@ class GridArray(metaclass=_Meta):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError("a GridArray has no logical array to share: copy=False can't be met")
+        check_has_data(self, "np.asarray")
         is_here = isinstance(self.storage, np.ndarray) or self.storage.is_fully_addressable
         if is_here and self.storage.ndim == len(self.layout.physical_shape):
             storage = np.asarray(self.storage)
@@ -205,16 +209,23 @@ class GridArray(metaclass=_Meta):
         layout = self.layout.with_oob(oob)
         if layout.oob is None:
             return placed(self.storage, layout, self.device)
+        check_has_data(self, "GridArray.with_oob")
         with self.device.active():
             storage = padded(_fetched(self), layout, self.device)
             return placed(brought_back(storage, layout, self.device), layout, self.device)
 
     def block_until_ready(self) -> GridArray:
         """Wait until the data is there."""
+        check_has_data(self, "GridArray.block_until_ready")
         self.storage.block_until_ready()
         return self
 
+    def __copy__(self) -> GridArray:
+        return GridArray(self.storage, self.layout, self.device)
+
     def __deepcopy__(self, memo: Any) -> GridArray:
+        if has_no_data(self):
+            return self
         return GridArray(jnp.copy(self.storage), self.layout, self.device)
 
     # Operators, `.T` and jnp's methods are lifted, and set, by `gridlayout.ops.user.operators`.
@@ -249,6 +260,20 @@ def check_no_stack(x: GridArray) -> None:
         raise LayoutError(
             f"{x!r} is a stack of {stack} that lax.scan made: give gl.on_grid the whole "
             "loop, or take x.to_logical()"
+        )
+
+
+def has_no_data(x: Any) -> bool:
+    """Whether it is a `jax.ShapeDtypeStruct`, or what `gl.put` makes of one."""
+    return isinstance(x.storage if type(x) is GridArray else x, jax.ShapeDtypeStruct)
+
+
+def check_has_data(x: Any, what: str) -> None:
+    """`LayoutError` where there is a shape alone, and `what` needs data."""
+    if has_no_data(x):
+        raise LayoutError(
+            f"{what} needs data, and {x!r} has a shape alone: gl.on_grid(fn).report and "
+            "gl.relayout_plan take it"
         )
 
 

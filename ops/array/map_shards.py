@@ -24,7 +24,7 @@ from jax.sharding import PartitionSpec
 from gridlayout.arguments import as_flag, as_items
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.grid_array import GridArray, check_no_stack
+from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.moves.spaces import brought_back, fetched
@@ -82,6 +82,8 @@ def map_shards(fn: Callable[..., Any], *arrays: Any, out: Any) -> Any:
         )
     device, grid = found[0].device, found[0].layout.core_shape
     device.check_has_devices("gl.map_shards")
+    for x in arrays:
+        check_has_data(x, "gl.map_shards")
     with crossing("gl.map_shards", device, arrays) as call:
         layouts, structure = jax.tree.flatten(out, is_leaf=lambda x: isinstance(x, Layout))
         _check(found, layouts)

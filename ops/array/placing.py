@@ -13,7 +13,7 @@ from gridlayout.arguments import as_flag
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.program import host_fill, pack_host
-from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.grid_array import GridArray, has_no_data
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.storage import pack_and_place, place
 from gridlayout.ops.moves import packing
@@ -163,6 +163,8 @@ def _check_no_tree(array: Any) -> None:
 
 def _pickled(x: GridArray) -> Any:
     """What a pickle holds: the layout's text, the mesh's sizes and names, and the logical array."""
+    if has_no_data(x):
+        return described, (x.layout, x.device)
     if x.storage.ndim != len(x.layout.physical_shape):
         raise LayoutError(f"{x!r} has batch dims, of which a layout's text does not speak")
     return _unpickled, (str(x.layout), x.device, np.asarray(x))

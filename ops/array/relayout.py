@@ -9,7 +9,7 @@ import jax
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.grid_array import GridArray, check_no_stack
+from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.storage import pack_and_place, padded, to_logical
 from gridlayout.ops.moves.lazy_view import LazyView
@@ -27,6 +27,7 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
         check_relayout(x.layout, layout)
         check_no_stack(x)
         x.device.check_has_devices("gl.relayout")
+        check_has_data(x, "gl.relayout")
         call.agree(
             (x.layout, layout),
             lambda: layout_lines(("array", x.layout), ("to", layout)),

@@ -17,7 +17,7 @@ from gridlayout.arguments import one_of
 from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.grid_array import GridArray, check_no_stack
+from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
 from gridlayout.ops.array.placing import described
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.specs import Spec
@@ -108,8 +108,8 @@ class OnGrid:
             return self.fn(*args, **kwargs)
         operands, signature = call
         (device := signature.device).check_has_devices(repr(self))
-        if any(map(_has_no_data, operands)):
-            raise LayoutError(f"{self!r}: an argument has a shape and no data; .report takes it")
+        for x in operands:
+            check_has_data(x, repr(self))
         if any(isinstance(x, jax.core.Tracer) for x in operands):
             return self._function.traced(operands, signature)
         agree_on_call(self, self._function, operands, signature)
@@ -233,10 +233,6 @@ def _plain(x: Any) -> Spec:
 
 def _is_grid(x: Any) -> bool:
     return isinstance(x, GridArray)
-
-
-def _has_no_data(x: Any) -> bool:
-    return isinstance(x.storage if type(x) is GridArray else x, jax.ShapeDtypeStruct)
 
 
 def _is_array(x: Any) -> bool:

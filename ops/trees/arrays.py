@@ -15,7 +15,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array import placing
 from gridlayout.ops.array import relayout as moving
-from gridlayout.ops.array.grid_array import GridArray, check_no_stack
+from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.policy import fill_devices
 from gridlayout.ops.moves import packing
@@ -238,6 +238,7 @@ def _check_move(leaf: Leaf, new: Layout | None) -> None:
     elif new is not None:
         moving.check_relayout(leaf.value.layout, new)
         leaf.value.device.check_has_devices("gl.relayout")
+        check_has_data(leaf.value, "gl.relayout")
         check_no_stack(leaf.value)
         new.check_invertible()
         leaf.value.device.sharding(new)
