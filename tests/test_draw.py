@@ -1005,6 +1005,12 @@ def test_a_drawing_shows_itself_and_is_saved(tmp_path):
     assert drawing.svg in SMALL["document"]._repr_html_()  # beside the summary
     drawing.save(tmp_path / "a.svg")
     assert (tmp_path / "a.svg").read_text(encoding="utf-8") == drawing.svg
+    drawing.save(tmp_path / "a.HTML")
+    assert (tmp_path / "a.HTML").read_text(encoding="utf-8").startswith("<!doctype html>")
+    for name in ("a.png", "a.svg.gz", "a"):
+        with pytest.raises(gl.LayoutError, match=r"end the name in \.svg or \.html"):
+            drawing.save(tmp_path / name)
+        assert not (tmp_path / name).exists()
     assert repr(drawing).startswith("Drawing('bfloat16[5, 7]: logical tensor by core', ")
 
 

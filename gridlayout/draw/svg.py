@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from gridlayout.draw.palette import style
+from gridlayout.errors import LayoutError
 
 # What XML 1.0 has no way to say: control characters, surrogates and two non-characters.
 _UNSPEAKABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -34,10 +35,18 @@ class Drawing:
     html: str = ""
 
     def save(self, path: str | Path) -> None:
-        """Write the SVG text to a file, or the drawing as a page to one that ends in .html."""
+        """Write the SVG text to a file that ends in .svg, or the drawing as a page to an .html.
+
+        `LayoutError` for another ending: the file would not hold what its name says.
+        """
         path = Path(path)
-        is_page = path.suffix.lower() in (".html", ".htm")
-        path.write_text(self._page() if is_page else self.svg, encoding="utf-8")
+        kind = path.suffix.lower()
+        if kind not in (".svg", ".html", ".htm"):
+            raise LayoutError(
+                f"a drawing is saved as SVG or as a page, not to {str(path)!r}: end the name in "
+                ".svg or .html; browsers, Inkscape and CairoSVG make other kinds of pictures"
+            )
+        path.write_text(self.svg if kind == ".svg" else self._page(), encoding="utf-8")
 
     def _repr_html_(self) -> str:
         return self.html or self.svg

@@ -101,8 +101,8 @@ class Report:
 
         Each value has its shape, element type, grid and share of padding; on a line stands what
         devices receive to bring it where it is read. Loops, branches, called functions and runs of
-        the same steps are drawn apart, and fold in notebooks. path: a file to write it to: as a
-        page where it ends in .html, else as SVG.
+        the same steps are drawn apart, and fold in notebooks. path: a file to write it to: an .svg,
+        or a page where it ends in .html.
         """
         # Few programs draw.
         from gridlayout.ops.programs.picture import draw_report
