@@ -903,6 +903,19 @@ def test_unary_operators_and_attributes():
         assert_same(row, wanted)
 
 
+def test_an_attribute_of_the_layout_or_the_storage_is_pointed_to():
+    x = poisoned(example(A), layouts(A)["twice"], DEVICE)
+    for name, where in (
+        ("locate", "its layout has, x.layout.locate"),
+        ("addressable_shards", "its storage has, x.storage.addressable_shards"),
+        ("placement", "its device has, x.device.placement"),
+        ("sumx", "gl.numpy and gl.nn take a GridArray, and x.to_logical()"),
+        ("__jax_array__", "gl.numpy and gl.nn take a GridArray, and x.to_logical()"),
+    ):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': .*{where}"):
+            getattr(x, name)
+
+
 INDICES = {
     "int": 2,
     "negative": -1,

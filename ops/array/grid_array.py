@@ -248,9 +248,15 @@ class GridArray(metaclass=_Meta):
         def __getitem__(self, index: Any) -> Any: ...
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(
-            f"'GridArray' object has no attribute {name!r}: gl.on_grid(fn), gl.numpy and gl.nn "
-            "take a GridArray, and x.to_logical() is its logical array"
+        raise AttributeError(f"'GridArray' object has no attribute {name!r}: {self._instead(name)}")
+
+    def _instead(self, name: str) -> str:
+        for part in ("layout", "storage", "device"):
+            if not name.startswith("_") and name in dir(vars(self).get(part)):
+                return f"its {part} has, x.{part}.{name}"
+        return (
+            "gl.on_grid(fn), gl.numpy and gl.nn take a GridArray, and x.to_logical() is its "
+            "logical array"
         )
 
 
