@@ -226,6 +226,12 @@ class DeviceGrid:
         found = self._stated_placement(shape) or default_placement(self._axes, shape)
         return self._placements.setdefault(shape, found)
 
+    def placed(
+        self, grid: Shape, axes: Sequence[tuple[str, ...]], per_device: Shape | None = None
+    ) -> Placement:
+        """The placement in which these axes of `fine` divide each dim of a grid."""
+        return self._axes.placement(grid, axes, per_device)
+
     def _stated_placement(self, grid: Shape) -> Placement | None:
         if self._stated is not None and grid not in self._by_map:
             self._by_map[grid] = self._stated.placement(grid)

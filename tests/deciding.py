@@ -13,13 +13,18 @@ import jax
 import numpy as np
 import tiers
 
+import gridlayout as gl
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded, layout_of
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.interpret.decide import offers
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.moves.relayout import LocalMove
+from gridlayout.ops.programs.program import Program
 from gridlayout.sharding.placement import Placement
 
 
@@ -155,3 +160,30 @@ def _of_kernel(x):
     if isinstance(x, Callable):
         return getattr(x, "__name__", type(x))
     return type(x)
+
+
+def every_way(fn, operands):
+    """The ways that a rule offers for the one op that a function is: each, the text of its program,
+    and what it gives, on every device. Operands are GridArrays, or arrays that all devices have.
+    """
+    (device,) = {x.device for x in operands if isinstance(x, gl.GridArray)}
+    laid = [x for x in operands if isinstance(x, gl.GridArray)]
+    env = Env(device, templates=(laid[0].layout,))
+    traced = jax.make_jaxpr(fn)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in operands))
+    (eqn,) = traced.eqns
+    specs = tuple(
+        Sharded(x.layout, device.placement(x.layout.core_shape))
+        if isinstance(x, gl.GridArray)
+        else Replicated(x.shape, x.dtype)
+        for x in (operands[traced.jaxpr.invars.index(v)] for v in eqn.invars)
+    )
+    arrays = [operands[traced.jaxpr.invars.index(v)] for v in eqn.invars]
+    arrays = [x.storage if isinstance(x, gl.GridArray) else device.whole(x) for x in arrays]
+    for way in offers(Op.of(eqn), specs, env):
+        program = Program(device, specs)
+        outs = program.append(way, [Value(spec, k) for k, spec in enumerate(specs)])
+        builder = Builder(env, [out.spec for out in outs])
+        there = [builder.replicated(Value(out.spec, k)) for k, out in enumerate(outs)]
+        program.finish(program.append(builder.decision(way.op, way.results, there), outs))
+        run = jax.jit(program.run).lower(arrays).compile()
+        yield way, run.as_text(), run(arrays)

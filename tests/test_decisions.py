@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiers
+from deciding import every_way
 from hlo import compiled_collectives
 from jax import lax
 from jax.extend import core
@@ -17,15 +18,11 @@ from jax.sharding import AbstractMesh
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
-from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.interpret.decide import decide, offers
+from gridlayout.ops.interpret.decide import decide
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
 from gridlayout.ops.interpret.planner import planned
-from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 
 N = len(jax.devices())
@@ -403,26 +400,17 @@ def test_a_fallback_counts_what_every_device_does():
 def test_rules_offer_every_good_way_and_all_of_them_are_right():
     device = gl.DeviceGrid((2, 4) if N >= 8 else (N,))
     x, y = laid((40, 48), (2, 4), device), laid((48, 64), (2, 4), device, seed=1)
-    env = Env(device)
-    specs = tuple(Sharded(a.layout, device.placement(a.layout.grid)) for a in (x, y))
-    for fn, count in [(jnp.matmul, 4), (lambda x, _: lax.reduce_max(x, (0,)), 2)]:
-        traced = jax.make_jaxpr(fn)(*(jax.ShapeDtypeStruct(a.shape, a.dtype) for a in (x, y)))
-        (eqn,) = (e for e in traced.eqns if e.primitive.name in ("dot_general", "reduce_max"))
-        operands = specs[: len(eqn.invars)]
-        ways = offers(Op.of(eqn), operands, env)
+    for fn, arrays, count in [
+        (lambda x, y: lax.dot(x, y), (x, y), 4),
+        (lambda x: lax.reduce_max(x, (0,)), (x,), 2),
+    ]:
+        ways = list(every_way(fn, arrays))
         assert len(ways) >= count
-        assert len({(way.note, way.collectives) for way in ways}) == len(ways)
-        assert ways[0].note == decide(Op.of(eqn), operands, env).note
-        least = min(env.model.seconds(way.collectives) for way in ways)
-        assert env.model.seconds(ways[0].collectives) == least
-        wanted = fn(*(jnp.asarray(np.asarray(a)) for a in (x, y)))
-        for way in ways:
-            program = Program(device, operands)
-            values = [Value(spec, k) for k, spec in enumerate(operands)]
-            outs = program.append(way, values)
-            builder = Builder(env, [outs[0].spec])
-            there = builder.replicated(Value(outs[0].spec, 0))
-            decision = builder.decision(Op.of(eqn), [outs[0].spec], [there])
-            program.finish(program.append(decision, outs))
-            (found,) = jax.jit(program.run)([a.storage for a in (x, y)[: len(operands)]])
+        assert len({(way.note, way.collectives) for way, *_ in ways}) == len(ways)
+        chosen = decide(ways[0][0].op, ways[0][0].operands, Env(device))
+        assert ways[0][0].note == chosen.note
+        seconds = [Env(device).model.seconds(way.collectives) for way, *_ in ways]
+        assert seconds[0] == min(seconds)
+        wanted = fn(*(jnp.asarray(np.asarray(a)) for a in arrays))
+        for way, _, (found,) in ways:
             np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5, err_msg=way.note)

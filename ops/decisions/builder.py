@@ -7,7 +7,7 @@ value to that layout, run this kernel on these. Nothing runs and nothing is trac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +15,15 @@ from jax import lax
 
 from gridlayout.dtypes import has_zero
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.decision import RULE, VIEW, Decision, Renumbering, Step
+from gridlayout.ops.decisions.decision import (
+    RULE,
+    VIEW,
+    Choice,
+    Decide,
+    Decision,
+    Renumbering,
+    Step,
+)
 from gridlayout.ops.decisions.deferred import materialized
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op
@@ -34,9 +42,6 @@ from gridlayout.ops.moves.relayout import LocalMove, find_move, lay_out, nothing
 from gridlayout.sharding.collectives import Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
-
-if TYPE_CHECKING:
-    pass
 
 Shape = tuple[int, ...]
 Array = Any
@@ -105,7 +110,7 @@ class Builder:
         return self.run(fn, operands, specs, is_fused=True, takes_fused=True, **facts)
 
     def known(self, number: Any, dtype: Any, weak_type: bool = False) -> Value:
-        """A number that is known before anything runs."""
+        """A number, or a few, that are known before anything runs."""
         return Value(known_number(number, dtype, weak_type), np.asarray(number, dtype))
 
     def moved(self, value: Value, move: LocalMove | None, spec: Spec) -> Value:
@@ -192,6 +197,12 @@ class Builder:
         after = placement or self.placement(layout)
         return self.moved(value, lay_out(layout, self.device, after), Sharded(layout, after))
 
+    def placed(self, value: Value, layout: Layout, placement: Placement) -> Value:
+        """The value in a layout, on the devices that a placement says."""
+        value = self.settled(value)
+        bring = self.relayout if isinstance(value.spec, Sharded) else self.laid_out
+        return bring(value, layout, placement)
+
     def settled(self, value: Value) -> Value:
         """The value with a deferred broadcast made, fit to cross into a loop or a branch."""
         if not isinstance(value.spec, Deferred):
@@ -241,6 +252,26 @@ class Builder:
             *(op, tuple(operands), tuple(outs), steps, tuple(self.registers)),
             *(how, self.note, 0, self.device_flops or 0, self.stated),
         )
+
+
+def cheapest(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> Choice | None:
+    """The ways to do an op that do not decline, the one that takes the least time first.
+
+    Of ways that take as long, the first; what follows one in which nothing is sent is not tried.
+    """
+    found: list[tuple[float, Decide]] = []
+    for way in ways:
+        trial = Builder(b.env, [value.spec for value in values], b.ask, b.plan)
+        made = way(trial, op, *values)
+        if made is None:
+            continue
+        outs = made if isinstance(made, (list, tuple)) else [made]
+        sent = trial.decision(op, (), outs).collectives
+        found.append((b.env.model.seconds(sent), way))
+        if not sent:
+            break
+    found.sort(key=lambda each: each[0])
+    return Choice(found[0][1], lambda: [way for _, way in found[1:]]) if found else None
 
 
 def _needed(steps: Sequence[Step], outs: Sequence[Value]) -> tuple[Step, ...]:

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
+from numpy.typing import NDArray
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import Scalar
@@ -101,7 +102,7 @@ class _Plain:
 
 @dataclass(frozen=True)
 class Replicated(_Plain):
-    """An array that every device has; `bits`: its one number's, where that is known."""
+    """An array that every device has; `bits`: those of its elements, where they are known."""
 
     weak_type: bool = False
     bits: bytes | None = None
@@ -114,7 +115,8 @@ class Replicated(_Plain):
     @cached_property
     def number(self) -> Any:
         """The known number as a NumPy scalar, or None."""
-        return None if self.bits is None else np.frombuffer(self.bits, self.dtype)[0]
+        known = None if self.shape else known_values(self)
+        return None if known is None else known[()]
 
     @property
     def partition(self) -> PartitionSpec:
@@ -180,8 +182,19 @@ Held = Spec | Local  # what a register holds
 
 
 def known_number(value: Any, dtype: Any, weak_type: bool = False) -> Replicated:
-    """The spec of a number that is known before anything runs."""
-    return Replicated((), np.dtype(dtype), weak_type, np.asarray(value, dtype).tobytes())
+    """The spec of a number, or of a few, that are known before anything runs."""
+    array = np.asarray(value, dtype)
+    return Replicated(array.shape, np.dtype(dtype), weak_type, array.tobytes())
+
+
+def known_values(spec: Spec) -> NDArray[Any] | None:
+    """The elements of a value that are known before anything runs, or None."""
+    if isinstance(spec, Deferred):
+        known = None if spec.source.ndim else known_values(spec.source)
+        return None if known is None else np.broadcast_to(known, spec.shape)
+    if not isinstance(spec, Replicated) or spec.bits is None:
+        return None
+    return np.frombuffer(spec.bits, spec.dtype).reshape(spec.shape)
 
 
 def is_laid_out(spec: Spec) -> bool:

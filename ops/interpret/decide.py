@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
+import numpy as np
 from jax import lax
 
 from gridlayout.errors import LayoutError
@@ -28,6 +29,7 @@ from gridlayout.ops.decisions.specs import (
     Spec,
     in_space,
     is_laid_out,
+    known_values,
     layout_of,
 )
 from gridlayout.ops.decisions.value import Value
@@ -44,6 +46,8 @@ from gridlayout.ops.rules.table import (
     rules_version,
 )
 
+# Numbers of an array that may be known: as many as index a tensor.
+_MOST_KNOWN = 64
 # Ops with rules for what has no elements.
 _EMPTY_TOO = (*LOOPS, "with_layout")
 # Ops whose operands have nothing to do with each other, or whose results are asked for elsewhere. A
@@ -173,6 +177,11 @@ def _replicated(b: Builder, op: Op, *values: Value) -> Any:
         (value,) = values
         if not isinstance(value.spec, Deferred) and value.ndim == 0 and out.shape:
             return value.seen(Deferred(value.spec, (), out.shape))
+    if out is not None and op.name == "concatenate" and out.size <= _MOST_KNOWN:
+        parts = [known_values(value.spec) for value in values]
+        some = [part for part in parts if part is not None]
+        if len(some) == len(parts):
+            return b.known(np.concatenate(some, op.params["dimension"]), out.dtype)
     values = tuple(map(b.replicated, values))
     numbers = [getattr(value.spec, "number", None) for value in values]
     if out is not None and not out.shape and numbers and not any(x is None for x in numbers):

@@ -21,8 +21,8 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.flops import Rule, nothing, of_sort, per_operand
-from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import moved_bytes
@@ -66,13 +66,26 @@ def without(layout: Layout, axes: Shape) -> GridLayout | None:
     alone = sorted(own.groups[k] for k in gone) == [(a,) for a in sorted(axes)]
     if not alone or len(gone) == len(own.grid) or any(k >= untiled for k in gone):
         return None
+    return kept_groups(own, axes, gone)
+
+
+def kept_groups(own: GridLayout, axes: Shape, gone: Sequence[int]) -> GridLayout:
+    """A grouped layout without its groups `gone`, which are dims `axes`."""
     kept = [d for d in range(own.ndim) if d not in axes]
     rows = own.linear.compose(embedding(own.ndim, kept)).results
-    stay = [k for k in range(len(own.grid)) if k not in gone]
+    rank = len(own.grid)
+    stay = [k for k in range(rank) if k not in gone]
+
+    def inner(sizes: Shape | None) -> Shape | None:
+        first = rank - len(sizes or ())
+        return tuple(sizes[k - first] for k in stay if k >= first) or None if sizes else None
+
     return own.replace(
-        row_alignment=None if len(own.grid) - 1 in gone else own.row_alignment,
+        row_alignment=None if rank - 1 in gone else own.row_alignment,
         shape=tuple(own.shape[d] for d in kept),
         grid=tuple(own.grid[k] for k in stay),
+        tile=inner(own.tile),
+        face=inner(own.face),
         linear=AffineMap(len(kept), tuple(rows[k] for k in stay)),
         shard_shape=tuple(own.stated_shard[k] for k in stay),
         oob=None,
@@ -150,13 +163,9 @@ def run(
     operand, or where the policy puts their shape. None without a rest.
     """
     first, axes = next((pair for pair in operands if pair[0].layout), operands[0])
-    rest = rest_layout(b, first, axes)
+    rest = _untiled_rest(b, first, axes)
     if rest is None or (not axes and out_axes is None):
         return None
-    if not (isinstance(first.spec, Sharded) and without(first.spec.layout, axes)):
-        rest = rest.replace(
-            tile=None, face=None, row_alignment=None
-        )  # it moves anyway: no work on padding
     entered = [unstack(b, value, own, rest) for value, own in operands]
     made = [axes] * len(op.outs) if out_axes is None else out_axes
     left = [
@@ -176,6 +185,22 @@ def run(
         b.relayout(out, target_layout(b, spec.layout, first, axes).with_dtype(spec.dtype))
         for out, spec in zip(outs, left, strict=True)
     ]
+
+
+def _untiled_rest(b: Builder, first: Value, axes: Shape) -> GridLayout | None:
+    """`rest_layout`, without tiles where the value moves anyway: no work on padding."""
+    rest = rest_layout(b, first, axes)
+    if rest is None or (isinstance(first.spec, Sharded) and without(first.spec.layout, axes)):
+        return rest
+    return rest.replace(tile=None, face=None, row_alignment=None)
+
+
+def result_layout(b: Builder, first: Value, axes: Shape, aval: Aval, out_axes: Shape) -> Layout:
+    """Where `run` puts a result, whichever way it is made."""
+    if (rest := _untiled_rest(b, first, axes)) is None:
+        return b.choose(aval.shape, aval.dtype, first)
+    found = stacked(rest.with_dtype(aval.dtype), out_axes, tuple(aval.shape[a] for a in out_axes))
+    return target_layout(b, found, first, axes).with_dtype(aval.dtype)
 
 
 def _on_whole_dims(
@@ -266,80 +291,20 @@ def unstack_(b: Builder, op: Op, value: Value) -> Any:
     return run(b, op, [(value, (op.params["axis"],))], op.bound(axis=0), out_axes=out_axes)
 
 
-def rev(b: Builder, op: Op, value: Value) -> Any:
-    """Dims reversed."""
-    axes = tuple(sorted(op.params["dimensions"]))
-    if len(axes) == value.ndim > 1:
-        return in_turn(b, op, [{"dimensions": axes[:1]}, {"dimensions": axes[1:]}], value)
-    return run(b, op, [(value, axes)], op.bound(dimensions=tuple(range(len(axes)))))
-
-
-def pad(b: Builder, op: Op, value: Value, fill: Value) -> Any:
-    """`lax.pad`: positive, negative and interior padding."""
-    none, config = (0, 0, 0), op.params["padding_config"]
-    axes = tuple(d for d, sizes in enumerate(config) if tuple(sizes) != none)
-    if not axes:
-        return value if value.layout is not None else None
-    if len(axes) == value.ndim > 1:
-        halves = (*config[:1], *(none,) * (value.ndim - 1)), (none, *config[1:])
-        return in_turn(b, op, [{"padding_config": half} for half in halves], value, fill)
-    fn = op.bound(padding_config=tuple(config[a] for a in axes))
-    return run(b, op, [(value, axes)], fn, b.replicated(fill))
-
-
-def slice_(b: Builder, op: Op, value: Value) -> Any:
-    """A slice along the dims that it shortens."""
-    p = op.params
-    names = ("start_indices", "limit_indices", "strides")
-    whole = [(0, n, 1) for n in value.shape]
-    strides = p["strides"] or (1,) * value.ndim
-    wanted = list(zip(p["start_indices"], p["limit_indices"], strides, strict=True))
-    axes = tuple(d for d in range(value.ndim) if wanted[d] != whole[d])
-    if not axes:
-        return value if value.layout is not None else None
-
-    def along(bounds: Sequence[Shape]) -> dict[str, Shape]:
-        return dict(zip(names, zip(*bounds, strict=True), strict=True))
-
-    if len(axes) == value.ndim > 1:
-        whole_after = (0, len(range(*wanted[0])), 1)
-        halves = [wanted[0], *whole[1:]], [whole_after, *wanted[1:]]
-        return in_turn(b, op, [along(half) for half in halves], value)
-    return run(b, op, [(value, axes)], op.bound(**along([wanted[a] for a in axes])))
-
-
-def in_turn(b: Builder, op: Op, changes: Sequence[Any], *values: Value) -> list[Value]:
-    """The op for the first dim, then for the others: for all at once none is left to stay spread.
-
-    changes: the parameters of each turn.
-    """
-    value, *others = values
-    for change in changes:
-        part = Op.made(op.primitive, {**op.params, **change}, value, *others)
-        (value,) = b.call(part, value, *others)
-    return [value]
-
-
-def dynamic_slice(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
-    """A slice that starts where numbers say."""
-    sizes = op.params["slice_sizes"]
-    axes = tuple(d for d in range(value.ndim) if sizes[d] != value.shape[d])
-    fn = op.bound(slice_sizes=tuple(sizes[a] for a in axes))
-    return run(b, op, [(value, axes)], fn, *(b.replicated(starts[a]) for a in axes))
-
-
-def dynamic_update_slice(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
-    """An array with a part of it replaced."""
-    axes = tuple(d for d in range(value.ndim) if update.shape[d] != value.shape[d])
-    others = (b.replicated(starts[a]) for a in axes)
-    return run(b, op, [(value, axes), (update, axes)], op.bound(), *others)
-
-
 def tile(b: Builder, op: Op, value: Value) -> Any:
     """An array repeated along the dims with more than one repetition."""
     reps = op.params["reps"]
     axes = tuple(d for d, count in enumerate(reps) if count != 1)
-    return run(b, op, [(value, axes)], op.bound(reps=tuple(reps[a] for a in axes)))
+    made = run(b, op, [(value, axes)], op.bound(reps=tuple(reps[a] for a in axes)))
+    return made or of_replicated(b, op, value)
+
+
+def of_replicated(b: Builder, op: Op, *values: Value) -> list[Value]:
+    """Every device gets the operands, and keeps its part of the results."""
+    first = next((x for x in values if x.layout is not None), values[0])
+    outs = [Replicated(aval.shape, aval.dtype) for aval in op.outs]
+    made = b.run(op.bound(), list(map(b.replicated, values)), outs)
+    return [b.on_cores(out, like=first) if out.ndim else out for out in made]
 
 
 def bitcast(b: Builder, op: Op, value: Value) -> Any:
@@ -373,11 +338,7 @@ ALONG: dict[str, Rule] = {
     "top_k": Rule(_one_dim("axis"), of_sort),
     "sort": Rule(_one_dim("dimension"), of_sort),
     "approx_top_k": Rule(_one_dim("reduction_dimension"), of_sort),
-    "split": Rule(_one_dim("axis"), nothing),
-    "concatenate": Rule(_one_dim("dimension"), nothing),
     "bitcast_convert_type": Rule(bitcast, nothing),
     **{"tile": Rule(tile, nothing), "stack": Rule(stack, nothing)},
-    **{"unstack": Rule(unstack_, nothing), "rev": Rule(rev, nothing), "pad": Rule(pad, nothing)},
-    **{"slice": Rule(slice_, nothing), "dynamic_slice": Rule(dynamic_slice, nothing)},
-    "dynamic_update_slice": Rule(dynamic_update_slice, nothing),
+    "unstack": Rule(unstack_, nothing),
 }

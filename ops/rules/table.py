@@ -42,13 +42,12 @@ from gridlayout.ops.products.dot_general import dot_general
 from gridlayout.ops.rules.along import ALONG
 from gridlayout.ops.rules.control import cond, scan, while_
 from gridlayout.ops.rules.convolution import conv_general_dilated
-from gridlayout.ops.rules.elements import ELEMENTS
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, barrier, elementwise, key
 from gridlayout.ops.rules.empty import EMPTY
 from gridlayout.ops.rules.equal_parts import EQUAL_PARTS
 from gridlayout.ops.rules.fourier import fft
-from gridlayout.ops.rules.indexing import INDEXING
 from gridlayout.ops.rules.linalg import LINALG, MATRICES
+from gridlayout.ops.rules.parts import PARTS
 from gridlayout.ops.rules.pooling import POOLING
 from gridlayout.ops.rules.ragged import RAGGED
 from gridlayout.ops.rules.random import random_gamma
@@ -67,18 +66,20 @@ from gridlayout.ops.rules.shapes import (
     transpose,
     with_layout,
 )
+from gridlayout.ops.rules.slices.indexing import INDEXING
+from gridlayout.ops.rules.slices.slicing import SLICING
 from gridlayout.ops.rules.vectors import VECTORS
 from gridlayout.sharding.cost import Cost
 
 # What only says how JAX is to shard a logical array.
 SHARDED = ("reshard", "sharding_constraint", "mesh_cast", "device_put")
 # What is tried first, and declines where it is not the case it is for; then the general rules.
-_FIRST: tuple[dict[str, Rule], ...] = (VECTORS, ELEMENTS, MATRICES)
+_FIRST: tuple[dict[str, Rule], ...] = (VECTORS, MATRICES)
 _GENERAL: tuple[dict[str, Rule], ...] = (
     dict.fromkeys(ELEMENTWISE, Rule(elementwise, per_result)),
     dict.fromkeys(NEUTRAL, Rule(reduction, per_operand)),
     {"reduce_xor": Rule(bitwise, per_operand), "reduce": Rule(own_function, per_operand)},
-    *(ALONG, INDEXING, POOLING, LINALG, RAGGED),
+    *(ALONG, PARTS, INDEXING, SLICING, POOLING, LINALG, RAGGED),
     {"conv_general_dilated": Rule(conv_general_dilated, of_convolution)},
     {"dot_general": Rule(dot_general, of_product), "fft": Rule(fft, of_fft)},
     {"broadcast_in_dim": Rule(broadcast_in_dim, nothing), "transpose": Rule(transpose, nothing)},

@@ -1,220 +1,31 @@
 """Primitives along the only dim there is: each device has a block of it.
 
-What moves elements, a slice or a concatenation, moves to each device the range that its block of
-the result is made of, from the devices near it (`windows.py`). A scan is combined with the totals
-of the blocks before; of top_k each device sends its best. Where another dim stays spread, the same
-primitives run in place (`along.py`).
+A scan is combined with the totals of the blocks before; of top_k each device sends its best. Where
+another dim stays spread, the same primitives run in place (`along.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.affine.map import dim
-from gridlayout.document.grid_layout import GridLayout
-from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.flops import Rule, nothing, of_sort, per_operand
+from gridlayout.ops.decisions.flops import Rule, of_sort, per_operand
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import resized, target_layout
+from gridlayout.ops.rules.along import target_layout
 from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.ops.rules.windows import (
-    Halo,
-    Reach,
-    Window,
     as_storage,
     blocks,
     local_blocks,
-    of_results,
 )
-from gridlayout.sharding.collectives import Axes, all_gather, index_of
-
-# -- moving elements -----------------------------------------------------------------------------
-
-# How a block of a result is made: what a device needs of each operand (its number, and the reach
-# for a block of so many elements), and the block of these parts and the positions in it.
-Reads = Callable[[int], list[tuple[int, Reach]]]
-Makes = Callable[..., jax.Array]
-
-
-def _blockwise(
-    b: Builder,
-    op: Op,
-    operands: Sequence[Value],
-    results: Sequence[tuple[Reads, Makes]],
-    fill: Value | None = None,
-) -> list[Value]:
-    """Each result by blocks, of the range of positions that a block is made of.
-
-    fill: what is outside of the operands, 0 by default. Results lie as the first operand that lies
-    on cores.
-    """
-    first = next(x for x in operands if x.layout is not None)
-    line = _Line.of(b, first.layout, first.shape)
-    entered = [b.on_cores(x, line.layout_of(x)) for x in operands]
-    outs = [b.sharded(line.layout_of(aval)) for aval in op.outs]
-    lengths = [line.block(out.layout) for out in outs]
-    wanted = [
-        [(i, line.halo(entered[i], reach)) for i, reach in reads(length)]
-        for (reads, _), length in zip(results, lengths, strict=True)
-    ]
-    # Operands of which more than the neighbours' blocks is needed are gathered, once.
-    whole = sorted({i for each in wanted for i, halo in each if halo.is_far})
-    made = b.collectives()
-    for i in whole:
-        made.all_gather(line.axes, line.block(entered[i].layout) * operands[i].dtype.itemsize)
-    for i, halo in (pair for each in wanted for pair in each if pair[0] not in whole):
-        halo.collectives(made, operands[i].dtype.itemsize)
-
-    def kernel(*parts: jax.Array) -> list[jax.Array]:
-        outside = parts[len(entered)] if fill is not None else 0
-        own = [line.elements(part) for part in parts[: len(entered)]]
-        gathered = {i: all_gather(own[i], line.axes, 0) for i in whole}
-
-        def read(i: int, halo: Halo) -> jax.Array:
-            if i in whole:
-                return halo.of_whole(gathered[i], 0, outside)
-            return halo.run(own[i], 0, outside)
-
-        found = []
-        for (_, makes), each, out, length in zip(results, wanted, outs, lengths, strict=True):
-            at = index_of(line.axes) * length + jnp.arange(length)
-            found.append(line.part(makes(at, *(read(*pair) for pair in each)), out.local_shape))
-        return found
-
-    others = [] if fill is None else [b.replicated(fill)]
-    done = b.run(kernel, [*entered, *others], outs, made)
-    return [
-        b.relayout(x, target_layout(b, out.layout, first, ()))
-        for x, out in zip(done, outs, strict=True)
-    ]
-
-
-@dataclass(frozen=True)
-class _Line:
-    """Where a vector lies in untiled blocks, one after another along one grid dim.
-
-    k: that dim. axes: the mesh axes along it, of `n` devices with so many `cores` each.
-    """
-
-    layout: GridLayout
-    k: int
-    axes: Axes
-    n: int
-    cores: int
-
-    @classmethod
-    def of(cls, b: Builder, layout: Layout | None, shape: tuple[int, ...]) -> _Line:
-        """The layout itself, but for its tiles, if it divides the vector so."""
-        own, k = None if layout is None else layout.grouped, 0
-        line = blocks(layout, shape, {0: shape[0]}, "float32")
-        if own is not None:
-            held = [k for k, group in enumerate(own.groups) if group]
-            if len(held) == 1 and own.linear.results[held[0]] == dim(0):
-                plain = {"tile": None, "face": None, "tile_format": None, "row_alignment": None}
-                line, k = own.replace(**plain, oob=None), held[0]
-        placed = b.placement(line)
-        return cls(line, k, placed.axes[k], b.device.count(placed.axes[k]), placed.per_device[k])
-
-    def layout_of(self, x: Any) -> GridLayout:
-        """The same of another vector."""
-        return resized(self.layout, x.shape).with_dtype(x.dtype)
-
-    def block(self, layout: Any) -> int:
-        """Positions of one device."""
-        return self.cores * int(layout.shard_shape[self.k])
-
-    def halo(self, x: Value, reach: Reach) -> Halo:
-        """What a device needs of a vector."""
-        return Halo.of(self.axes, self.n, self.block(x.layout), x.shape[0], reach)
-
-    def _is_inside(self, d: int) -> bool:
-        return d % len(self.layout.grid) == self.k
-
-    def elements(self, part: jax.Array) -> jax.Array:
-        """A device's block as a vector."""
-        # Cores that are not the first ones along other grid dims hold nothing, whatever is there.
-        first = tuple(slice(None) if self._is_inside(d) else 0 for d in range(part.ndim))
-        return part[first].reshape(-1)
-
-    def part(self, block: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-        """A block as a device's part of its storage."""
-        sizes = [n if self._is_inside(d) else 1 for d, n in enumerate(shape)]
-        return jnp.broadcast_to(block.reshape(sizes), shape)
-
-
-def _window(start: int, stride: int = 1, base: int = 1) -> Reads:
-    """What a block of the result needs, whose element 0 is element `start` of the operand."""
-    window = Window(1, stride, -start, 0, base)
-    return lambda length: [(0, of_results(window, length))]
-
-
-def _itself(_: Any, x: jax.Array) -> jax.Array:
-    return x
-
-
-def slice_(b: Builder, op: Op, value: Value) -> Any:
-    """Every so many elements from one to another."""
-    (start,), (stride,) = op.params["start_indices"], op.params["strides"] or (1,)
-    return _blockwise(b, op, [value], [(_window(start, stride), lambda _, x: x[::stride])])
-
-
-def split(b: Builder, op: Op, value: Value) -> Any:
-    """Parts one after another."""
-    starts = accumulate(op.params["sizes"], initial=0)
-    parts = [(_window(start), _itself) for start, _ in zip(starts, op.outs, strict=False)]
-    return _blockwise(b, op, [value], parts)
-
-
-def pad(b: Builder, op: Op, value: Value, fill: Value) -> Any:
-    """`fill` before, after and between the elements; negative amounts drop elements."""
-    ((low, high, interior),) = op.params["padding_config"]
-    if (low, high, interior) == (0, 0, 0) and value.layout is not None:
-        return value
-    return _blockwise(b, op, [value], [(_window(-low, 1, interior + 1), _itself)], fill)
-
-
-def concatenate(b: Builder, op: Op, *values: Value) -> Any:
-    """Vectors one after another."""
-    starts = list(accumulate((x.shape[0] for x in values), initial=0))[:-1]
-
-    def reads(length: int) -> list[tuple[int, Reach]]:
-        windows = [_window(-start)(length)[0][1] for start in starts]
-        return list(enumerate(windows))
-
-    def joined(at: jax.Array, out: jax.Array, *others: jax.Array) -> jax.Array:
-        for start, other in zip(starts[1:], others, strict=True):
-            out = jnp.where(at < start, out, other)
-        return out
-
-    return _blockwise(b, op, values, [(reads, joined)])
-
-
-def tile(b: Builder, op: Op, value: Value) -> Any:
-    """The elements again and again."""
-    extent = value.shape[0]
-    whole = Reach(0, 0, extent, 1)
-    return _blockwise(b, op, [value], [(lambda _: [(0, whole)], lambda at, x: x[at % extent])])
-
-
-def rev(b: Builder, op: Op, value: Value) -> Any:
-    """The elements backwards."""
-    extent = value.shape[0]
-
-    def reads(length: int) -> list[tuple[int, Reach]]:  # a block ends where it begins from behind
-        return [(0, Reach(-length, extent - length, length, 1))]
-
-    return _blockwise(b, op, [value], [(reads, lambda _, x: lax.rev(x, (0,)))])
-
+from gridlayout.sharding.collectives import all_gather, index_of
 
 # -- scans ---------------------------------------------------------------------------------------
 
@@ -311,7 +122,4 @@ def _alone(rule: Callable[..., Any]) -> Callable[..., Any]:
 VECTORS: dict[str, Rule] = {
     **{name: Rule(_alone(cumulative), per_operand) for name in COMBINED},
     **{name: Rule(_alone(top_k), of_sort) for name in ("top_k", "approx_top_k")},
-    **{"slice": Rule(_alone(slice_), nothing), "split": Rule(_alone(split), nothing)},
-    **{"pad": Rule(_alone(pad), nothing), "concatenate": Rule(_alone(concatenate), nothing)},
-    **{"rev": Rule(_alone(rev), nothing), "tile": Rule(_alone(tile), nothing)},
 }

@@ -1,0 +1,259 @@
+"""Parts of arrays: slices, splits and reversals; and arrays made of parts, padded or joined.
+
+A part lies where its array does, under a layout of its own, and from there goes where it belongs.
+What is joined goes to where its part of the result is. The other way, where it sends no more: the
+dims that are cut are whole on each device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import accumulate
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.builder import Builder, cheapest
+from gridlayout.ops.decisions.flops import Rule, nothing
+from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.padding import valid_mask
+from gridlayout.ops.rules.along import Shape, of_replicated, result_layout, run, target_layout
+
+# A device holds as much for each part that is joined as for the whole.
+_MOST_JOINED = 8
+
+
+@lru_cache(maxsize=4096)
+def part_of(layout: Layout, shape: Shape, old: AffineMap) -> GridLayout | None:
+    """The layout of a part of an array, where it lies; all else is padding. None without one.
+
+    old: index in the part -> index in the array.
+
+    >>> part = part_of(GridLayout((8,), grid=(2,)), (5,), AffineMap(1, [dim(0) + 2]))
+    >>> part.locate((1,)).core, part.locate((2,)).core
+    ((0,), (1,))
+    """
+    own = layout.as_grid
+    if own is None or own.is_scatter or 0 in layout.shape or 0 in shape:
+        return None
+    linear = own.linear.compose(old).simplify(shape)
+    part = own.replace(shape=shape, linear=linear, shard_shape=own.shard_shape, oob=None)
+    same = part.physical_shape == layout.physical_shape
+    return part if same and not part.is_scatter else None
+
+
+# -- parts -----------------------------------------------------------------------------------------
+
+
+def slice_(b: Builder, op: Op, value: Value) -> Any:
+    """A slice along the dims that it shortens."""
+    if not _sliced(op, value) and value.layout is not None:
+        return value
+    return cheapest(b, op, [_sliced_along, _sliced_there], value) or of_replicated(b, op, value)
+
+
+def _sliced(op: Op, value: Value) -> Shape:
+    """The dims of which not all is taken."""
+    starts, strides = op.params["start_indices"], op.params["strides"] or (1,) * value.ndim
+    wanted = zip(starts, op.params["limit_indices"], strides, strict=True)
+    whole = [(0, n, 1) for n in value.shape]
+    return tuple(
+        d for d, (one, every) in enumerate(zip(wanted, whole, strict=True)) if one != every
+    )
+
+
+def _sliced_along(b: Builder, op: Op, value: Value) -> Any:
+    p, axes = op.params, _sliced(op, value)
+    strides = p["strides"] or (1,) * value.ndim
+    names = ("start_indices", "limit_indices", "strides")
+    some = {
+        name: tuple(sizes[a] for a in axes)
+        for name, sizes in zip(names, (p[names[0]], p[names[1]], strides), strict=True)
+    }
+    return run(b, op, [(value, axes)], op.bound(**some))
+
+
+def _sliced_there(b: Builder, op: Op, value: Value) -> Any:
+    strides = op.params["strides"] or (1,) * value.ndim
+    rows = [dim(d) * strides[d] + n for d, n in enumerate(op.params["start_indices"])]
+    return _taken(b, value, op.out, rows, _sliced(op, value))
+
+
+def split(b: Builder, op: Op, value: Value) -> Any:
+    """Parts one after another."""
+    return cheapest(b, op, [_split_along, _split_there], value) or of_replicated(b, op, value)
+
+
+def _split_along(b: Builder, op: Op, value: Value) -> Any:
+    return run(b, op, [(value, (op.params["axis"],))], op.bound(axis=0), native=True)
+
+
+def _split_there(b: Builder, op: Op, value: Value) -> list[Value] | None:
+    axis, found = op.params["axis"], []
+    for start, aval in zip(accumulate(op.params["sizes"], initial=0), op.outs, strict=False):
+        rows = [dim(d) + (start if d == axis else 0) for d in range(value.ndim)]
+        if (part := _taken(b, value, aval, rows, (axis,))) is None:
+            return None
+        found.append(part)
+    return found
+
+
+def rev(b: Builder, op: Op, value: Value) -> Any:
+    """Dims reversed."""
+    return cheapest(b, op, [_reversed_along, _reversed_there], value) or of_replicated(b, op, value)
+
+
+def _reversed_along(b: Builder, op: Op, value: Value) -> Any:
+    axes = tuple(sorted(op.params["dimensions"]))
+    return run(b, op, [(value, axes)], op.bound(dimensions=tuple(range(len(axes)))))
+
+
+def _reversed_there(b: Builder, op: Op, value: Value) -> Any:
+    axes = tuple(sorted(op.params["dimensions"]))
+    rows = [constant(n - 1) - dim(d) if d in axes else dim(d) for d, n in enumerate(value.shape)]
+    return _taken(b, value, op.out, rows, axes)
+
+
+def _taken(
+    b: Builder, value: Value, aval: Aval, rows: Sequence[AffineExpr], axes: Shape
+) -> Value | None:
+    """A part of a value where it belongs. rows: its index -> that of the value, along each dim."""
+    x = b.on_cores(value)
+    assert isinstance(x.spec, Sharded)
+    seen = part_of(x.spec.layout, aval.shape, AffineMap(value.ndim, rows))
+    if seen is None:
+        return None
+    part = x.seen(Sharded(seen, x.spec.placement))
+    return b.relayout(part, _belongs(b, value, axes, aval))
+
+
+def _belongs(b: Builder, first: Value, axes: Shape, aval: Aval) -> Layout:
+    """Where a result belongs that differs from the first operand along some dims."""
+    if len(axes) < first.ndim:
+        return result_layout(b, first, axes, aval, axes)
+    found = b.choose(aval.shape, aval.dtype, first)
+    return target_layout(b, found, first, ()).with_dtype(aval.dtype)
+
+
+# -- made of parts ---------------------------------------------------------------------------------
+
+
+def pad(b: Builder, op: Op, value: Value, fill: Value) -> Any:
+    """`lax.pad`: positive, negative and interior padding."""
+    if not _padded(op):
+        return value if value.layout is not None else None
+    return cheapest(b, op, [_padded_along, _padded_there], value, fill) or of_replicated(
+        b, op, value, fill
+    )
+
+
+def _padded(op: Op) -> Shape:
+    config = op.params["padding_config"]
+    return tuple(d for d, sizes in enumerate(config) if tuple(sizes) != (0, 0, 0))
+
+
+def _padded_along(b: Builder, op: Op, value: Value, fill: Value) -> Any:
+    axes = _padded(op)
+    fn = op.bound(padding_config=tuple(op.params["padding_config"][a] for a in axes))
+    return run(b, op, [(value, axes)], fn, b.replicated(fill))
+
+
+def _padded_there(b: Builder, op: Op, value: Value, fill: Value) -> Value | None:
+    config, axes = op.params["padding_config"], _padded(op)
+    if any(inside and min(low, high) < 0 for low, high, inside in config) or 0 in op.out.shape:
+        return None
+    cropped = [min(low, 0) + min(high, 0) for low, high, _ in config]
+    kept = tuple(n + more for n, more in zip(value.shape, cropped, strict=True))
+    x = b.on_cores(value)
+    target = _belongs(b, value, axes, op.out)
+    assert isinstance(x.spec, Sharded)
+    first = AffineMap(x.ndim, [dim(d) - min(low, 0) for d, (low, _, _) in enumerate(config)])
+    put = [dim(d) * (inside + 1) + max(low, 0) for d, (low, _, inside) in enumerate(config)]
+    here, there = part_of(x.spec.layout, kept, first), part_of(target, kept, AffineMap(x.ndim, put))
+    if here is None or there is None:
+        return None
+    x = b.relayout(x.seen(Sharded(here, x.spec.placement)), there)
+    known = getattr(fill.spec, "number", None)
+    spec = b.sharded(target.with_oob(None if known is None else known.item()))
+    placement = spec.placement
+
+    def kernel(part: jax.Array, fill: jax.Array) -> list[jax.Array]:
+        return [jnp.where(valid_mask(there, placement), part, fill)]
+
+    return b.fused(kernel, [x, b.replicated(fill)], [spec], masks=1)[0]
+
+
+def concatenate(b: Builder, op: Op, *values: Value) -> Any:
+    """Arrays one after another."""
+    return cheapest(b, op, [_joined_along, _joined_there], *values) or of_replicated(b, op, *values)
+
+
+def _joined_along(b: Builder, op: Op, *values: Value) -> Any:
+    axis = op.params["dimension"]
+    return run(b, op, [(x, (axis,)) for x in values], op.bound(dimension=0), native=True)
+
+
+def _joined_there(b: Builder, op: Op, *values: Value) -> Value | None:
+    axis, first = op.params["dimension"], next(x for x in values if x.layout is not None)
+    if len(values) > _MOST_JOINED:
+        return None
+    target = _belongs(b, first, (axis,), op.out)
+    starts = accumulate((x.shape[axis] for x in values), initial=0)
+    entered, parts = [], []
+    for x, start in zip(values, starts, strict=False):
+        if 0 in x.shape:
+            continue
+        rows = [dim(d) + (start if d == axis else 0) for d in range(x.ndim)]
+        if (part := part_of(target, x.shape, AffineMap(x.ndim, rows))) is None:
+            return None
+        parts.append(part)
+        entered.append(b.on_cores(x, part))
+    spec = b.sharded(target.with_oob(None))
+    placement = spec.placement
+
+    def kernel(*arrays: jax.Array) -> list[jax.Array]:
+        found = arrays[-1]
+        for part, array in zip(parts[:-1], arrays[:-1], strict=True):
+            found = jnp.where(valid_mask(part, placement), array, found)
+        return [found]
+
+    return b.fused(kernel, entered, [spec], masks=len(parts) - 1)[0]
+
+
+def replaced(
+    b: Builder, x: Value, new: Value, starts: Sequence[int], combine: Callable[..., jax.Array]
+) -> Value | None:
+    """A sharded array with its part from `starts` on combined with another array, of as many dims.
+
+    None where no layout says where the part is.
+    """
+    spec = x.spec
+    assert isinstance(spec, Sharded)
+    part = part_of(
+        spec.layout, new.shape, AffineMap(x.ndim, [dim(d) + n for d, n in enumerate(starts)])
+    )
+    if part is None:
+        return None
+    placement = spec.placement
+    entered = b.placed(new, part.with_dtype(new.dtype), placement)
+
+    def kernel(array: jax.Array, new: jax.Array) -> list[jax.Array]:
+        return [jnp.where(valid_mask(part, placement), combine(array, new), array)]
+
+    return b.fused(kernel, [x, entered], [spec], masks=1)[0]
+
+
+PARTS: dict[str, Rule] = {
+    "slice": Rule(slice_, nothing),
+    "split": Rule(split, nothing),
+    "rev": Rule(rev, nothing),
+    "pad": Rule(pad, nothing),
+    "concatenate": Rule(concatenate, nothing),
+}

@@ -1,0 +1,1 @@
+"""Slices at indices, and slices that start where numbers say: taken, and written."""

@@ -1,0 +1,166 @@
+"""Slices that start where numbers say, and what all ways to take and to write slices share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+from jax import lax
+
+from gridlayout.ops.decisions.builder import Builder, cheapest
+from gridlayout.ops.decisions.decision import Decide
+from gridlayout.ops.decisions.flops import Rule, nothing
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.specs import known_values
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.rules.along import Shape, of_replicated, result_layout, run
+from gridlayout.ops.rules.parts import replaced
+from gridlayout.ops.rules.slices.in_place import Named, Pieces, Split, taken, written
+from gridlayout.ops.rules.slices.places import window
+
+# Places out of bounds are written by nobody.
+DROP = lax.GatherScatterMode.FILL_OR_DROP
+
+
+def dynamic_slice(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
+    """A slice that starts where numbers say."""
+    axes = _shortened(value.shape, op.params["slice_sizes"])
+    if not axes and value.layout is not None:
+        return value
+    known = known_starts(value.shape, op.out.shape, [known_values(x.spec) for x in starts])
+    if known is not None and value.layout is not None:
+        limits = tuple(n + size for n, size in zip(known, op.out.shape, strict=True))
+        whole = {"start_indices": tuple(known), "limit_indices": limits, "strides": None}
+        return b.call(Op.made(lax.slice_p, whole, value), value)
+    ways: list[Decide] = [_sliced_along if len(axes) < value.ndim else of_replicated]
+    held = Split.of(b, b.on_cores(value), axes)
+    if held is not None and value.layout is not None:
+        lead = tuple(op.out.shape[d] for d in axes)
+        ways += [partial(_sliced_in_place, along=k) for k in held.ways(lead)]
+    return cheapest(b, op, ways, value, *starts)
+
+
+def _sliced_along(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
+    """Dims that are shortened are whole on each device."""
+    sizes = op.params["slice_sizes"]
+    axes = _shortened(value.shape, sizes)
+    fn = op.bound(slice_sizes=tuple(sizes[a] for a in axes))
+    return run(b, op, [(value, axes)], fn, *(b.replicated(starts[a]) for a in axes))
+
+
+def _sliced_in_place(b: Builder, op: Op, value: Value, *starts: Value, along: int | None) -> Any:
+    """Who has a part of it sends it to all devices, or to those that have its piece of a dim."""
+    axes, x = _shortened(value.shape, op.params["slice_sizes"]), b.on_cores(value)
+    held = Split.of(b, x, axes)
+    assert held is not None
+    shape, sizes = (tuple(n[d] for d in axes) for n in (value.shape, op.out.shape))
+    named = partial(window, shape, sizes)
+    entered = [b.replicated(starts[d]) for d in axes]
+    out = taken(b, held, x, named, entered, Pieces.of(b, held, sizes, along), op.out, axes)
+    return brought(b, op, out, value, axes, axes)
+
+
+def dynamic_update_slice(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
+    """An array with a part of it replaced."""
+    axes = _shortened(value.shape, update.shape)
+    if not axes:
+        return b.on_cores(update, value.layout)
+    ways: list[Decide] = [_updated_in_place, _updated_there]
+    if len(axes) < value.ndim:
+        ways.insert(0, _updated_along)
+    return cheapest(b, op, ways, value, update, *starts)
+
+
+def _updated_along(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
+    """Dims that are replaced in part are whole on each device."""
+    axes = _shortened(value.shape, update.shape)
+    others = (b.replicated(starts[a]) for a in axes)
+    return run(b, op, [(value, axes), (update, axes)], op.bound(), *others)
+
+
+def _updated_there(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
+    """Where starts are known the update goes to where its part of the array is."""
+    known = known_starts(value.shape, update.shape, [known_values(x.spec) for x in starts])
+    if known is None:
+        return None
+    axes = _shortened(value.shape, update.shape)
+    x = written_to(b, op, value, axes, update, axes, starts)
+    return replaced(b, x, update, known, lambda _, new: new)
+
+
+def known_starts(shape: Shape, sizes: Shape, starts: Sequence[Any]) -> list[int] | None:
+    """Where a slice starts that is moved to where it fits, if that is known."""
+    if any(start is None for start in starts):
+        return None
+    rows = zip(shape, sizes, starts, strict=True)
+    return [min(max(int(start), 0), n - size) for n, size, start in rows]
+
+
+def _updated_in_place(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
+    """Every device gets the update, and takes what lies with it."""
+    axes = _shortened(value.shape, update.shape)
+    shape, sizes = (tuple(n[d] for d in axes) for n in (value.shape, update.shape))
+    named, first = partial(window, shape, sizes), [starts[d] for d in axes]
+
+    def scatter(part: jax.Array, at: jax.Array, new: jax.Array, numbers: Any) -> jax.Array:
+        return lax.scatter(part, at, new, numbers, mode=DROP)
+
+    return put_slices(b, op, value, axes, update, axes, named, first, scatter)
+
+
+# -- what the ways share ---------------------------------------------------------------------------
+
+
+def put_slices(
+    b: Builder,
+    op: Op,
+    value: Value,
+    axes: Shape,
+    new: Value,
+    lead: Shape,
+    named: Named,
+    starts: Sequence[Value],
+    scatter: Callable[..., jax.Array],
+) -> Value | None:
+    """Slices written to an array where it lies, or is to lie, by all who have a place of them.
+
+    axes: the dims that are written in part. lead: the dims of `new` that say which slice it is. The
+    others are as `written` takes them.
+    """
+    x = written_to(b, op, value, axes, new, lead, starts)
+    if (held := Split.of(b, x, axes)) is None:
+        return None
+    entered = [b.replicated(start) for start in starts]
+    return written(b, held, x, named, entered, new, lead, scatter)
+
+
+def written_to(
+    b: Builder, op: Op, value: Value, axes: Shape, new: Value, lead: Shape, starts: Sequence[Value]
+) -> Value:
+    """An array that is written to, where it is; else as what is written lies, or as indices do."""
+    target, like = None, next((y for y in (new, *starts) if y.layout is not None), None)
+    if value.layout is None and new.layout is not None and len(axes) < value.ndim:
+        target = result_layout(b, new, lead, op.out, axes)
+    return b.on_cores(value, target, like=like)
+
+
+def brought(b: Builder, op: Op, out: Value, value: Value, axes: Shape, lead: Shape) -> Value:
+    """What was taken where it belongs, however it was taken."""
+    aval = op.out
+    if not aval.shape:
+        return out
+    if len(axes) == value.ndim:
+        return b.on_cores(out, b.choose(aval.shape, aval.dtype, value))
+    return b.on_cores(out, result_layout(b, value, axes, aval, lead))
+
+
+def _shortened(shape: Shape, sizes: Sequence[int]) -> Shape:
+    return tuple(d for d, n in enumerate(shape) if sizes[d] != n)
+
+
+SLICING: dict[str, Rule] = {
+    "dynamic_slice": Rule(dynamic_slice, nothing),
+    "dynamic_update_slice": Rule(dynamic_update_slice, nothing),
+}

@@ -1,0 +1,248 @@
+"""Slices taken and written: every way to do it gives JAX's results, and sends what it says.
+
+Indices are out of bounds too, at both ends, and what lies in padding is poison, theirs as well.
+"""
+
+import itertools
+from collections import Counter
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from deciding import every_way
+from hlo import compiled_collectives
+from jax import lax
+from jax.sharding import AbstractMesh
+from laid_out import choices, poisoned
+from tiers import few
+
+import gridlayout as gl
+from gridlayout.ops.decisions.specs import Replicated
+
+COUNT = len(jax.devices())
+MESHES = [mesh for mesh in [(2, 4), (8,), (2, 2, 2), (4, 4), (3,), (1,)] if np.prod(mesh) <= COUNT]
+FILL, CLIP = lax.GatherScatterMode.FILL_OR_DROP, lax.GatherScatterMode.CLIP
+KINDS = {
+    "all-gather": "all_gather",
+    "all-reduce": "all_reduce",
+    "all-to-all": "all_to_all",
+    "collective-permute": "permute",
+    "reduce-scatter": "reduce_scatter",
+}
+A, C, V = (5, 7), (3, 4, 5), (11,)
+FEW = np.array([[3], [-2], [8], [1]], np.int32)
+MANY = np.array([[[1], [2], [-1]], [[4], [0], [9]]], np.int32)
+PAIRS = np.array([[1, 2], [4, 0], [2, 6], [-1, 3], [3, 3]], np.int32)
+
+
+def numbers(shape):
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+def gather(dims, sizes, dropped=(), behind=None, mode=FILL):
+    """Slices of `sizes` at indices of dims `dims`, their dims being the last ones of the result."""
+
+    def fn(x, i):
+        kept = x.ndim - len(dropped)
+        offset = behind or tuple(range(i.ndim - 1, i.ndim - 1 + kept))
+        how = lax.GatherDimensionNumbers(offset, dropped, dims)
+        return lax.gather(x, i, how, sizes, mode=mode)
+
+    return fn
+
+
+def scatter(dims, dropped, how=lax.scatter, behind=None, mode=FILL):
+    """Updates at indices of dims `dims`, the dims of a slice being their last ones."""
+
+    def fn(x, i, u):
+        window = behind or tuple(range(i.ndim - 1, u.ndim))
+        return how(x, i, u, lax.ScatterDimensionNumbers(window, dropped, dims), mode=mode)
+
+    return fn
+
+
+TAKEN = {
+    "rows": (gather((0,), (1, 7), (0,)), [A, MANY]),
+    "rows, clipped": (gather((0,), (1, 7), (0,), mode=CLIP), [A, FEW]),
+    "columns": (gather((1,), (5, 1), (1,), behind=(0,)), [A, FEW]),
+    "planes": (gather((1,), (3, 1, 5), (1,), behind=(0, 2)), [C, FEW]),
+    "rows of planes": (gather((2, 0), (1, 4, 1), (0, 2)), [C, PAIRS]),
+    "one row": (gather((0,), (1, 7), (0,)), [A, FEW[:1]]),
+    "runs of rows": (gather((0,), (2, 7), mode=CLIP), [A, FEW]),
+    "boxes of planes": (gather((2, 0), (2, 4, 3)), [C, PAIRS]),
+    "elements": (gather((0,), (1,), (0,)), [V, MANY]),
+    "elements of rows": (gather((0, 1), (1, 1), (0, 1)), [A, PAIRS]),
+    "boxes": (gather((0, 1), (2, 3)), [A, PAIRS]),
+}
+WRITTEN = {
+    "rows": (scatter((0,), (0,)), [A, np.array([[3], [9], [0]], np.int32), (3, 7)]),
+    "rows, added": (scatter((0,), (0,), lax.scatter_add), [A, MANY, (2, 3, 7)]),
+    "rows, least": (scatter((0,), (0,), lax.scatter_min, mode=CLIP), [A, FEW, (4, 7)]),
+    "columns, added": (scatter((1,), (1,), lax.scatter_add, (0,)), [A, FEW, (5, 4)]),
+    "planes, multiplied": (
+        scatter((1,), (1,), lax.scatter_mul, (0, 2)),
+        [C, FEW, (3, 4, 5)],
+    ),
+    "runs of rows, added": (scatter((0,), (), lax.scatter_add), [A, FEW, (4, 2, 7)]),
+    "elements, added": (scatter((0,), (0,), lax.scatter_add), [V, FEW, (4,)]),
+    "boxes, greatest": (scatter((0, 1), (), lax.scatter_max), [A, PAIRS, (5, 2, 3)]),
+}
+
+
+def at(*starts):
+    """Starts of a slice, moved to where it fits."""
+    return [np.array(start, np.int32) for start in starts]
+
+
+def dynamic(sizes=None):
+    if sizes is None:
+        return lambda x, u, *starts: lax.dynamic_update_slice_p.bind(x, u, *starts)
+    return lambda x, *starts: lax.dynamic_slice_p.bind(x, *starts, slice_sizes=sizes)
+
+
+MOVED = {
+    "a part of rows": (dynamic((2, 7)), [A, *at(3, 0)]),
+    "a part of columns": (dynamic((5, 3)), [A, *at(0, 9)]),
+    "a part of planes": (dynamic((2, 4, 1)), [C, *at(-1, 0, 3)]),
+    "a box": (dynamic((2, 3)), [A, *at(3, 2)]),
+    "a run": (dynamic((6,)), [V, *at(3)]),
+    "update rows": (dynamic(), [A, (2, 7), *at(3, 0)]),
+    "update columns": (dynamic(), [A, (5, 3), *at(0, 3)]),
+    "update a box": (dynamic(), [A, (2, 3), *at(-3, 3)]),
+    "update a run": (dynamic(), [V, (4,), *at(27)]),
+}
+ONE = np.array(1.5, np.float32)
+PARTS = {
+    "rows of it": (lambda x: lax.slice(x, (1, 0), (4, 7)), [A]),
+    "a slice of both": (lambda x: lax.slice(x, (1, 2), (5, 6)), [A]),
+    "every other one": (lambda x: lax.slice(x, (0, 1, 0), (3, 4, 5), (2, 2, 1)), [C]),
+    "a slice of a vector": (lambda x: lax.slice(x, (2,), (11,), (3,)), [V]),
+    "uneven split": (lambda x: lax.split(x, (1, 4, 2), 1), [A]),
+    "split of a vector": (lambda x: lax.split(x, (5, 2, 4)), [V]),
+    "reversed rows": (lambda x: lax.rev(x, (0,)), [A]),
+    "all reversed": (lambda x: lax.rev(x, (0, 1, 2)), [C]),
+    "padded": (lambda x, c: lax.pad(x, c, ((1, 2, 0), (0, 0, 0))), [A, ONE]),
+    "padded between": (lambda x, c: lax.pad(x, c, ((0, 0, 0), (2, 1, 2))), [A, ONE]),
+    "padded and cropped": (lambda x, c: lax.pad(x, c, ((-1, 3, 0), (2, -2, 0))), [A, ONE]),
+    "cropped between": (lambda x, c: lax.pad(x, c, ((-2, 1, 1), (0, 0, 0))), [A, ONE]),
+    "joined": (lambda x, y: lax.concatenate([x, y, x], 0), [A, (2, 7)]),
+    "joined across": (lambda x, y: lax.concatenate([y, x], 2), [C, (3, 4, 1)]),
+    "joined vectors": (lambda x, y: lax.concatenate([x, y], 0), [V, (6,)]),
+}
+CASES = PARTS | TAKEN | {f"write {name}": case for name, case in WRITTEN.items()} | MOVED
+
+
+def physical(spec):
+    """Where a result is, whatever describes it."""
+    if isinstance(spec, Replicated):
+        return None
+    every = itertools.product(*map(range, spec.shape))
+    return spec.placement, *(spec.layout.index_map(*index) for index in every)
+
+
+def check(fn, given, seed):
+    """Every way for operands that lie somewhere, against JAX, and what it says against XLA."""
+    device = gl.DeviceGrid(MESHES[seed % len(MESHES)])
+    arrays = [x if isinstance(x, np.ndarray) else numbers(x) for x in given]
+    wanted = fn(*map(jnp.asarray, arrays))
+    (layouts,) = choices([x.shape for x in arrays if x.ndim], 1, seed)
+    places = iter(layouts)
+    operands = [poisoned(x, next(places), device) if x.ndim else x for x in arrays]
+    ways = list(every_way(fn, operands))
+    for way, text, made in ways:
+        where = f"{device}, {layouts}, {way.collectives}"
+        assert way.how != "fallback", where
+        for x, y in zip(made, jax.tree.leaves(wanted), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-6, err_msg=where)
+        ours, theirs = Counter(), Counter()
+        for each in way.collectives:
+            ours[each.kind] += each.total_bytes
+        for kind, _, nbytes in compiled_collectives(text, device.size):
+            theirs[KINDS[kind]] += nbytes
+        assert not ours - theirs, where  # the test besides makes the result whole
+    places = {tuple(physical(spec) for spec in way.results) for way, *_ in ways}
+    assert len(places) == 1, f"{where}: results lie elsewhere, by how they are made"
+    return ways
+
+
+@pytest.mark.parametrize("seed", few(range(30), 2))
+@pytest.mark.parametrize("case", CASES)
+def test_every_way_to_take_and_to_write(case, seed):
+    fn, given = CASES[case]
+    assert check(fn, given, 7 * seed + list(CASES).index(case))
+
+
+# -- how little is sent ----------------------------------------------------------------------------
+
+ROWS = gl.GridLayout((64, 32), grid=(8, 1))
+BOTH = gl.GridLayout((64, 32), grid=(2, 4))
+ROW, COLUMN = 32 * 4, 64 * 4  # bytes
+
+
+@pytest.mark.parametrize(
+    ("fn", "layout", "least"),
+    [
+        (lambda x: x[::2], ROWS, 0),
+        (lambda x: x[32:], ROWS, 4 * 8 * ROW),
+        (lambda x: x.at[1:-1].set(x[2:] + x[:-2]), ROWS, 7 * 2 * ROW),
+        (lambda x: jnp.roll(x, 1, 0), ROWS, 8 * ROW),
+        (lambda x: jnp.diff(x, axis=0), BOTH, ROW),
+        (lambda x: x[1:, 1:] - x[:-1, :-1], BOTH, ROW + 3 * COLUMN),
+        (lambda x: jnp.pad(x, ((0, 0), (1, 0))), BOTH, 3 * COLUMN),
+    ],
+)
+def test_a_stencil_sends_what_lies_across_the_edges(fn, layout, least):
+    """Not the array: what devices send is at most what their results are made of and they lack."""
+    device = gl.DeviceGrid(AbstractMesh((2, 4), ("x", "y")))
+    report = gl.on_grid(fn, device).report(layout)
+    assert not report.fallbacks
+    assert report.bytes_moved <= 2.5 * least
+
+
+V_, D_, T_ = 4096, 64, 128
+
+
+@pytest.mark.parametrize(
+    ("mesh", "table", "tokens", "least"),
+    [
+        # The indices to all, and to each its slices of the sum.
+        ((8,), (8, 1), (8,), 7 * T_ * 4 + 7 * T_ * D_ * 4),
+        # Columns stay where they are.
+        ((2, 4), (2, 4), (8,), 7 * T_ * 4 + T_ * D_ * 4),
+        ((8,), (1, 8), (8,), 7 * T_ * 4),
+        # Indices stay spread over the devices that hold copies of the table.
+        ((2, 4), (4, 1), (2,), 3 * T_ * D_ * 4 + 4 * T_ * D_ * 4),
+    ],
+)
+def test_rows_of_a_table_are_sent_and_not_the_table(mesh, table, tokens, least):
+    device = gl.DeviceGrid(AbstractMesh(mesh, ("x", "y")[: len(mesh)]))
+    layouts = gl.GridLayout((V_, D_), grid=table), gl.GridLayout((T_,), "int32", tokens)
+
+    def taken(table, tokens):
+        return jnp.take(table, tokens, axis=0)
+
+    def gradient(table, tokens):
+        return jax.grad(lambda t: (taken(t, tokens) ** 2).sum())(table)
+
+    for fn in (taken, gradient):
+        rows = gl.on_grid(fn, device).report(*layouts).rows
+        for name in ("gather", "scatter-add"):
+            for row in (row for row in rows if row.primitive == name):
+                assert row.how == "rule"
+                assert row.bytes_moved <= least < V_ * D_ * 4
+
+
+def test_a_cache_is_updated_where_it_lies():
+    """One position of a sequence that is spread over devices, written and read back."""
+    device = gl.DeviceGrid(AbstractMesh((2, 4), ("x", "y")))
+    cache = gl.GridLayout((4, 512, 16), grid=(1, 8, 1), collapse=[])
+    new = gl.GridLayout((4, 1, 16), grid=(1, 1, 1), collapse=[])
+
+    def step(cache, new, i):
+        cache = jax.lax.dynamic_update_slice_in_dim(cache, new, i, 1)
+        return cache, jax.lax.dynamic_slice_in_dim(cache, i, 1, 1)
+
+    index = jax.ShapeDtypeStruct((), np.int32)
+    report = gl.on_grid(step, device).report(cache, new, index)
+    assert report.bytes_moved <= 4 * 8 * new.nbytes
