@@ -906,9 +906,9 @@ def test_unary_operators_and_attributes():
 def test_an_attribute_of_the_layout_or_the_storage_is_pointed_to():
     x = poisoned(example(A), layouts(A)["twice"], DEVICE)
     for name, where in (
-        ("locate", "its layout has, x.layout.locate"),
-        ("addressable_shards", "its storage has, x.storage.addressable_shards"),
-        ("placement", "its device has, x.device.placement"),
+        ("locate", "x.layout.locate is that of its layout; "),
+        ("addressable_shards", "x.storage.addressable_shards is that of its storage; "),
+        ("placement", "x.device.placement is that of its device; "),
         ("sumx", "gl.numpy and gl.nn take a GridArray, and x.to_logical()"),
         ("__jax_array__", "gl.numpy and gl.nn take a GridArray, and x.to_logical()"),
     ):

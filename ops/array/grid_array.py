@@ -251,11 +251,10 @@ class GridArray(metaclass=_Meta):
         raise AttributeError(f"'GridArray' object has no attribute {name!r}: {self._instead(name)}")
 
     def _instead(self, name: str) -> str:
-        for part in ("layout", "storage", "device"):
-            if not name.startswith("_") and name in dir(vars(self).get(part)):
-                return f"its {part} has, x.{part}.{name}"
+        parts = [p for p in ("layout", "storage", "device") if name in dir(vars(self).get(p))]
+        it = f"x.{parts[0]}.{name} is that of its {parts[0]}; " if parts and name[0] != "_" else ""
         return (
-            "gl.on_grid(fn), gl.numpy and gl.nn take a GridArray, and x.to_logical() is its "
+            f"{it}gl.on_grid(fn), gl.numpy and gl.nn take a GridArray, and x.to_logical() is its "
             "logical array"
         )
 

@@ -208,10 +208,8 @@ class _Run:
     def _one_by_one(self, held: jax.Array) -> jax.Array:
         """The array of atoms, each piece written where it belongs."""
         schedule, extents = self.schedule, self.pieces.target.extents
-        boxes = [(s.tables, s.size) for s in (*schedule.stays, *schedule.slots)]
-        boxes += [] if schedule.deal is None else [(schedule.deal.tables, schedule.deal.size)]
-        held = self._grown(held, _reach(held.shape, [(t[0], size) for t, size in boxes]))
-        out = lax.full(_reach(extents, [(t[1], size) for t, size in boxes]), self.fill, held.dtype)
+        before, after = reaches(self.pieces)
+        held, out = self._grown(held, before), lax.full(after, self.fill, held.dtype)
         for slot in schedule.stays:
             out = self._put(out, self._cut(held, slot), slot)
         for slot in schedule.slots:
@@ -300,6 +298,19 @@ def _put(
 
 def _unsigned(start: Sequence[Any]) -> list[Any]:
     return [np.uint32(n) if isinstance(n, int) else n for n in start]
+
+
+def reaches(pieces: Pieces) -> tuple[Shape, Shape]:
+    """The arrays of atoms of the old and of the new part, grown so that no box ends beyond them."""
+    schedule = pieces.schedule
+    assert schedule is not None
+    boxes = [(s.tables, s.size) for s in (*schedule.stays, *schedule.slots)]
+    boxes += [] if schedule.deal is None else [(schedule.deal.tables, schedule.deal.size)]
+    before, after = (
+        _reach(side.extents, [(tables[k], size) for tables, size in boxes])
+        for k, side in enumerate((pieces.source, pieces.target))
+    )
+    return before, after
 
 
 def _reach(extents: Shape, boxes: Sequence[tuple[Ints, Shape]]) -> Shape:

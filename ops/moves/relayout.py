@@ -24,7 +24,7 @@ from gridlayout.layouts.program import ReshapeMove, host_fill, moves
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.ops.moves.pieces import run_pieces
+from gridlayout.ops.moves.pieces import reaches, run_pieces
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
 from gridlayout.sharding.collectives import (
     Collective,
@@ -389,5 +389,6 @@ def _pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
     if order is not None:  # gathered where they are read, but for a part that is cut out of them
         is_cut = any(window.is_wide for window in pieces.target.windows)
         return Workspace((chain,), (out,) if is_cut else (), is_seen=True)
+    written = int(prod(reaches(pieces)[1]) * pieces.itemsize)
     is_seen = bool(pieces.target.blocks.moves_out(pieces.target.placement.per_device))
-    return Workspace((chain,), (out,), is_seen, is_written=True)
+    return Workspace((chain,), (written,), is_seen or written > out, is_written=True)
