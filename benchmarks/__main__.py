@@ -116,7 +116,9 @@ def main() -> int:
     results += matmul(2048, None, (2, 4)) + matmul(2048, (32, 32), (2, 4))
     results += [programs.chain(), *calling.results()]
     results += [programs.relayout(*grids) for grids in programs.RELAYOUTS]
-    results += [programs.norm(fn.__name__, fn) for fn in (programs.softmax, programs.layer_norm)]
+    alike = (programs.softmax, programs.layer_norm, programs.heat_step)
+    results += [programs.norm(fn.__name__, fn) for fn in alike]
+    results.append(programs.rows_of_a_table())
     results += programs.transformer() + loops.results() + compiling.results()
     results += algorithms.results() + deciding.results() + reading.results()
     results.append(import_time())
