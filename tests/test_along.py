@@ -84,6 +84,7 @@ CASES = {
     "least of a column": (lambda x, y: x.at[:, -1].min(y[:, 0]), [A, A]),
     "write planes": (lambda x: x.at[:, 1].set(2.0).at[:, :, 1:3].max(0.0), [C]),
     "set an element": (lambda x: x.at[2, 3].set(7.0).at[4, 6].subtract(1.0), [A]),
+    "write all": (lambda x, y: (x.at[:].max(y), x.at[...].add(y[0]), x.at[:].set(y)), [A, A]),
     "write outside": (lambda x: x.at[9].set(7.0).at[-9, 0].add(1.0), [A]),
     "slice at known places": (lambda x: lax.dynamic_slice(x, (3, 2), (4, 3)), [A]),
     "update at known places": (

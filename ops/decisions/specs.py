@@ -189,6 +189,8 @@ def known_number(value: Any, dtype: Any, weak_type: bool = False) -> Replicated:
 
 def known_values(spec: Spec) -> NDArray[Any] | None:
     """The elements of a value that are known before anything runs, or None."""
+    if 0 in spec.shape and not jnp.issubdtype(spec.dtype, jax.dtypes.extended):
+        return np.zeros(spec.shape, spec.dtype)
     if isinstance(spec, Deferred):
         known = None if spec.source.ndim else known_values(spec.source)
         return None if known is None else np.broadcast_to(known, spec.shape)

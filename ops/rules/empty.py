@@ -44,7 +44,10 @@ def split(b: Builder, op: Op, value: Value) -> Any:
 
 
 def unchanged(b: Builder, op: Op, value: Value, *others: Value) -> Any:
-    """The array itself, of which nothing is written over."""
+    """The array itself, where nothing is written to it. Indices that name no dim are empty too."""
+    new = others[0] if op.name == "dynamic_update_slice" else others[1]
+    if 0 not in new.shape:
+        return None
     return b.on_cores(value, like=next(x for x in (value, *others) if x.layout is not None))
 
 

@@ -210,7 +210,7 @@ def rules_of(op: Op) -> tuple[Rule, ...]:
     if op.name in LOOPS or (op.name in ELEMENTWISE and not any(map(is_key, (*op.ins, *op.outs)))):
         return rules
     if op.name != "with_layout" and any(0 in aval.shape for aval in (*op.ins, *op.outs)):
-        return (EMPTY[op.name],) if op.name in EMPTY else ()
+        return (EMPTY[op.name], *rules) if op.name in EMPTY else ()
     return rules if op.name in _TAKES_KEYS or not any(map(is_key, (*op.ins, *op.outs))) else ()
 
 

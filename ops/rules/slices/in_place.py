@@ -54,7 +54,7 @@ class Split:
     def of(cls, b: Builder, x: Value, axes: Shape) -> Split | None:
         """An array as slices of all dims but `axes`; None where its layout joins one of each."""
         assert isinstance(x.spec, Sharded)
-        return _split(x.spec, axes, b.device.fine.axis_names)
+        return None if not axes else _split(x.spec, axes, b.device.fine.axis_names)
 
     def ways(self, lead: Shape) -> list[int | None]:
         """Dims of places that may be divided when slices are taken there; None for none."""

@@ -269,7 +269,7 @@ def _scattered_there(b: Builder, op: Op, value: Value, indices: Value, updates: 
     """One slice at a place that is known goes to where its part of the array is."""
     s, named = _Slices.scattered(op, value, updates), known_values(indices.spec)
     order = [s.place[d] for d in sorted(s.place)]
-    if named is None or named.size != indices.shape[-1] or order != sorted(order):
+    if named is None or prod(indices.shape[:-1]) != 1 or order != sorted(order):
         return None
     starts = [0] * value.ndim
     for d, start in zip(s.indexed, named.reshape(-1)[s.columns], strict=True):
