@@ -18,6 +18,8 @@ from gridlayout.tenstorrent.ttnn_layout_text import read_ttnn
 from gridlayout.xla.text import read_type, starts_type
 
 MAX_TEXT = 1 << 16
+# Characters that an error shows on either side of what it names.
+_AROUND = 40
 
 
 def parse(text: str) -> Layout:
@@ -25,8 +27,8 @@ def parse(text: str) -> Layout:
 
     `str` of the result prints it in canonical form.
 
-    `LayoutError` names the column of what does not parse, and says what follows from the rest
-    when the memref contradicts it.
+    `LayoutError` names the column of what does not parse, shows the text there, and says what
+    follows from the rest when the memref contradicts it.
 
     >>> parse('tensor<8x300xf32, #ttcore.metal_layout<(d0, d1) -> (d0, d1), undef, <1x2>, '
     ...       'memref<8x150xf32, #ttcore.memory_space<l1>>>>')
@@ -36,6 +38,22 @@ def parse(text: str) -> Layout:
     """
     if not isinstance(text, str):
         raise LayoutError(f"column 1: a layout's text must be a str, not {type(text).__name__}")
+    try:
+        return _parsed(text)
+    except LayoutError as error:
+        if found := re.match(r"column (\d+): ", str(error)):
+            error.add_note(_excerpt(text, int(found[1]) - 1))
+        raise
+
+
+def _excerpt(text: str, at: int) -> str:
+    """The text around a place, on one line, and a mark under the place."""
+    first = max(at - _AROUND, 0)
+    shown = "".join(c if c.isprintable() else " " for c in text[first : at + _AROUND])
+    return f"  {shown}\n  {' ' * (at - first)}^"
+
+
+def _parsed(text: str) -> Layout:
     if len(text) > MAX_TEXT:
         raise LayoutError(
             f"column {MAX_TEXT}: the text has {len(text)} characters, over {MAX_TEXT}"

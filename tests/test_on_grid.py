@@ -916,6 +916,13 @@ def test_an_attribute_of_the_layout_or_the_storage_is_pointed_to():
             getattr(x, name)
 
 
+def test_a_replicated_array_says_so():
+    one = gl.put(example(A), gl.GridLayout(A, grid=(1, 1)), DEVICE)
+    mesh = "x".join(map(str, DEVICE.shape))
+    on = "on" if DEVICE.size == 1 else "replicated on"
+    assert repr(one) == f"GridArray(float32[5,7], grid 1x1, {on} {mesh} devices)"
+
+
 INDICES = {
     "int": 2,
     "negative": -1,

@@ -501,3 +501,15 @@ def test_numbers_with_many_digits_are_values_of_the_padding():
 def test_calls_that_make_no_layout(text, says):
     with pytest.raises(gl.LayoutError, match=says):
         gl.parse(text)
+
+
+def test_errors_show_the_text_that_they_are_of():
+    text = str(gl.GridLayout((40, 40), grid=(2, 2))).replace(
+        "memref<20x20xf32", "memref<20x20x\nf33"
+    )
+    with pytest.raises(gl.LayoutError, match="element type 'f33'") as caught:
+        gl.parse(text)
+    (note,) = caught.value.__notes__
+    shown, mark = note.splitlines()
+    assert shown[mark.index("^") :].startswith("f33, #ttcore")
+    assert len(shown) <= 2 + 80

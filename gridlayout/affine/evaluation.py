@@ -118,7 +118,10 @@ def evaluate(program: Program, index: Sequence[Any]) -> tuple[Any, ...]:
     (array([0, 1, 2, 0, 1]), array([7, 7, 7, 7, 7]))
     """
     if len(index) != program.num_dims:
-        raise LayoutError(f"the map takes {program.num_dims} indices, not {len(index)}")
+        raise LayoutError(
+            f"the map takes {program.num_dims} indices, not {len(index)}: one argument a dim, "
+            "so an index in a tuple is given as map(*index)"
+        )
     values = [_integer(value) for value in index]
     arrays = [value for value in values if not isinstance(value, int)]
     if not arrays:

@@ -6,7 +6,7 @@ same for all these views.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -298,10 +298,11 @@ def _chosen(layout: Layout, cores: Any) -> list[int]:
 
 
 def _sequence(value: Any) -> Sequence[Any]:
-    try:
-        return tuple(value)
-    except TypeError:
-        raise LayoutError(f"cores {value!r} must be a sequence of core coordinates") from None
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise LayoutError(
+            f"cores {value!r} must be a sequence of core coordinates, such as [(0, 0), (0, 1)]"
+        )
+    return tuple(value)
 
 
 def at_least_one(value: Any, what: str) -> int:

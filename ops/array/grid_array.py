@@ -137,8 +137,12 @@ class GridArray(metaclass=_Meta):
         tile = self.layout.tile
         tiles = f", tile {'x'.join(map(str, tile))}" if tile else ""
         mesh = "x".join(map(str, self.device.shape))
+        placed = self.device.placement(self.layout.core_shape)
+        on = "on" if any(placed.axes) or self.device.size == 1 else "replicated on"
         data = ", no data" if has_no_data(self) else ""
-        return f"GridArray({self.dtype.name}[{dims}], grid {grid}{tiles}, on {mesh} devices{data})"
+        return (
+            f"GridArray({self.dtype.name}[{dims}], grid {grid}{tiles}, {on} {mesh} devices{data})"
+        )
 
     def _repr_html_(self) -> str:
         drawing = self.layout.draw("fold", device=self.device)
