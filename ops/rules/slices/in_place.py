@@ -112,7 +112,7 @@ def _split(spec: Sharded, axes: Shape, order: Axes) -> Split | None:
     if (own := layout.grouped) is None or own.physical_shape != layout.physical_shape:
         return None
     gone = [k for k, group in enumerate(own.groups) if set(group) & set(axes)]
-    if any(not set(own.groups[k]) <= set(axes) for k in gone) or len(gone) == len(own.grid):
+    if any(not set(own.groups[k]) <= set(axes) for k in gone) or len(gone) in (0, len(own.grid)):
         return None
     rest = kept_groups(own, axes, gone)
     named = tuple(sorted(d for k in gone for d in own.axis_dims(k)))
