@@ -166,7 +166,7 @@ def check(fn, given, seed):
     return ways
 
 
-@pytest.mark.parametrize("seed", few(range(30), 2))
+@pytest.mark.parametrize("seed", few(range(30), 1))
 @pytest.mark.parametrize("case", CASES)
 def test_every_way_to_take_and_to_write(case, seed):
     fn, given = CASES[case]
