@@ -40,10 +40,10 @@ def check(before, found):
     assert lost <= {"format", "cores", "places", "bytes", "memory", "pages", "oob"}
     if before.tile_format == after.tile_format:
         end_to_end = before.num_cores != after.num_cores
-        same = places(before, end_to_end) == places(after, end_to_end)
-        assert ("places" not in lost) == found.keeps_places == same
-        if len(set(places(before, True).values())) == before.size:
-            assert len(set(places(after, True).values())) == after.size
+        here, there = places(before, end_to_end), places(after, end_to_end)
+        assert ("places" not in lost) == found.keeps_places == (here == there)
+        if len(set(here.values())) == before.size:
+            assert len(set(there.values())) == after.size
     else:
         assert "format" in lost
     cores = [[n for n in x.core_shape if n > 1] for x in (before, after)]
