@@ -80,21 +80,48 @@ class _Table:
             len(rows),
         )
 
-    def beside(self, other: _Table) -> _Table:
-        """What every box has in common with every one of another table, if it is anything."""
-        both = self.low.keys() & other.low.keys()
-        meets = np.ones((self.count, other.count), np.bool_)
-        for atom in both:
-            low = np.maximum(self.low[atom][:, None], other.low[atom])
-            meets &= low < np.minimum(self.high[atom][:, None], other.high[atom])
-        rows = np.nonzero(meets)
+    def beside(self, other: _Table) -> _Table | None:
+        """What every box has in common with every one of another table, if it is anything.
+
+        None where too many would have to be compared.
+        """
+        both = sorted(self.low.keys() & other.low.keys())
+        if (rows := self._meeting(other, both)) is None:
+            return None
         a, b = self.at(rows[0]), other.at(rows[1])
-        return _Table(
-            a.numbers | b.numbers,
-            a.low | b.low | {atom: np.maximum(a.low[atom], b.low[atom]) for atom in both},
-            a.high | b.high | {atom: np.minimum(a.high[atom], b.high[atom]) for atom in both},
-            a.count,
-        )
+        low = {atom: np.maximum(a.low[atom], b.low[atom]) for atom in both}
+        high = {atom: np.minimum(a.high[atom], b.high[atom]) for atom in both}
+        found = _Table(a.numbers | b.numbers, a.low | b.low | low, a.high | b.high | high, a.count)
+        meets = np.ones(a.count, np.bool_)
+        for atom in both:
+            meets &= low[atom] < high[atom]
+        return found if meets.all() else found.at(np.flatnonzero(meets))
+
+    def _meeting(self, other: _Table, atoms: Sequence[int]) -> tuple[Ints, Ints] | None:
+        """Pairs of boxes that may have something in common, by number: along one atom they do.
+
+        Along the one where the fewest do, of those along which the others follow each other.
+        """
+        least, found = self.count * other.count, None
+        for atom in atoms:
+            order = np.argsort(other.low[atom], kind="stable")
+            low, high = other.low[atom][order], other.high[atom][order]
+            if (np.diff(high) < 0).any():
+                continue
+            first = np.searchsorted(high, self.low[atom], "right")
+            counts = np.maximum(np.searchsorted(low, self.high[atom], "left") - first, 0)
+            if counts.sum() < least:
+                least, found = int(counts.sum()), (order, first, counts)
+        if least > _MOST_PAIRS:
+            return None
+        if found is None:
+            return np.divmod(np.arange(least), max(other.count, 1))
+        order, first, counts = found
+        inside = np.arange(least) - np.repeat(np.cumsum(counts) - counts, counts)
+        mine = np.repeat(np.arange(self.count), counts)
+        others = order[np.repeat(first, counts) + inside]
+        rows = np.lexsort((others, mine))
+        return mine[rows], others[rows]
 
 
 class _Finder:
@@ -119,7 +146,9 @@ class _Finder:
             found = self._shared([every[place] for place in places])
             if found is None or joined.count * found.count > self.most:
                 return None
-            joined = joined.beside(found)
+            both = joined.beside(found)
+            assert both is not None  # no more than `most`
+            joined = both
         return self._on_devices(joined.numbers, joined.low, joined.high, joined.count)
 
     def _shared(self, members: Sequence[tuple[int, int]]) -> _Table | None:
@@ -128,11 +157,12 @@ class _Finder:
         for side, k in members:
             window = self.windows[side][k]
             numbers, boxes = window.table
-            if found.count * len(boxes) > _MOST_PAIRS:
-                return None
             low: dict[int, Ints] = dict(zip(window.atoms, boxes[..., 0].T, strict=True))
             high: dict[int, Ints] = dict(zip(window.atoms, boxes[..., 1].T, strict=True))
-            found = found.beside(_Table({(side, k): numbers}, low, high, len(boxes)))
+            beside = found.beside(_Table({(side, k): numbers}, low, high, len(boxes)))
+            if beside is None:
+                return None
+            found = beside
         return found
 
     def _on_devices(

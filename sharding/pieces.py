@@ -28,11 +28,12 @@ from gridlayout.sharding.windows import Window, find_windows
 
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]
-# For more devices, pieces or rounds than these, pieces are not looked for: the lists grow with the
-# devices and the pieces, and a program of so many rounds takes long to compile.
+# For more devices, pieces or rounds than these, pieces are not looked for: it takes long to put
+# them in rounds, and to compile a program of so many.
 MOST_DEVICES, MOST_PIECES, MOST_ROUNDS = 2048, 1 << 14, 128
-# For more rounds an all_to_all is looked for.
-FEW_ROUNDS = 2
+# But for parts of arrays, which lie on the grid that they go to: so few rounds bring what comes
+# from neighbours. For more rounds an all_to_all is looked for.
+FEW_ROUNDS, MOST_IN_FEW = 2, 1 << 16
 # Slots may hold so many times the bytes of the pieces in them, to be fewer; where all devices have
 # equal parts, pieces are alike and nothing is added.
 SLACK = 1.25
@@ -297,7 +298,7 @@ def find_pieces(
     [(2, 1), (3, 2)] (3,)
     [(1, 0)] (1,)
     """
-    if device.size > MOST_DEVICES:
+    if device.size > (MOST_IN_FEW if before == after else MOST_DEVICES):
         return None
     a, b = find_blocks(old), find_blocks(new)
     if a is None or b is None:
@@ -307,11 +308,13 @@ def find_pieces(
     if windows is None:
         return None
     order = tuple(k for window in windows[1] for k in window.atoms)
-    found = find_overlaps(windows, order, device, MOST_PIECES)
+    found = find_overlaps(windows, order, device, MOST_IN_FEW)
     if found is None:
         return None
     source, target = (
         Side(side, placement, tuple(mine), order)
         for side, placement, mine in zip(sides, (before, after), windows, strict=True)
     )
-    return Pieces(source, target, found, device, dtypes.bits(old.dtype) / 8)
+    pieces = Pieces(source, target, found, device, dtypes.bits(old.dtype) / 8)
+    many = device.size > MOST_DEVICES or len(found.source) > MOST_PIECES
+    return None if many and pieces.moving.degree > FEW_ROUNDS else pieces

@@ -210,6 +210,16 @@ def test_a_stencil_sends_what_lies_across_the_edges(fn, layout, least):
     assert report.bytes_moved <= 2.5 * least
 
 
+def test_neighbours_of_32768_devices_send_what_lies_across_the_edges():
+    device = gl.DeviceGrid(AbstractMesh((256, 128), ("x", "y")))
+    vector = gl.GridLayout((64 * device.size,), grid=(device.size,))
+    report = gl.on_grid(lambda x: x[1:] - x[:-1], device).report(vector)
+    assert report.bytes_moved == (device.size - 1) * 4
+    matrix = gl.GridLayout((256 * 64, 128 * 64), grid=(256, 128))
+    report = gl.on_grid(lambda x: jnp.roll(x, 1, 0), device).report(matrix)
+    assert report.bytes_moved == 256 * 128 * 64 * 4
+
+
 V_, D_, T_ = 4096, 64, 128
 
 
