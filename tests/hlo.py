@@ -6,6 +6,10 @@ import jax
 import numpy as np
 
 KINDS = "all-gather|all-reduce|all-to-all|collective-permute|reduce-scatter"
+# As reports name them.
+OURS = {kind: kind.replace("-", "_") for kind in KINDS.split("|")} | {
+    "collective-permute": "permute"
+}
 BITS = {"pred": 8, "bf16": 16} | {f"{k}{n}": n for k in "fsuc" for n in (8, 16, 32, 64, 128)}
 
 

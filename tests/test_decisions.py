@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tiers
 from deciding import every_way
-from hlo import compiled_collectives
+from hlo import OURS, compiled_collectives
 from jax import lax
 from jax.extend import core
 from jax.sharding import AbstractMesh
@@ -48,21 +48,12 @@ def ours(report):
     return found
 
 
-KINDS = {
-    "all-gather": "all_gather",
-    "all-reduce": "all_reduce",
-    "all-to-all": "all_to_all",
-    "collective-permute": "permute",
-    "reduce-scatter": "reduce_scatter",
-}
-
-
 def theirs(fn, args, devices):
     """The same, read off what XLA compiles; of permutes the group is not to be seen there."""
     text = jax.jit(lambda *a: fn(*a)).lower(*args).compile().as_text()
     found = Counter()
     for kind, size, nbytes in compiled_collectives(text, devices):
-        found[KINDS[kind], size] += nbytes
+        found[OURS[kind], size] += nbytes
     return found
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from deciding import every_way
-from hlo import compiled_collectives
+from hlo import OURS, compiled_collectives
 from jax import lax
 from jax.sharding import AbstractMesh
 from laid_out import choices, poisoned
@@ -23,13 +23,6 @@ from gridlayout.ops.decisions.specs import Replicated
 COUNT = len(jax.devices())
 MESHES = [mesh for mesh in [(2, 4), (8,), (2, 2, 2), (4, 4), (3,), (1,)] if np.prod(mesh) <= COUNT]
 FILL, CLIP = lax.GatherScatterMode.FILL_OR_DROP, lax.GatherScatterMode.CLIP
-KINDS = {
-    "all-gather": "all_gather",
-    "all-reduce": "all_reduce",
-    "all-to-all": "all_to_all",
-    "collective-permute": "permute",
-    "reduce-scatter": "reduce_scatter",
-}
 A, C, V = (5, 7), (3, 4, 5), (11,)
 FEW = np.array([[3], [-2], [8], [1]], np.int32)
 MANY = np.array([[[1], [2], [-1]], [[4], [0], [9]]], np.int32)
@@ -159,7 +152,7 @@ def check(fn, given, seed):
         for each in way.collectives:
             ours[each.kind] += each.total_bytes
         for kind, _, nbytes in compiled_collectives(text, device.size):
-            theirs[KINDS[kind]] += nbytes
+            theirs[OURS[kind]] += nbytes
         assert not ours - theirs, where  # the test besides makes the result whole
     places = {tuple(physical(spec) for spec in way.results) for way, *_ in ways}
     assert len(places) == 1, f"{where}: results lie elsewhere, by how they are made"

@@ -7,7 +7,6 @@ array. The cheapest is taken; results lie alike, whichever it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -15,7 +14,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from gridlayout.ops.decisions.builder import Builder, cheapest
@@ -37,7 +35,7 @@ from gridlayout.ops.rules.along import (
 )
 from gridlayout.ops.rules.parts import replaced
 from gridlayout.ops.rules.slices.in_place import Pieces, Split, taken
-from gridlayout.ops.rules.slices.places import fill, places
+from gridlayout.ops.rules.slices.places import at_columns, columns_of, fill, places
 from gridlayout.ops.rules.slices.slicing import (
     DROP,
     brought,
@@ -79,7 +77,7 @@ class _Slices:
         rank: int,
     ) -> _Slices:
         """named: what columns of the indices name. dropped: dims that slices have not."""
-        columns = _columns(op, named, shape, sizes)
+        columns = columns_of(op, named, shape, sizes)
         indexed = tuple(named[k] for k in columns)
         some = {*indexed, *dropped}
         taken = [d for d in range(len(shape)) if d in some or sizes[d] != shape[d]]
@@ -127,7 +125,7 @@ class _Slices:
         here = [d for d in self.axes if d in self.place]
         place = dict(zip(map(self.axes.index, here), self.in_lead, strict=True))
         shape, sizes = (tuple(x[d] for d in self.axes) for x in (self.shape, self.sizes))
-        columns = _at(indices, self.columns)
+        columns = at_columns(indices, self.columns)
         return places(shape, sizes, place, len(self.lead), self.numbered, columns, self.mode)
 
 
@@ -177,7 +175,7 @@ def _gathered_along(b: Builder, op: Op, value: Value, indices: Value) -> Any:
     bind = op.bound(dimension_numbers=changed, slice_sizes=tuple(sizes[a] for a in s.axes))
 
     def fn(x: Any, i: Any) -> Any:
-        return bind(x, _at(i, s.columns))
+        return bind(x, at_columns(i, s.columns))
 
     batch, where = numbers.operand_batching_dims, numbers.start_indices_batching_dims
     operands, others = _with_indices(b, value, s.axes, indices, batch, where)
@@ -294,7 +292,7 @@ def _scattered_along(b: Builder, op: Op, value: Value, indices: Value, updates: 
     bind = op.bound(dimension_numbers=changed)
 
     def fn(x: Any, u: Any, i: Any) -> Any:
-        return bind(x, _at(i, s.columns), u)
+        return bind(x, at_columns(i, s.columns), u)
 
     batch, where = numbers.operand_batching_dims, numbers.scatter_indices_batching_dims
     more, others = _with_indices(b, value, s.axes, indices, batch, where)
@@ -382,22 +380,6 @@ def _with_indices(
     shape = (*(value.shape[d] for d in rest), *(indices.shape[k] for k in own))
     behind = tuple(range(len(rest), len(shape)))
     return [(broadcast(b, front, shape, (*sorted(along), *behind)), behind)], []
-
-
-def _columns(op: Op, named: Shape, shape: Shape, sizes: Sequence[int]) -> list[int]:
-    """Which columns of the indices say something, of those for dims `named`.
-
-    A slice as long as its dim starts at 0, unless it is dropped where its index says another place.
-    `jax.vmap` of a dynamic slice makes such columns.
-    """
-    mode = lax.GatherScatterMode
-    stays = op.params["mode"] in (mode.CLIP, mode.PROMISE_IN_BOUNDS)
-    return [k for k, d in enumerate(named) if not stays or sizes[d] != shape[d]]
-
-
-def _at(indices: Any, columns: list[int]) -> Any:
-    whole = len(columns) == indices.shape[-1]
-    return indices if whole else indices[..., np.array(columns, int)]
 
 
 INDEXING: dict[str, Rule] = {

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gridlayout.ops.decisions.op import Op
+
 Shape = tuple[int, ...]
 
 
@@ -62,3 +64,20 @@ def fill(given: Any, dtype: Any) -> np.ndarray[Any, Any]:
             info = jnp.iinfo(dtype)
             given = info.min if jnp.issubdtype(dtype, jnp.signedinteger) else info.max
     return np.asarray(given, dtype)
+
+
+def columns_of(op: Op, named: Shape, shape: Shape, sizes: Sequence[int]) -> list[int]:
+    """Which columns of the indices say something, of those for dims `named`.
+
+    A slice as long as its dim starts at 0, unless it is dropped where its index says another place.
+    `jax.vmap` of a dynamic slice makes such columns.
+    """
+    mode = lax.GatherScatterMode
+    stays = op.params["mode"] in (mode.CLIP, mode.PROMISE_IN_BOUNDS)
+    return [k for k, d in enumerate(named) if not stays or sizes[d] != shape[d]]
+
+
+def at_columns(indices: Any, columns: list[int]) -> Any:
+    """Those columns of the indices."""
+    whole = len(columns) == indices.shape[-1]
+    return indices if whole else indices[..., np.array(columns, int)]
