@@ -255,12 +255,12 @@ class GridArray(metaclass=_Meta):
         raise AttributeError(f"'GridArray' object has no attribute {name!r}: {self._instead(name)}")
 
     def _instead(self, name: str) -> str:
-        parts = [p for p in ("layout", "storage", "device") if name in dir(vars(self).get(p))]
-        it = f"x.{parts[0]}.{name} is that of its {parts[0]}; " if parts and name[0] != "_" else ""
-        return (
-            f"{it}gl.on_grid(fn), gl.numpy and gl.nn take a GridArray, and x.to_logical() is its "
-            "logical array"
-        )
+        lifted = "gl.on_grid(fn), gl.numpy and gl.nn take a GridArray, and x.to_logical() is its "
+        if not name.startswith("_"):  # those JAX asks for again and again
+            for part in ("layout", "storage", "device"):
+                if name in dir(vars(self).get(part)):
+                    return f"x.{part}.{name} is that of its {part}; {lifted}logical array"
+        return f"{lifted}logical array"
 
 
 def check_no_stack(x: GridArray) -> None:
