@@ -171,14 +171,14 @@ def every_way(fn, operands):
     env = Env(device, templates=(laid[0].layout,))
     traced = jax.make_jaxpr(fn)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in operands))
     (eqn,) = traced.eqns
+    given = [operands[traced.jaxpr.invars.index(v)] for v in eqn.invars]
     specs = tuple(
         Sharded(x.layout, device.placement(x.layout.core_shape))
         if isinstance(x, gl.GridArray)
         else Replicated(x.shape, x.dtype)
-        for x in (operands[traced.jaxpr.invars.index(v)] for v in eqn.invars)
+        for x in given
     )
-    arrays = [operands[traced.jaxpr.invars.index(v)] for v in eqn.invars]
-    arrays = [x.storage if isinstance(x, gl.GridArray) else device.whole(x) for x in arrays]
+    arrays = [x.storage if isinstance(x, gl.GridArray) else device.whole(x) for x in given]
     for way in offers(Op.of(eqn), specs, env):
         program = Program(device, specs)
         outs = program.append(way, [Value(spec, k) for k, spec in enumerate(specs)])

@@ -21,15 +21,19 @@ Shape = tuple[int, ...]
 
 
 @lru_cache(maxsize=4096)
-def relabelled(layout: Layout, shape: Shape, old: AffineMap) -> GridLayout | None:
+def relabelled(
+    layout: Layout, shape: Shape, old: AffineMap, in_part: bool = False
+) -> GridLayout | None:
     """The layout of the same data seen with another logical shape, or None if there is none.
 
-    old: new logical index -> old logical index.
+    old: new logical index -> old logical index. in_part: which need not reach all elements, so that
+    cores are said to hold as much as they do.
     """
     own = layout.as_grid
     if own is None or 0 in layout.shape or 0 in shape:
         return None
-    new = own.replace(shape=shape, linear=own.linear.compose(old).simplify(shape))
+    held = {"shard_shape": own.shard_shape} if in_part else {}
+    new = own.replace(shape=shape, linear=own.linear.compose(old).simplify(shape), **held)
     if new.physical_shape != layout.physical_shape or new.is_scatter != layout.is_scatter:
         return None
     return new

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim
+from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder, cheapest
@@ -23,6 +23,7 @@ from gridlayout.ops.decisions.flops import Rule, nothing
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.decisions.views import relabelled
 from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.rules.along import Shape, of_replicated, result_layout, run, target_layout
 
@@ -41,12 +42,18 @@ def part_of(layout: Layout, shape: Shape, old: AffineMap) -> GridLayout | None:
     ((0,), (1,))
     """
     own = layout.as_grid
-    if own is None or own.is_scatter or 0 in layout.shape or 0 in shape:
-        return None
-    linear = own.linear.compose(old).simplify(shape)
-    part = own.replace(shape=shape, linear=linear, shard_shape=own.shard_shape, oob=None)
-    same = part.physical_shape == layout.physical_shape
-    return part if same and not part.is_scatter else None
+    part = None if own is None or own.is_scatter else relabelled(own, shape, old, in_part=True)
+    return None if part is None else part.with_oob(None)
+
+
+def _from(starts: Sequence[int]) -> AffineMap:
+    """Index in a part that begins there -> index in the array."""
+    return AffineMap(len(starts), [dim(d) + n for d, n in enumerate(starts)])
+
+
+def _one(rank: int, axis: int, start: int) -> AffineMap:
+    """The same of a part along one dim."""
+    return _from([start if d == axis else 0 for d in range(rank)])
 
 
 # -- parts -----------------------------------------------------------------------------------------
@@ -59,31 +66,28 @@ def slice_(b: Builder, op: Op, value: Value) -> Any:
     return cheapest(b, op, [_sliced_along, _sliced_there], value) or of_replicated(b, op, value)
 
 
+def _strides(op: Op) -> Shape:
+    return tuple(op.params["strides"] or (1,) * op.out.ndim)
+
+
 def _sliced(op: Op, value: Value) -> Shape:
     """The dims of which not all is taken."""
-    starts, strides = op.params["start_indices"], op.params["strides"] or (1,) * value.ndim
-    wanted = zip(starts, op.params["limit_indices"], strides, strict=True)
-    whole = [(0, n, 1) for n in value.shape]
-    return tuple(
-        d for d, (one, every) in enumerate(zip(wanted, whole, strict=True)) if one != every
-    )
+    bounds = zip(op.params["start_indices"], op.params["limit_indices"], _strides(op), strict=True)
+    return tuple(d for d, some in enumerate(bounds) if some != (0, value.shape[d], 1))
 
 
 def _sliced_along(b: Builder, op: Op, value: Value) -> Any:
-    p, axes = op.params, _sliced(op, value)
-    strides = p["strides"] or (1,) * value.ndim
+    axes = _sliced(op, value)
+    bounds = {**op.params, "strides": _strides(op)}
     names = ("start_indices", "limit_indices", "strides")
-    some = {
-        name: tuple(sizes[a] for a in axes)
-        for name, sizes in zip(names, (p[names[0]], p[names[1]], strides), strict=True)
-    }
-    return run(b, op, [(value, axes)], op.bound(**some))
+    fn = op.bound(**{name: tuple(bounds[name][a] for a in axes) for name in names})
+    return run(b, op, [(value, axes)], fn)
 
 
 def _sliced_there(b: Builder, op: Op, value: Value) -> Any:
-    strides = op.params["strides"] or (1,) * value.ndim
-    rows = [dim(d) * strides[d] + n for d, n in enumerate(op.params["start_indices"])]
-    return _taken(b, value, op.out, rows, _sliced(op, value))
+    pairs = zip(_strides(op), op.params["start_indices"], strict=True)
+    old = AffineMap(value.ndim, [dim(d) * stride + n for d, (stride, n) in enumerate(pairs)])
+    return _taken(b, value, op.out, old, _sliced(op, value))
 
 
 def split(b: Builder, op: Op, value: Value) -> Any:
@@ -98,8 +102,7 @@ def _split_along(b: Builder, op: Op, value: Value) -> Any:
 def _split_there(b: Builder, op: Op, value: Value) -> list[Value] | None:
     axis, found = op.params["axis"], []
     for start, aval in zip(accumulate(op.params["sizes"], initial=0), op.outs, strict=False):
-        rows = [dim(d) + (start if d == axis else 0) for d in range(value.ndim)]
-        if (part := _taken(b, value, aval, rows, (axis,))) is None:
+        if (part := _taken(b, value, aval, _one(value.ndim, axis, start), (axis,))) is None:
             return None
         found.append(part)
     return found
@@ -118,16 +121,14 @@ def _reversed_along(b: Builder, op: Op, value: Value) -> Any:
 def _reversed_there(b: Builder, op: Op, value: Value) -> Any:
     axes = tuple(sorted(op.params["dimensions"]))
     rows = [constant(n - 1) - dim(d) if d in axes else dim(d) for d, n in enumerate(value.shape)]
-    return _taken(b, value, op.out, rows, axes)
+    return _taken(b, value, op.out, AffineMap(value.ndim, rows), axes)
 
 
-def _taken(
-    b: Builder, value: Value, aval: Aval, rows: Sequence[AffineExpr], axes: Shape
-) -> Value | None:
-    """A part of a value where it belongs. rows: its index -> that of the value, along each dim."""
+def _taken(b: Builder, value: Value, aval: Aval, old: AffineMap, axes: Shape) -> Value | None:
+    """A part of a value where it belongs. old: index in the part -> index in the value."""
     x = b.on_cores(value)
     assert isinstance(x.spec, Sharded)
-    seen = part_of(x.spec.layout, aval.shape, AffineMap(value.ndim, rows))
+    seen = part_of(x.spec.layout, aval.shape, old)
     if seen is None:
         return None
     part = x.seen(Sharded(seen, x.spec.placement))
@@ -174,7 +175,7 @@ def _padded_there(b: Builder, op: Op, value: Value, fill: Value) -> Value | None
     x = b.on_cores(value)
     target = _belongs(b, value, axes, op.out)
     assert isinstance(x.spec, Sharded)
-    first = AffineMap(x.ndim, [dim(d) - min(low, 0) for d, (low, _, _) in enumerate(config)])
+    first = _from([-min(low, 0) for low, _, _ in config])
     put = [dim(d) * (inside + 1) + max(low, 0) for d, (low, _, inside) in enumerate(config)]
     here, there = part_of(x.spec.layout, kept, first), part_of(target, kept, AffineMap(x.ndim, put))
     if here is None or there is None:
@@ -210,8 +211,7 @@ def _joined_there(b: Builder, op: Op, *values: Value) -> Value | None:
     for x, start in zip(values, starts, strict=False):
         if 0 in x.shape:
             continue
-        rows = [dim(d) + (start if d == axis else 0) for d in range(x.ndim)]
-        if (part := part_of(target, x.shape, AffineMap(x.ndim, rows))) is None:
+        if (part := part_of(target, x.shape, _one(x.ndim, axis, start))) is None:
             return None
         parts.append(part)
         entered.append(b.on_cores(x, part))
@@ -236,9 +236,7 @@ def replaced(
     """
     spec = x.spec
     assert isinstance(spec, Sharded)
-    part = part_of(
-        spec.layout, new.shape, AffineMap(x.ndim, [dim(d) + n for d, n in enumerate(starts)])
-    )
+    part = part_of(spec.layout, new.shape, _from(starts))
     if part is None:
         return None
     placement = spec.placement

@@ -8,7 +8,7 @@ device gets it, or each its piece.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -70,6 +70,25 @@ class Split:
     def busy(self) -> Axes:
         """The mesh axes that divide the array."""
         return (*self.over, *(axis for axes in self.inner for axis in axes))
+
+    def beside(
+        self,
+        b: Builder,
+        dims: Shape,
+        lead: Shape,
+        dtype: Any,
+        cores: Shape | None = None,
+        axes: Sequence[Axes] | None = None,
+    ) -> Sharded:
+        """Slices, as they lie, at places of extents `lead`, which are dims `dims` of the array.
+
+        cores, axes: what divides the places, by default nothing.
+        """
+        cores = cores or (1,) * len(lead)
+        layout = _spread(self.rest, dims, lead, cores, dtype)
+        per_device = (*(1 for _ in lead), *self.cores)
+        divided = (*(axes or ((),) * len(lead)), *self.inner)
+        return Sharded(layout, b.device.placed(layout.grid, divided, per_device))
 
     def here(self, index: Sequence[Any], lead: Shape) -> tuple[list[jax.Array], Any]:
         """Where places are in this device's part, along the named dims, and whether they are."""
@@ -170,13 +189,12 @@ class Pieces:
 
         By those of its axes that are not busy with the array; on all devices without any.
         """
-        spec, mine = starts.spec, Pieces(self.lead, self.along, self.over, self.count)
+        spec, mine = starts.spec, self
         own = spec.layout.grouped if isinstance(spec, Sharded) else None
-        for k, group in enumerate(() if own is None else own.groups):
-            if group == (d,) and isinstance(spec, Sharded):
-                free = tuple(a for a in spec.placement.axes[k] if a not in busy)
-                parts = b.device.count(free)
-                mine = Pieces(self.lead, self.along, self.over, self.count, free, parts)
+        if isinstance(spec, Sharded) and own is not None and (d,) in own.groups:
+            axes = spec.placement.axes[own.groups.index((d,))]
+            free = tuple(axis for axis in axes if axis not in busy)
+            mine = replace(self, own=free, parts=b.device.count(free))
         if mine.parts == 1:
             return b.replicated(starts), self
         assert self.along is not None
@@ -207,11 +225,7 @@ def taken(
     dtype, along, rank = out.dtype, pieces.along, len(pieces.lead)
     spec: Sharded | Replicated = Replicated(out.shape, dtype)
     if along is not None or held.rest is not None:
-        layout = _spread(held.rest, out_axes, pieces.lead, pieces.cores, dtype)
-        per_device = (*(1 for _ in pieces.lead), *held.cores)
-        spec = Sharded(
-            layout, b.device.placed(layout.grid, (*pieces.axes, *held.inner), per_device)
-        )
+        spec = held.beside(b, out_axes, pieces.lead, dtype, pieces.cores, pieces.axes)
 
     def kernel(part: jax.Array, *starts: jax.Array) -> list[jax.Array]:
         index, inside = named(*starts)
@@ -266,11 +280,8 @@ def written(
     if held.rest is None:
         entered = b.replicated(new)
     else:
-        layout = stacked(held.rest.with_dtype(new.dtype), new_axes, lead)
-        inner = (*(() for _ in lead), *held.inner)
-        per_device = (*(1 for _ in lead), *held.cores)
-        placed = b.device.placed(layout.grid, inner, per_device)
-        entered = b.placed(new, layout, placed)
+        there = held.beside(b, new_axes, lead, new.dtype)
+        entered = b.placed(new, there.layout, there.placement)
         spec = spec.with_oob(None)
 
     def kernel(part: jax.Array, new: jax.Array, *starts: Any) -> list[jax.Array]:
