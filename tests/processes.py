@@ -1,13 +1,13 @@
 """Programs in processes of their own: one alone, or several that JAX joins over the loopback."""
 
+import atexit
 import multiprocessing
 import os
 import socket
-import subprocess
 import sys
 import tempfile
 import time
-import warnings
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,14 +16,12 @@ ROOT = Path(__file__).parent.parent
 # What every program begins with: RANK, COUNT and the modules' short names.
 START = """
 import os
-import sys
 
 import jax
 
 import gridlayout as gl
 
 jax.config.update("jax_cpu_collectives_implementation", "gloo")
-ADDRESS, COUNT, RANK, DEVICES = sys.argv[1], *map(int, sys.argv[2:])
 emulated = gl.emulate_devices(DEVICES)
 # A process that died is held for dead soon.
 jax.distributed.initialize(ADDRESS, COUNT, RANK, heartbeat_timeout_seconds=20)
@@ -47,25 +45,11 @@ FORK = multiprocessing.get_context("forkserver")
 FORK.set_forkserver_preload(["jax.numpy", "gridlayout.ops"])
 
 
-def run_alone(program, seconds=300):
+def run_alone(program, seconds=300, **environment):
     """Run a program as a script of its own, warnings errors; it need not import JAX again."""
-    with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder, name) for name in ("out", "err")]
-        process = FORK.Process(target=_run, args=(program, *map(str, files)))
-        process.start()
-        process.join(seconds)
-        process.kill()
-        process.join()
-        return Ended(process.exitcode, *(path.read_text() for path in files))
-
-
-def _run(program, *files):
-    for number, path in enumerate(files, 1):
-        os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY), number)
-    os.chdir(ROOT)
-    warnings.simplefilter("error")
-    exec(compile(program, "<program>", "exec"), {"__name__": "__main__"})
-    sys.stdout.flush()
+    strict = "import warnings; warnings.simplefilter('error')\n"
+    (ended,) = _run_all([strict + program], seconds, environment)
+    return ended
 
 
 def run_together(program, count, devices, seconds=240, **environment):
@@ -76,28 +60,53 @@ def run_together(program, count, devices, seconds=240, **environment):
     with socket.socket() as probe:
         probe.bind(("localhost", 0))
         address = f"localhost:{probe.getsockname()[1]}"
-    settings = {**os.environ, "PYTHONPATH": str(ROOT), "NPROC": "16", **environment}
-    command = [sys.executable, "-c", START + program, address, str(count)]
-    processes = []
+    known = f"ADDRESS, COUNT, DEVICES = {address!r}, {count}, {devices}\n"
+    every = [f"{known}RANK = {rank}\n{START}{program}" for rank in range(count)]
+    found = _run_all(every, seconds, {"NPROC": "16", **environment})
+    late = "\n".join(each.out[-500:] + each.err[-2000:] for each in found)
+    codes = [each.code for each in found]
+    assert None not in codes, f"exit codes {codes} after {seconds} seconds\n{late}"
+    return found
+
+
+def _run_all(programs, seconds, environment):
+    """How programs end that start together; no code is of one that was still running then."""
     with tempfile.TemporaryDirectory() as folder:
+        files = [
+            [Path(folder, f"{kind}{k}") for kind in ("out", "err")] for k in range(len(programs))
+        ]
+        processes = [
+            FORK.Process(target=_run, args=(program, environment, *map(str, own)))
+            for program, own in zip(programs, files, strict=True)
+        ]
         try:
-            for rank in range(count):
-                out, err = Path(folder, f"out{rank}"), Path(folder, f"err{rank}")
-                arguments = [*command, str(rank), str(devices)]
-                with out.open("w") as o, err.open("w") as e:
-                    process = subprocess.Popen(
-                        arguments, stdout=o, stderr=e, env=settings, cwd=ROOT
-                    )
-                processes.append((process, out, err))
             end = time.monotonic() + seconds
-            while any(p.poll() is None for p, *_ in processes) and time.monotonic() < end:
-                time.sleep(0.05)
-            found = [Ended(p.poll(), *(f.read_text() for f in files)) for p, *files in processes]
-            late = "\n".join(each.out[-500:] + each.err[-2000:] for each in found)
-            codes = [each.code for each in found]
-            assert None not in codes, f"exit codes {codes} after {seconds} seconds\n{late}"
-            return found
+            for process in processes:
+                process.start()
+            for process in processes:
+                process.join(max(end - time.monotonic(), 0))
+            codes = [process.exitcode for process in processes]
         finally:
-            for process, *_ in processes:
+            for process in processes:
                 process.kill()
-                process.wait()
+                process.join()
+        return [
+            Ended(code, *(path.read_text() for path in own))
+            for code, own in zip(codes, files, strict=True)
+        ]
+
+
+def _run(program, environment, *files):
+    for number, path in enumerate(files, 1):
+        os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY), number)
+    os.chdir(ROOT)
+    os.environ.update(environment)
+    code = 0
+    try:
+        exec(compile(program, "<program>", "exec"), {"__name__": "__main__"})
+    except Exception:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    atexit._run_exitfuncs()  # multiprocessing does not
+    sys.exit(code)

@@ -334,7 +334,7 @@ VECTORS = {
 
 @pytest.mark.parametrize("name", VECTORS)
 def test_along_the_only_dim(name):
-    fn = VECTORS[name]
+    fn, differentiated = VECTORS[name], few(VECTORS, 8)
     every = list(choices([(9,)], 3, list(VECTORS).index(name)))
     for (layout,) in every:
         assert gl.on_grid(fn, DEVICE).report(layout).fallbacks == ()
@@ -345,10 +345,12 @@ def test_along_the_only_dim(name):
         def loss(x, fn=fn):
             return sum(jnp.sum(jnp.sin(out)) for out in jax.tree.leaves(fn(x)))
 
-        if "cum" not in name and "top_k" not in name:
+        if "cum" in name or "top_k" in name:
+            continue
+        assert gl.on_grid(jax.grad(loss)).report(x).fallbacks == ()
+        if name in differentiated:
             wanted = jax.grad(loss)(jnp.asarray(example((9,))))
             assert_same(jax.jit(jax.grad(gl.on_grid(loss)))(x), wanted, rtol=1e-5)
-            assert gl.on_grid(jax.grad(loss)).report(x).fallbacks == ()
 
 
 @pytest.mark.parametrize("n", [8, 9, 61, 128])
@@ -370,7 +372,7 @@ def test_vectors_are_cut_and_joined_on_grids_of_any_size(n):
 
     for layout in layouts:
         assert gl.on_grid(fn, DEVICE).report(layout).fallbacks == ()
-    for layout in few(layouts[n % 3 :] + layouts[: n % 3], 2):
+    for layout in few(layouts[n % 3 :] + layouts[: n % 3], 1):
         laid = poisoned(x, layout, DEVICE)
         assert_same(jax.jit(gl.on_grid(fn))(laid), fn(jnp.asarray(x)), rtol=0)
 

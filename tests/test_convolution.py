@@ -118,7 +118,7 @@ def decided(fn, arrays, compiled, name, primitive=None):
 
 
 def test_every_convolution_and_its_gradients_on_every_layout():
-    compiled, differentiated = Compiled(), few(CASES, 2)
+    compiled, differentiated = Compiled(), few([*CASES][2:] + [*CASES][:2], 1)
     for name, (fn, shapes) in CASES.items():
         arrays = [example(shape, k) for k, shape in enumerate(shapes)]
         for laid in decided(fn, arrays, compiled, name, CONVOLVED):
@@ -216,6 +216,7 @@ POOLS = {
     "where the largest are": lambda x: greatest_of_windows(x)[1].astype("f4"),
     "tangent of max": lambda x: jax.jvp(POOLS["max overlapping"], (x,), (jnp.cos(x),))[1],
 }
+NO_GRADIENT = ("min", "own function", "where the largest are")  # in JAX
 
 
 def greatest_of_windows(x):
@@ -232,17 +233,20 @@ def greater(a, b):
 
 def test_pooling_and_its_gradient():
     x, compiled = example((3, 2, 11, 13)), Compiled()
+    smooth = [name for name in POOLS if name not in NO_GRADIENT]
+    differentiated = few(smooth[1:] + smooth[:1], 3)
     for name, fn in POOLS.items():
         for laid in decided(fn, [x], compiled, name):
             assert_same(jax.jit(gl.on_grid(fn))(*laid), fn(x))
-        if name in ("min", "own function", "where the largest are"):  # JAX has no gradient
+        if name in NO_GRADIENT:
             continue
 
         def loss(x, fn=fn):
             return jnp.sum(jnp.sin(fn(x)))
 
         gradient = jax.grad(loss)
-        for laid in decided(gradient, [x], compiled, f"gradient of {name}"):
+        laids = list(decided(gradient, [x], compiled, f"gradient of {name}"))
+        for laid in laids if name in differentiated else ():
             found = jax.jit(jax.grad(gl.on_grid(loss)))(*laid)
             assert_same(found, jax.jit(gradient)(x))
 

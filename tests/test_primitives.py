@@ -26,8 +26,8 @@ COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))
 FEW = gl.DeviceGrid((min(4, COUNT),))
 ONE = gl.DeviceGrid((1,))
-TURNS = 30 if tiers.ALL else 6
-STRIDE = 5  # of the layouts, those that ways without a kind of their own are run in
+TURNS = 30 if tiers.ALL else 4
+STRIDE = 4  # of the layouts, those that ways without a kind of their own are run in
 
 
 @pytest.fixture(autouse=True)
@@ -514,7 +514,7 @@ def draws(kind):
     for turn in range(TURNS):
         rng = np.random.default_rng([list(TABLE).index(kind), turn])
         yield (
-            {3: ONE, 5: FEW}.get(turn % 10, DEVICE),
+            {1: FEW, 3: ONE}.get(turn % 8, DEVICE),
             [drawn(a.shape, rng).with_dtype(a.dtype) for a in arrays],
         )
 

@@ -35,11 +35,15 @@ const light = (c) => {
   return 0.2126 * part[0] + 0.7152 * part[1] + 0.0722 * part[2];
 };
 const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+const colours = {};
 function colour(text) {
-  paint.clearRect(0, 0, 1, 1);
-  paint.fillStyle = text;
-  paint.fillRect(0, 0, 1, 1);
-  return [...paint.getImageData(0, 0, 1, 1).data];
+  if (!colours[text]) {
+    paint.clearRect(0, 0, 1, 1);
+    paint.fillStyle = text;
+    paint.fillRect(0, 0, 1, 1);
+    colours[text] = [...paint.getImageData(0, 0, 1, 1).data];
+  }
+  return colours[text];
 }
 function ground(element, view) {
   for (let at = element; at; at = at.parentElement) {
