@@ -1,6 +1,7 @@
 """Pictures of all kinds, and what a browser finds wrong with them: `PICTURES` and `faults`."""
 
 import itertools
+from functools import partial
 
 from browser import browse, output
 from programs import PROGRAMS, report_of
@@ -96,34 +97,43 @@ MOVES = {
 
 
 def pictures():
-    """(name, drawing) of every view of every layout that has it, of folds, flows and maps."""
+    """(name, function that draws it) of every view of every layout, of folds, flows and maps.
+
+    A function gives None where the layout has no tiles, lanes or slots to show.
+    """
     for (name, layout), view in itertools.product(LAYOUTS.items(), VIEWS):
-        if view in ("fold", "flows"):
-            continue
-        try:
-            yield f"{view} of {name}", layout.draw(view)
-        except gl.LayoutError:
-            continue  # it has no tiles, lanes or slots
+        if view not in ("fold", "flows"):
+            yield f"{view} of {name}", partial(_view, layout, view)
     for name in ("16x16 on 4x4", "rank 4, small", "NCHW4", "4096x4096", "sophon, 4N"):
         for view, color in itertools.product(("logical", "memory"), ("offset", 0, 1)):
-            yield f"{view} of {name} by {color}", LAYOUTS[name].draw(view, color=color)
+            yield f"{view} of {name} by {color}", partial(LAYOUTS[name].draw, view, color=color)
     for name, mesh in itertools.product(FOLDED, MESHES):
         device = gl.DeviceGrid(MESHES[mesh])
-        yield f"fold of {name} on {mesh}", LAYOUTS[name].draw("fold", device=device)
+        yield f"fold of {name} on {mesh}", partial(LAYOUTS[name].draw, "fold", device=device)
     for name, (a, b) in MOVES.items():
-        yield f"flows from {name}", a.draw("flows", to=b)
-    tensors = {
-        f"x{k}": gl.sophon.local((1, 4, 4, 4), "int8", start=k * 128, chip=TOY) for k in range(7)
-    }
+        yield f"flows from {name}", partial(a.draw, "flows", to=b)
     for count in (1, 7):
-        some = dict(list(tensors.items())[:count])
-        yield f"map of {count}", gl.sophon.memory_map(some).draw()
-
+        some = {f"x{k}": TENSOR(start=k * 128) for k in range(count)}
+        yield f"map of {count}", gl.sophon.memory_map(some).draw
     for name in PROGRAMS:
-        yield f"program of {name}", report_of(name).draw()
+        yield f"program of {name}", partial(_program, name)
     strided = {"strides": (3, 13, 26, 78), "chip": TOY}
-    apart = {"a": tensors["x0"], "b": gl.sophon.local((5, 7, 3, 2), "float32", **strided)}
-    yield "map of runs", gl.sophon.memory_map(apart).draw()
+    apart = {"a": TENSOR(start=0), "b": gl.sophon.local((5, 7, 3, 2), "float32", **strided)}
+    yield "map of runs", gl.sophon.memory_map(apart).draw
+
+
+TENSOR = partial(gl.sophon.local, (1, 4, 4, 4), "int8", chip=TOY)
+
+
+def _view(layout, view):
+    try:
+        return layout.draw(view)
+    except gl.LayoutError:
+        return None
+
+
+def _program(name):
+    return report_of(name).draw()
 
 
 AUDIT = """
@@ -256,16 +266,22 @@ function auditCards(panel, frame, boxes, all, bad) {
     }
   }
   for (const path of all(".cards>.line1", panel)) {
-    const m = path.getScreenCTM();
-    for (let at = 0; at < path.getTotalLength(); at += 5) {
-      const point = path.getPointAtLength(at).matrixTransform(m);
-      const [x, y] = [point.x - frame.left, point.y - frame.top];
-      const on = cards.find((c) => c.x0 + 2 < x && x < c.x1 - 2 && c.y0 + 2 < y && y < c.y1 - 2);
-      if (on) {
-        bad("a line crosses a card", on.e.parentNode.textContent.slice(0, 40));
-        break;
-      }
+    const m = path.getScreenCTM(), line = path.cloneNode();
+    // One line at a time: to find a point takes as long as the path has parts before it.
+    for (const d of path.getAttribute("d").match(/M[^M]*/g)) {
+      line.setAttribute("d", d);
+      const on = crossed(line, m, frame, cards);
+      if (on) bad("a line crosses a card", on.e.parentNode.textContent.slice(0, 40));
     }
+  }
+}
+function crossed(line, m, frame, cards) {
+  const length = line.getTotalLength();
+  for (let at = 0; at < length; at += 5) {
+    const point = line.getPointAtLength(at).matrixTransform(m);
+    const [x, y] = [point.x - frame.left, point.y - frame.top];
+    const on = cards.find((c) => c.x0 + 2 < x && x < c.x1 - 2 && c.y0 + 2 < y && y < c.y1 - 2);
+    if (on) return on;
   }
 }
 const fillOf = (e) => e.getAttribute("class").split(" ")[0];
