@@ -58,14 +58,18 @@ class Traced:
 
 
 class Compiled:
-    """What has been compiled so far: the functions by name, and the kinds of steps."""
+    """What has been compiled so far: the functions by name, and the kinds of steps.
 
-    def __init__(self):
-        self.names, self.kinds = set(), set()
+    together: of functions whose steps are all of kinds that others have, none is compiled.
+    """
+
+    def __init__(self, together=False):
+        self.names, self.kinds, self.together = set(), set(), together
 
     def is_new(self, name, kinds):
         """Whether to compile a function in layouts where it is of these kinds; notes that it is."""
-        found = name not in self.names or (tiers.ALL and bool(kinds - self.kinds))
+        other = bool(kinds - self.kinds)
+        found = (tiers.ALL and other) or (name not in self.names and (other or not self.together))
         if found:
             self.names.add(name)
             self.kinds |= kinds

@@ -88,7 +88,7 @@ def divides(layout, device):
     return placed.slots == layout.grid and prod(g * s for g, s in shards) == layout.size
 
 
-@pytest.mark.parametrize("seed", few(range(4), 2))
+@pytest.mark.parametrize("seed", few(range(4), 1))
 def test_little_more_is_received_than_must_move_and_nothing_more_where_parts_are_even(seed):
     ways = Counter()
     for mesh, a, b in random_pairs(250, seed):
@@ -137,7 +137,7 @@ def check(a, b, device):
 HERE = [mesh for mesh in MESHES if 1 < prod(mesh) <= N]
 
 
-@pytest.mark.parametrize("seed", few(range(4), 2))
+@pytest.mark.parametrize("seed", few(range(4), 1))
 def test_values_arrive_by_the_collectives_that_the_plan_names(seed):
     for mesh, a, b in random_pairs(5, 100 + seed, HERE):
         check(a, b, gl.DeviceGrid(mesh))
