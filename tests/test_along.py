@@ -185,7 +185,8 @@ CASES = {
 }
 
 
-# What one has compiled needs no other one to, but for the indices.
+# A function whose kinds of steps others have compiled is not compiled; those of indices out of
+# bounds are, since kinds do not tell bounds apart.
 SEEN = Compiled(together=True)
 
 
