@@ -612,20 +612,37 @@ def test_what_a_pickle_cannot_hold():
 
 
 def run_python(*lines):
-    """What a process of its own prints."""
-    done = run_alone("\n".join(lines), JAX_PLATFORMS="cpu")
+    """What a process of its own prints, on CPUs, without flags of XLA."""
+    # JAX has read its environment where the process is forked.
+    program = ["import jax; jax.config.update('jax_platforms', 'cpu')", *lines]
+    done = run_alone("\n".join(program), XLA_FLAGS="")
     assert done.code == 0, done.err[-3000:]
     return done.out
+
+
+def run_fresh_python(*lines, **environment):
+    """What a fresh Python prints, with warnings as errors, those of importing JAX too."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "\n".join(lines)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
 
 
 def test_a_pickled_layout_equals_a_fresh_one_in_another_process():
     # Strings hash differently in every process: a pickled hash would be a wrong one.
     layout = LAYOUT.with_oob(1)
-    printed = run_python(
+    printed = run_fresh_python(
         "import pickle, gridlayout as gl",
         f"layout = pickle.loads({pickle.dumps(layout)!r})",
         "fresh = gl.GridLayout((5, 7), 'float32', (3, 2), (2, 2), oob=1)",
         "print(layout == fresh, hash(layout) == hash(fresh), layout in {fresh})",
+        PYTHONHASHSEED="123",
     )
     assert printed.split() == ["True"] * 3
 
@@ -651,18 +668,14 @@ def test_emulate_devices(line, wanted):
     assert wanted in printed
 
 
-def test_emulate_devices_in_a_fresh_interpreter_against_the_flag():
-    program = "import jax, gridlayout as gl; print(len(gl.emulate_devices(3)), jax.device_count())"
-    flag = "--xla_force_host_platform_device_count=2"
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", program],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flag},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
+@pytest.mark.parametrize("flag", ["", "--xla_force_host_platform_device_count=2"])
+def test_emulate_devices_in_a_fresh_interpreter(flag):
+    printed = run_fresh_python(
+        "import jax, gridlayout as gl",
+        "print(len(gl.emulate_devices(3)), jax.device_count())",
+        XLA_FLAGS=flag,
     )
-    assert (done.returncode, done.stdout.split()) == (0, ["3", "3"]), done.stderr[-3000:]
+    assert printed.split() == ["3", "3"]
 
 
 SMALL = """

@@ -333,7 +333,7 @@ def in_a_policy(held):
 @pytest.mark.parametrize("make", [in_a_custom_derivative, in_a_callback, in_an_effect, in_a_policy])
 def test_what_a_function_closes_over_goes_with_it(make):
     x, refs = laid_out(5), []
-    for k in range(3):
+    for k in range(4):
         held = Held()
         refs.append(weakref.ref(held))
         made = make(held)
