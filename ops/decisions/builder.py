@@ -136,6 +136,13 @@ class Builder:
         """The policy's layout for a new value that comes from the value or layout `like`."""
         return self.env.choose(shape, dtype, like.layout if isinstance(like, Value) else like)
 
+    def wanted(self, op: Op, like: Any = None) -> Layout:
+        """Where the op's result belongs: as its one reader asks, else by the policy."""
+        chosen = self.choose(op.out.shape, op.out.dtype, like)
+        if op.layout is None or not chosen.memory:
+            return chosen
+        return op.layout.replace(memory_space=chosen.memory)
+
     def relayout(self, x: Value, layout: Layout, placement: Placement | None = None) -> Value:
         """A sharded value in a layout, whatever is known of its padding then."""
         spec, after = x.spec, placement or self.placement(layout)

@@ -9,6 +9,22 @@ from jax.extend import core
 # A class of its own up to JAX 0.11; then a `Jaxpr` may hold its constants itself.
 ClosedJaxpr: Any = vars(core)["ClosedJaxpr"]
 
+# Calls, each with the name of the parameter that holds the called jaxpr.
+CALLS = {
+    **dict.fromkeys(("jit", "pjit", "checkpoint", "remat", "remat2"), "jaxpr"),
+    **dict.fromkeys(
+        ("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"
+    ),
+}
+# What else is read of a call.
+READ_OF_CALLS = ("name", "differentiated", "prevent_cse")
+
+
+def called(eqn: Any) -> Any:
+    """The closed jaxpr that a call is of."""
+    inner = eqn.params[CALLS[eqn.primitive.name]]
+    return inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
+
 
 def jaxprs_in(params: Any) -> list[Any]:
     """The jaxprs, of functions called or gone round, among the parameters of an equation."""

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 
 Shape = tuple[int, ...]
@@ -64,7 +65,8 @@ class Op:
     """A primitive applied to operands of some types.
 
     permutation: the order in which the dims of its one result are wanted, where a transpose that
-    follows is done with it. equation: the jaxpr's, where there is one: JAX evaluates that.
+    follows is done with it. layout: the one to which what reads its one result brings it.
+    equation: the jaxpr's, where there is one: JAX evaluates that.
     """
 
     primitive: Any
@@ -72,10 +74,11 @@ class Op:
     ins: tuple[Aval, ...]
     outs: tuple[Aval, ...]
     permutation: Shape | None = None
+    layout: GridLayout | None = None
     equation: Any = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, eqn: Any, follower: Any = None) -> Op:
+    def of(cls, eqn: Any, follower: Any = None, layout: GridLayout | None = None) -> Op:
         """The op of an equation; `follower`, a transpose of its result, is done with it."""
         outs = (eqn if follower is None else follower).outvars
         # How JAX would shard a logical array says nothing of where it lies on the grid.
@@ -86,6 +89,7 @@ class Op:
             tuple(Aval.of(atom.aval) for atom in eqn.invars),
             tuple(Aval.of(var.aval) for var in outs),
             None if follower is None else tuple(follower.params["permutation"]),
+            layout,
             eqn,
         )
 
@@ -111,7 +115,7 @@ class Op:
     @cached_property
     def _key(self) -> Any:
         params = tuple((name, bits_of(self.params[name])) for name in sorted(self.params))
-        return self.primitive, params, self.ins, self.outs, self.permutation
+        return self.primitive, params, self.ins, self.outs, self.permutation, self.layout
 
     @cached_property
     def _hash(self) -> int:

@@ -204,7 +204,7 @@ def is_laid_out(spec: Spec) -> bool:
     return isinstance(spec.source if isinstance(spec, Deferred) else spec, Sharded)
 
 
-def layout_of(spec: Spec) -> Layout | None:
+def layout_of(spec: Spec | None) -> Layout | None:
     """The layout a value brings along: its own, or that of what it broadcasts."""
     if isinstance(spec, Deferred):
         if spec.target_layout is not None and isinstance(spec.source, Sharded):

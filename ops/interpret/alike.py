@@ -17,9 +17,10 @@ import numpy as np
 from jax.extend import core
 
 from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.jaxprs import CALLS, READ_OF_CALLS
 from gridlayout.ops.decisions.op import bits_of
 from gridlayout.ops.decisions.specs import Spec
-from gridlayout.ops.interpret.planner import CALLS, READ_OF_CALLS, planned
+from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.running import constant_key
 from gridlayout.ops.rules.table import rules_version

@@ -10,28 +10,30 @@ import numpy as np
 from jax import lax
 from jax.extend import core
 
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
+from gridlayout.ops.decisions.jaxprs import CALLS, called
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, is_laid_out, known_number
+from gridlayout.ops.decisions.specs import (
+    Replicated,
+    Sharded,
+    Spec,
+    is_laid_out,
+    known_number,
+    layout_of,
+)
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide, has_effects
-from gridlayout.ops.products.dot_general import dot_general
+from gridlayout.ops.interpret.readers import Readers
 from gridlayout.ops.programs.program import RELAYOUT, Program
 from gridlayout.ops.rules.composed import composition
 from gridlayout.ops.rules.table import RULES
 
-# Calls, each with the name of the parameter that holds the called jaxpr.
-CALLS = {
-    **dict.fromkeys(("jit", "pjit", "checkpoint", "remat", "remat2"), "jaxpr"),
-    **dict.fromkeys(
-        ("closed_call", "core_call", "custom_jvp_call", "custom_vjp_call"), "call_jaxpr"
-    ),
-}
-# What else is read of a call.
-READ_OF_CALLS = ("name", "differentiated", "prevent_cse")
 _RELAYOUT = core.Primitive(RELAYOUT)
+# What brings its result to where it belongs, by default or as its readers take it.
+_ASK_READERS = ("dot_general", "conv_general_dilated")
 
 
 def planned(
@@ -40,7 +42,7 @@ def planned(
     """The program of a whole call: arrays among its operands and results are laid out."""
     planner = Planner(env, operands)
     entered = [planner.moved(_entered, value) for value in planner.operands]
-    outs = planner.closed(closed, entered)
+    outs = planner.closed(closed, entered, list(map(layout_of, wanted)))
     return planner.program([planner.moved(_left, out) for out in outs], wanted)
 
 
@@ -91,8 +93,14 @@ class Planner:
         listed = bool(decision.collectives)
         return self.made.append(decision, [value], listed=listed, within=self._within)[0]
 
-    def closed(self, closed: Any, values: Sequence[Value], scope: str = "") -> list[Value]:
-        """The results of a closed jaxpr on values."""
+    def closed(
+        self,
+        closed: Any,
+        values: Sequence[Value],
+        wanted: Sequence[Layout | None] = (),
+        scope: str = "",
+    ) -> list[Value]:
+        """The results of a closed jaxpr on values; `wanted` is how they lie next, if known."""
         jaxpr = closed.jaxpr
         env: dict[Any, Value] = {}
         for var, const in zip(jaxpr.constvars, closed.consts, strict=True):
@@ -102,17 +110,19 @@ class Planner:
         def read(atom: Any) -> Value:
             return _constant(atom.val, atom.aval) if isinstance(atom, core.Literal) else env[atom]
 
-        skipped = _folded_transposes(jaxpr)
+        readers = Readers(jaxpr, env, wanted)
+        skipped = readers.folded_transposes()
         for number, eqn in enumerate(jaxpr.eqns):
             if number in skipped.values():
                 continue
             follower = jaxpr.eqns[skipped[number]] if number in skipped else None
-            outs = self.equation(eqn, [read(atom) for atom in eqn.invars], follower, scope)
+            given = [read(atom) for atom in eqn.invars]
+            outs = self.equation(eqn, given, follower, readers, scope)
             env.update(zip((follower or eqn).outvars, outs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
     def equation(
-        self, eqn: Any, values: Sequence[Value], follower: Any, scope: str
+        self, eqn: Any, values: Sequence[Value], follower: Any, readers: Readers, scope: str
     ) -> Sequence[Value]:
         """The results of one equation; of a call, those of the called function."""
         names = str(eqn.source_info.name_stack)
@@ -123,22 +133,25 @@ class Planner:
             counts, jaxprs = eqn.params["const_lengths"], eqn.params["jaxprs"]
             first = counts.matvec + counts.vecmat
             consts = values[first : first + counts.solve]
-            return self.closed(jaxprs.solve, [*consts, *values[sum(counts) :]], scope)
+            return self.closed(jaxprs.solve, [*consts, *values[sum(counts) :]], scope=scope)
         if name in CALLS:
-            inner = eqn.params[CALLS[name]]
-            if not isinstance(inner, ClosedJaxpr):
-                inner = ClosedJaxpr(inner, ())
             if eqn.params.get("differentiated") and eqn.params.get("prevent_cse"):
                 # A backward pass computes this part again; keep XLA from finding the first result.
                 values = self._apart(values)
-            return self._called(str(eqn.params.get("name", "")), inner, values, scope)
-        op = Op.of(eqn, follower)
+            wanted = [readers.layout(out, 0) for out in eqn.outvars]
+            return self._called(str(eqn.params.get("name", "")), called(eqn), values, wanted, scope)
+        layout = None
+        if name in _ASK_READERS and self.env.policy is same_grid_and_tile:
+            layouts = (layout_of(value.spec) for value in values)
+            cores = max((layout.num_cores for layout in layouts if layout is not None), default=1)
+            layout = readers.layout((follower or eqn).outvars[0], cores)
+        op = Op.of(eqn, follower, layout)
         specs = tuple(value.spec for value in values)
         is_array = self.env.whole and any(aval.shape for aval in (*op.ins, *op.outs))
         listed = is_array or any(map(is_laid_out, specs))
         is_unknown = listed and name not in RULES and not has_effects(op)
         if is_unknown and (made_of := composition(op)) is not None:
-            return self.closed(made_of, values, scope)
+            return self.closed(made_of, values, scope=scope)
         decision = decide(op, specs, self.env, Planner)
         outs = self.made.append(decision, values, scope, listed, self._within)
         return [self._gathered_if_small(out) for out in outs] if self.env.whole else outs
@@ -149,15 +162,20 @@ class Planner:
         return out
 
     def _called(
-        self, name: str, closed: Any, values: Sequence[Value], scope: str
+        self,
+        name: str,
+        closed: Any,
+        values: Sequence[Value],
+        wanted: Sequence[Layout | None],
+        scope: str,
     ) -> Sequence[Value]:
         """The results of a called function, under its name where it has one."""
         if not name:
-            return self.closed(closed, values, scope)
+            return self.closed(closed, values, wanted, scope)
         self._calls += 1
         outside, self._within = self._within, (*self._within, (name, self._calls))
         try:
-            return self.closed(closed, values, scope)
+            return self.closed(closed, values, wanted, scope)
         finally:
             self._within = outside
 
@@ -201,28 +219,3 @@ def _constant(value: Any, aval: Any = None) -> Value:
     if array.ndim == 0:
         return Value(known_number(array, dtype, weak), array)
     return Value(Replicated(array.shape, dtype, weak), array)
-
-
-def _folded_transposes(jaxpr: Any) -> dict[int, int]:
-    """Products whose one use is a transpose: {equation of the product: of the transpose}.
-
-    The backward pass of every matmul is made of these; the product then lands transposed at once.
-    """
-    if RULES["dot_general"][0].decide is not dot_general:
-        return {}
-    uses: dict[Any, list[int]] = {}
-    for number, eqn in enumerate(jaxpr.eqns):
-        for atom in eqn.invars:
-            if not isinstance(atom, core.Literal):
-                uses.setdefault(atom, []).append(number)
-    for atom in jaxpr.outvars:
-        if not isinstance(atom, core.Literal):
-            uses.setdefault(atom, []).append(-1)
-    folded = {}
-    for number, eqn in enumerate(jaxpr.eqns):
-        if eqn.primitive.name == "dot_general":
-            after = uses.get(eqn.outvars[0], [])
-            alone = len(after) == 1 and after[0] >= 0
-            if alone and jaxpr.eqns[after[0]].primitive.name == "transpose":
-                folded[number] = after[0]
-    return folded

@@ -1,7 +1,7 @@
 """`dot_general`: which collapsed dims are batch, free or contracted, and how the result lies.
 
-Rows lie as the left operand's, columns as the right one's; where that is not the policy's layout
-for the result (the left operand's grid and tile), the result moves there.
+Rows lie as the left operand's, columns as the right one's; where that is not the layout for the
+result (that to which its readers bring it, else the policy's), the result moves there.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     product = _product(left, right, contract, batch, order, shape, dtype)
     layouts = (x.layout.with_oob(None), y.layout.with_oob(None))
     matrices = _matrices(product, layouts, batch, order, shape, dtype)
-    wanted = _unmoved(b.choose(shape, dtype, left.layout), product.natural, bool(batch[0]))
+    wanted = _unmoved(b.wanted(op, left.layout), product.natural, bool(batch[0]))
     cost = gathered_cost(b.device, product, layouts, wanted)
     pick = partial(choose, matrices, b.device, wanted, cost, b.env.model)
 

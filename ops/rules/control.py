@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import Body
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec
+from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.rules.along import from_front, in_front, rest_layout, stacked, unstack
@@ -41,7 +42,7 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
     planner = b.plan(b.env, [*(x.spec for x in consts), *kept, *slices])
     count = len(consts) + len(kept)
     parts = [planner.moved(_given, value) for value in planner.operands[count:]]
-    outs = planner.closed(p["jaxpr"], [*planner.operands[:count], *parts])
+    outs = planner.closed(p["jaxpr"], [*planner.operands[:count], *parts], _layouts(kept))
     rows = [_stackable(planner, out, length) for out in outs[len(kept) :]]
     body = planner.program([*outs[: len(kept)], *rows], kept)
     made = [_stacked(b, row.spec, length) for row in body.outs[len(kept) :]]
@@ -75,6 +76,10 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
     return [_home(b, out) for out in outs]
 
 
+def _layouts(specs: Sequence[Spec]) -> list[Layout | None]:
+    return list(map(layout_of, specs))
+
+
 def _parts(op: Op) -> tuple[int, int]:
     """How many operands of a scan are constants, and how many those and the carry are."""
     p = op.params
@@ -103,7 +108,7 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
     planner = b.plan(b.env, [*of_test, *of_body, *kept])
     given = planner.operands
     before = given[second:]
-    outs = planner.closed(p["body_jaxpr"], given[first:])
+    outs = planner.closed(p["body_jaxpr"], given[first:], _layouts(kept))
     if number.shape:
         # `jax.vmap` of a test: each row goes round while its own says so.
         going = planner.closed(p["cond_jaxpr"], [*given[:first], *before])
@@ -148,7 +153,7 @@ def cond(b: Builder, op: Op, *values: Value) -> Any:
     kept: list[Spec] = []
     for branch in op.params["branches"]:
         planner = b.plan(b.env, specs)
-        outs = planner.closed(branch, planner.operands)
+        outs = planner.closed(branch, planner.operands, _layouts(kept))
         programs.append(planner.program([planner.moved(_entering, out) for out in outs], kept))
         kept = kept or [_unknown(spec) for spec in programs[0].results]
 

@@ -1,0 +1,142 @@
+"""`Readers`: what reads the values of a jaxpr, and to which layout it brings them.
+
+A product's result goes there at once: to that of a `with_layout`, or of the array to which an
+elementwise operation adds it. The gradient of a parameter so lands where the parameter lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from jax.extend import core
+
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.jaxprs import CALLS, called
+from gridlayout.ops.decisions.specs import Sharded, layout_of
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.products.dot_general import dot_general
+from gridlayout.ops.rules.elementwise import ELEMENTWISE
+from gridlayout.ops.rules.reductions import NEUTRAL
+from gridlayout.ops.rules.table import RULES
+
+
+class Readers:
+    """The equations that read each value of a jaxpr, and the layouts that its results go to."""
+
+    def __init__(
+        self, jaxpr: Any, known: Mapping[Any, Value], wanted: Sequence[Layout | None] = ()
+    ) -> None:
+        self._jaxpr, self._known = jaxpr, known
+        self._makers = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
+        self._equations: dict[Any, list[Any]] = {}
+        for eqn in jaxpr.eqns:
+            for atom in eqn.invars:
+                if not isinstance(atom, core.Literal):
+                    self._equations.setdefault(atom, []).append(eqn)
+        self._results: dict[Any, list[Layout | None]] = {}
+        for k, atom in enumerate(jaxpr.outvars):
+            if not isinstance(atom, core.Literal):
+                layout = wanted[k] if k < len(wanted) else None
+                if layout is not None and layout.shape != atom.aval.shape:
+                    layout = None
+                self._results.setdefault(atom, []).append(layout)
+
+    def folded_transposes(self) -> dict[int, int]:
+        """Products whose one use is a transpose: {equation of the product: of the transpose}.
+
+        The backward pass of every matmul is made of these; the product then lands transposed.
+        """
+        if RULES["dot_general"][0].decide is not dot_general:
+            return {}
+        numbers = {id(eqn): number for number, eqn in enumerate(self._jaxpr.eqns)}
+        folded = {}
+        for number, eqn in enumerate(self._jaxpr.eqns):
+            if eqn.primitive.name != "dot_general" or eqn.outvars[0] in self._results:
+                continue
+            after = self._equations.get(eqn.outvars[0], [])
+            if [each.primitive.name for each in after] == ["transpose"]:
+                folded[number] = numbers[id(after[0])]
+        return folded
+
+    def layout(self, var: Any, cores: int) -> GridLayout | None:
+        """The one layout that readers of a value bring it to; None where none does.
+
+        What else reads it takes it from there, unless these are fewer cores than `cores`. Asked as
+        equations are planned in order: what comes before is known to have its layout.
+        """
+        found, others = self._layouts(var)
+        grids = {layout.as_grid for layout in found}
+        only = grids.pop() if len(grids) == 1 else None
+        if only is None or only.is_scatter or (others and only.num_cores < cores):
+            return None
+        return only
+
+    def _layouts(self, var: Any) -> tuple[set[Layout], bool]:
+        """The layouts that readers bring a value to, and whether something else reads it."""
+        found: set[Layout] = set()
+        others = False
+        alike, left = {var}, [var]  # what lies as the value does
+        while left:
+            value = left.pop()
+            for layout in self._results.get(value, []):
+                found |= _one(layout)
+                others |= layout is None
+            for eqn in self._equations.get(value, []):
+                name = eqn.primitive.name
+                if all(0 in each.aval.shape for each in eqn.outvars) or name in NEUTRAL:
+                    continue
+                out = eqn.outvars[0]
+                if name == "with_layout":
+                    found |= _one(eqn.params["layout"])
+                elif name in CALLS:
+                    for inside, other in self._inside(eqn, value):
+                        found |= inside
+                        others |= other
+                elif name not in ELEMENTWISE or value.aval.shape != out.aval.shape:
+                    others = True
+                elif (first := self._first(eqn)) is not value:
+                    found |= self._lies(first, alike)
+                elif out not in alike:
+                    alike.add(out)
+                    left.append(out)
+        return {each.with_dtype(var.aval.dtype) for each in found}, others
+
+    def _inside(self, eqn: Any, var: Any) -> Iterator[tuple[set[Layout], bool]]:
+        """The same of a value in a function that is called."""
+        inner = called(eqn).jaxpr
+        pairs = list(zip(inner.invars, eqn.invars, strict=True))
+        values = {own: atom for own, atom in pairs if not isinstance(atom, core.Literal)}
+        known = {own: self._known[x] for own, x in values.items() if x in self._known}
+        readers = Readers(inner, known, [self.layout(out, 0) for out in eqn.outvars])
+        return (readers._layouts(own) for own, atom in values.items() if atom is var)
+
+    def _lies(self, atom: Any, alike: Collection[Any]) -> set[Layout]:
+        """The layout of a value that is known, or made of such by elementwise operations."""
+        while atom is not None and atom not in self._known and atom not in alike:
+            eqn = self._makers.get(atom)
+            if eqn is not None and eqn.primitive.name == "with_layout":
+                return _one(eqn.params["layout"])
+            is_like = eqn is not None and eqn.primitive.name in ELEMENTWISE
+            atom = self._first(eqn) if is_like else None
+        value = None if atom in alike else self._known.get(atom)
+        return _one(None if value is None else layout_of(value.spec))
+
+    def _first(self, eqn: Any) -> Any:
+        """The operand as which an elementwise operation's result lies."""
+        shape = eqn.outvars[0].aval.shape
+        for atom in eqn.invars:
+            if isinstance(atom, core.Literal) or atom.aval.shape != shape:
+                continue
+            maker = self._makers.get(atom)
+            if atom in self._known:
+                if isinstance(self._known[atom].spec, Sharded):
+                    return atom
+            elif maker is None or maker.primitive.name != "broadcast_in_dim":
+                return atom
+        return None
+
+
+def _one(layout: Layout | None) -> set[Layout]:
+    return set() if layout is None else {layout}
