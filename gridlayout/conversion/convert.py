@@ -60,7 +60,7 @@ def convert(layout: Layout, to: str) -> Conversion:
     f32[53,63]{1,0:T(18,32)(32,32)}
       every element lies where it did
       lost cores: 3x2 cores become one buffer, in which theirs lie end to end
-      lost memory: l1 is not said
+      lost memory: l1 has no equivalent
     >>> print(convert(GridLayout((64, 96), grid=(2, 3), tile=(32, 32)), to="ttnn").is_lossless)
     True
     """

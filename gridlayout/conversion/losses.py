@@ -47,7 +47,7 @@ def losses(before: Layout, after: Layout) -> tuple[Loss, ...]:
     >>> for loss in losses(GridLayout((4, 6), grid=(2, 1)), xla.layout((4, 6))):
     ...     print(loss)
     cores: 2x1 cores become one buffer, in which theirs lie end to end
-    memory: l1 is not said
+    memory: l1 has no equivalent
     """
     return tuple(Loss(what, text) for what, text in _found(before, after))
 
@@ -66,12 +66,12 @@ def _found(before: Layout, after: Layout) -> Iterator[tuple[str, str]]:
     if before.nbytes != after.nbytes:
         yield "bytes", f"{size(before.nbytes)} in all become {size(after.nbytes)}"
     if before.memory not in _UNSAID and before.memory != after.memory:
-        said = f"becomes {after.memory}" if after.memory not in _UNSAID else "is not said"
+        said = f"becomes {after.memory}" if after.memory not in _UNSAID else "has no equivalent"
         yield "memory", f"{before.memory} {said}"
     if before.is_interleaved and not after.is_interleaved:
-        yield "pages", "they are dealt to all banks, which is not said"
+        yield "pages", "interleaved over all banks, which has no equivalent"
     if before.oob is not None and repr(before.oob) != repr(after.oob):
-        yield "oob", f"the padding's value, {dtypes.oob_text(before.oob)}, is not said"
+        yield "oob", f"the padding's value, {dtypes.oob_text(before.oob)}, has no equivalent"
 
 
 def _format(layout: Layout) -> str:
