@@ -1,5 +1,7 @@
 """The peak of a report against what XLA sets aside for the compiled program."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,8 +26,10 @@ def mlp(x, up, down):
     return jax.nn.gelu(x @ up) @ down
 
 
-def attention(q, k, v):
-    return jax.nn.dot_product_attention(*(t.reshape(8, 64, 4, 48) for t in (q, k, v)))
+def positions(x):
+    """What no operand is needed for is made where it is read, on each device its part."""
+    n, m = x.shape
+    return x + jnp.sin(jnp.arange(n, dtype=x.dtype)[:, None] * jnp.arange(m, dtype=x.dtype))
 
 
 def uneven_rows(x):
@@ -63,6 +67,12 @@ PROGRAMS = {
     "split columns": (lambda x: jnp.split(x, 3, axis=1), SHAPE),
     "sum of thirds": (lambda x: sum(jnp.split(jnp.tanh(x), 3, axis=1)), SHAPE),
     "slice": (lambda x: x[50:150], SHAPE),
+    "lower triangle": (jnp.tril, SHAPE),
+    "positions": (positions, SHAPE),
+    "causal attention": (
+        partial(jax.nn.dot_product_attention, is_causal=True),
+        *[(8, 64, 4, 32)] * 3,
+    ),
     "fft": (lambda x: jnp.abs(jnp.fft.fft(x)), SHAPE),
     "relayout of uneven rows": (uneven_rows, (256, 383)),
     "relayout": (lambda x: gl.with_layout(x, gl.GridLayout(SHAPE, grid=(4, 2))), SHAPE),

@@ -34,6 +34,7 @@ from gridlayout.ops.decisions.specs import (
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.loops import sends_often, with_small_whole
+from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT
 from gridlayout.ops.rules.empty import without_elements
 from gridlayout.ops.rules.table import (
     LOOPS,
@@ -200,7 +201,18 @@ def on_every_device(b: Builder, op: Op, values: Sequence[Value]) -> list[Value]:
         made = op.on_logical(*arrays)
         return made if op.permutation is None else [lax.transpose(made[0], op.permutation)]
 
-    return b.run(run, values, outs, is_global=has_effects(op))
+    fused = op.name in _FUSED and op.permutation is None
+    return b.run(
+        *(run, values, outs),
+        is_global=has_effects(op),
+        is_fused=fused,
+        takes_fused=fused,
+        is_kept=op.name in KEPT,
+    )
+
+
+# What XLA makes where it is read, also of whole arrays: masks, positions, constants.
+_FUSED = ELEMENTWISE | {"iota", "broadcast_in_dim", "reshape", "squeeze", "expand_dims"}
 
 
 # The interpreter of Pallas traces a kernel again, and fails inside of a `shard_map`.

@@ -29,7 +29,7 @@ ELEMENTWISE = frozenset(
 
 
 # What XLA computes once, where several read it, and keeps; the rest it computes for each.
-_KEPT = frozenset(
+KEPT = frozenset(
     """
     acos acosh asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt cos cosh digamma erf erf_inv
     erfc exp exp2 expm1 igamma igamma_grad_a igammac lgamma log log1p log2 logistic polygamma pow
@@ -63,7 +63,7 @@ def _computed(b: Builder, op: Op, operands: list[Value], like: Sharded) -> list[
         pairs = zip(_as_avals(op, parts), op.ins, strict=True)
         return op.bind(*(_full(x, out.local_shape, aval) for x, aval in pairs))
 
-    return b.fused(run, operands, [out], is_kept=op.name in _KEPT)
+    return b.fused(run, operands, [out], is_kept=op.name in KEPT)
 
 
 def barrier(b: Builder, op: Op, *values: Value) -> Any:
