@@ -127,6 +127,17 @@ def test_a_convolution_goes_there_too():
     )
 
 
+def test_keys_that_a_call_makes_are_on_no_core():
+    mask = laid((8,), (8,), 0)
+
+    def fn(mask):
+        a, b = (jax.jit(lambda k: jax.random.split(k, 8))(jax.random.key(seed)) for seed in (0, 1))
+        return jax.vmap(jax.random.uniform)(lax.select(mask > 0, a, b))
+
+    got = gl.on_grid(fn)(mask)
+    np.testing.assert_array_equal(np.asarray(got), fn(np.asarray(mask)))
+
+
 # -- what training sends ---------------------------------------------------------------------------
 
 

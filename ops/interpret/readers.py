@@ -19,7 +19,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.products.dot_general import dot_general
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.ops.rules.reductions import NEUTRAL
-from gridlayout.ops.rules.table import RULES
+from gridlayout.ops.rules.table import RULES, is_key
 
 
 class Readers:
@@ -76,6 +76,8 @@ class Readers:
     def _layouts(self, var: Any) -> tuple[set[Layout], bool]:
         """The layouts that readers bring a value to, and whether something else reads it."""
         found: set[Layout] = set()
+        if is_key(var.aval):
+            return found, True
         others = False
         alike, left = {var}, [var]  # what lies as the value does
         while left:
