@@ -137,7 +137,7 @@ class Builder:
         return self.env.choose(shape, dtype, like.layout if isinstance(like, Value) else like)
 
     def wanted(self, op: Op, like: Any = None) -> Layout:
-        """Where the op's result belongs: as its one reader asks, else by the policy."""
+        """Where the op's result belongs: where what reads it brings it, else by the policy."""
         chosen = self.choose(op.out.shape, op.out.dtype, like)
         if op.layout is None or not chosen.memory:
             return chosen

@@ -54,6 +54,8 @@ _EMPTY_TOO = (*LOOPS, "with_layout")
 # Ops whose operands have nothing to do with each other, or whose results are asked for elsewhere. A
 # sum of cotangents is in the space of the first.
 _CHANGES_SPACE = ("with_layout", "optimization_barrier", "add_any")
+# What XLA makes where it is read, also of whole arrays: masks, positions, constants.
+_FUSED = ELEMENTWISE | {"iota", "broadcast_in_dim", "reshape", "squeeze"}
 
 
 def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> Decision:
@@ -203,16 +205,14 @@ def on_every_device(b: Builder, op: Op, values: Sequence[Value]) -> list[Value]:
 
     fused = op.name in _FUSED and op.permutation is None
     return b.run(
-        *(run, values, outs),
+        run,
+        values,
+        outs,
         is_global=has_effects(op),
         is_fused=fused,
         takes_fused=fused,
         is_kept=op.name in KEPT,
     )
-
-
-# What XLA makes where it is read, also of whole arrays: masks, positions, constants.
-_FUSED = ELEMENTWISE | {"iota", "broadcast_in_dim", "reshape", "squeeze", "expand_dims"}
 
 
 # The interpreter of Pallas traces a kernel again, and fails inside of a `shard_map`.
