@@ -104,6 +104,16 @@ class Placement:
     slots: Shape
     per_device: Shape
 
+    def behind(self, count: int) -> Placement:
+        """The same cores on the same devices, of a grid with `count` dims of one core in front."""
+        ones = (1,) * count
+        return Placement(
+            (*ones, *self.grid),
+            (*((),) * count, *self.axes),
+            (*ones, *self.slots),
+            (*ones, *self.per_device),
+        )
+
     @property
     def spec(self) -> PartitionSpec:
         """The partition spec of the grid dims; the dims inside a core are not split."""

@@ -183,32 +183,36 @@ class Builder:
             return self.moved(value, move, Replicated(spec.shape, spec.dtype))
         return value
 
-    def on_cores(self, value: Value, layout: Layout | None = None, like: Any = None) -> Value:
-        """The value sharded: in `layout`, or as it is, or where the policy puts it."""
+    def on_cores(
+        self,
+        value: Value,
+        layout: Layout | None = None,
+        like: Any = None,
+        placement: Placement | None = None,
+    ) -> Value:
+        """The value sharded: in `layout`, or as it is, or where the policy puts it.
+
+        placement: of `layout`, if not where the device grid places it.
+        """
         spec = value.spec
         if isinstance(spec, Deferred) and spec.is_whole:
             layout, value = layout or layout_of(spec), value.seen(spec.source)
             spec = spec.source
         if isinstance(spec, Sharded):
-            return value if layout is None else self.relayout(value, layout)
+            return value if layout is None else self.relayout(value, layout, placement)
         if layout is None:
             layout = self.choose(value.shape, value.dtype, value if like is None else like)
         layout = layout.with_dtype(value.dtype)
+        placement = placement or self.placement(layout)
         if isinstance(spec, Deferred):
-            return materialized(self, value, layout)
-        return self.laid_out(value, layout)
+            return materialized(self, value, layout, placement)
+        return self.laid_out(value, layout, placement)
 
     def laid_out(self, value: Value, layout: Layout, placement: Placement | None = None) -> Value:
         """A replicated value in a layout: each device keeps its part."""
         layout = layout.with_dtype(value.dtype, 0 if has_zero(value.dtype) else None)
         after = placement or self.placement(layout)
         return self.moved(value, lay_out(layout, self.device, after), Sharded(layout, after))
-
-    def placed(self, value: Value, layout: Layout, placement: Placement) -> Value:
-        """The value in a layout, on the devices that a placement says."""
-        value = self.settled(value)
-        bring = self.relayout if isinstance(value.spec, Sharded) else self.laid_out
-        return bring(value, layout, placement)
 
     def settled(self, value: Value) -> Value:
         """The value with a deferred broadcast made, fit to cross into a loop or a branch."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Shape = tuple[int, ...]
 
 
-def materialized(b: Builder, value: Value, layout: Layout) -> Value:
+def materialized(b: Builder, value: Value, layout: Layout, placement: Placement) -> Value:
     """A deferred broadcast in `layout`, on each device, with no communication of its own.
 
     The source is laid out like a slice of `layout`: grid and tile 1 in every collapsed dim that it
@@ -34,11 +34,10 @@ def materialized(b: Builder, value: Value, layout: Layout) -> Value:
     assert isinstance(spec, Deferred)
     own = layout.grouped
     if own is None or 0 in spec.shape:
-        return b.on_cores(b.replicated(value), layout)
+        return b.laid_out(b.replicated(value), layout, placement)
     touched = [k for k, group in enumerate(own.groups) if set(group) & set(spec.dims)]
     dims = tuple(sorted({d for k in touched for d in own.groups[k]} | set(spec.dims)))
     thin = thinned(own, dims, tuple(touched))
-    placement = b.placement(layout)
     source = _thin(b, value, dims, thin, thin_placement(placement, thin))
     rest = [d for k in range(len(own.grid)) if k not in touched for d in own.axis_dims(k)]
     oob = None if has_padding(layout, placement, rest) else source.fact

@@ -82,6 +82,8 @@ def broadcast(b: Builder, value: Value, shape: Shape, dims: Sequence[int]) -> Va
     """The value broadcast in `shape`, dim `i` becoming `dims[i]`; extents of 1 grow."""
     keep = [i for i, d in enumerate(dims) if value.shape[i] == shape[d]]
     value = squeezed(b, value, keep)
+    # One element is a number: what was known of the padding around it says nothing of it.
+    value = value if value.ndim else b.replicated(value)
     dims = tuple(int(dims[i]) for i in keep)
     is_view = all(shape[d] == 1 for d in range(len(shape)) if d not in dims)
     old = AffineMap(len(shape), tuple(dim(d) for d in dims))
@@ -95,8 +97,6 @@ def broadcast(b: Builder, value: Value, shape: Shape, dims: Sequence[int]) -> Va
         return reshaped(b, value, shape, old)
     if dims == tuple(range(len(shape))):
         return value
-    # One element is a number: what was known of the padding around it says nothing of it.
-    value = value if value.ndim else b.replicated(value)
     assert not isinstance(value.spec, Deferred)
     return value.seen(Deferred(value.spec, dims, shape))
 

@@ -126,10 +126,20 @@ def _spread_out(
     return wide if 2 * few < many else own
 
 
+def beside(b: Builder, rest: GridLayout, axes: Shape, shape: Shape, dtype: Any) -> Sharded:
+    """`stacked`, for an array of this shape, each core where the one of `rest` alone is.
+
+    Where the device grid places the larger grid is another question: a core map may say so of one
+    of the two.
+    """
+    layout = stacked(rest.with_dtype(dtype), axes, tuple(shape[a] for a in axes))
+    return Sharded(layout, b.placement(rest).behind(len(axes)))
+
+
 def unstack(b: Builder, value: Value, axes: Shape, rest: GridLayout) -> Value:
     """The value in the layout where dims `axes` are unsharded, and the rest lies as `rest`."""
-    extents = tuple(value.shape[a] for a in axes)
-    return b.on_cores(value, stacked(rest.with_dtype(value.dtype), axes, extents))
+    there = beside(b, rest, axes, value.shape, value.dtype)
+    return b.on_cores(value, there.layout, placement=there.placement)
 
 
 def in_front(part: Any, count: int, cores: int) -> Any:
@@ -169,7 +179,7 @@ def run(
     entered = [unstack(b, value, own, rest) for value, own in operands]
     made = [axes] * len(op.outs) if out_axes is None else out_axes
     left = [
-        b.sharded(stacked(rest.with_dtype(aval.dtype), own, tuple(aval.shape[a] for a in own)))
+        beside(b, rest, own, aval.shape, aval.dtype)
         for aval, own in zip(op.outs, made, strict=True)
     ]
     mapped = (-1,) * len(entered) + (None,) * len(others)
@@ -319,8 +329,7 @@ def bitcast(b: Builder, op: Op, value: Value) -> Any:
     if (rest := rest_layout(b, value, axes)) is None:
         return None
     cores = len(rest.grid)
-    extents = tuple(aval.shape[a] for a in out_axes)
-    out = b.sharded(stacked(rest.with_dtype(aval.dtype), out_axes, extents))
+    out = beside(b, rest, out_axes, aval.shape, aval.dtype)
 
     def kernel(part: jax.Array) -> list[Any]:
         # Not by `run`: under vmap, JAX joins elements of the mapped dim.
@@ -329,7 +338,8 @@ def bitcast(b: Builder, op: Op, value: Value) -> Any:
         made = made if not out_axes else jnp.moveaxis(made, -1, 0)
         return [from_front(made, len(out_axes), cores)]
 
-    return b.run(kernel, [unstack(b, value, axes, rest)], [out])
+    (made,) = b.run(kernel, [unstack(b, value, axes, rest)], [out])
+    return b.relayout(made, out.layout)
 
 
 ALONG: dict[str, Rule] = {

@@ -245,13 +245,15 @@ def _stacked(b: Builder, row: Spec, length: int) -> Spec:
     if isinstance(row, Sharded):
         own = row.layout.grouped
         assert own is not None
-        return b.sharded(stacked(own.with_oob(None), (0,), (length,)))
+        return Sharded(stacked(own.with_oob(None), (0,), (length,)), row.placement.behind(1))
     return Replicated((length, *row.shape), row.dtype)
 
 
 def _home(b: Builder, out: Value) -> Value:
     """A stacked result where it belongs: arrays on cores, numbers and keys on every device."""
     spec = out.spec
-    if isinstance(spec, Sharded) or spec.ndim == 0 or b.env.is_whole(spec):
+    if isinstance(spec, Sharded):
+        return b.relayout(out, spec.layout)
+    if spec.ndim == 0 or b.env.is_whole(spec):
         return out
     return out if isinstance(spec, Replicated) and spec.is_key else b.on_cores(out)

@@ -240,7 +240,7 @@ def replaced(
     if part is None:
         return None
     placement = spec.placement
-    entered = b.placed(new, part.with_dtype(new.dtype), placement)
+    entered = b.on_cores(new, part.with_dtype(new.dtype), placement=placement)
 
     def kernel(array: jax.Array, new: jax.Array) -> list[jax.Array]:
         return [jnp.where(valid_mask(part, placement), combine(array, new), array)]

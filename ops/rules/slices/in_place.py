@@ -281,7 +281,7 @@ def written(
         entered = b.replicated(new)
     else:
         there = held.beside(b, new_axes, lead, new.dtype)
-        entered = b.placed(new, there.layout, there.placement)
+        entered = b.on_cores(new, there.layout, placement=there.placement)
         spec = spec.with_oob(None)
 
     def kernel(part: jax.Array, new: jax.Array, *starts: Any) -> list[jax.Array]:
