@@ -53,9 +53,11 @@ if TYPE_CHECKING:
     from gridlayout.ops.user import nn, numpy
     from gridlayout.ops.user.ring_attention import ring_attention
     from gridlayout.ops.user.slices import Slices, slices
+    from gridlayout.sharding.chips import Links, Rates
     from gridlayout.sharding.cost import Cost
     from gridlayout.sharding.device_grid import DeviceGrid
     from gridlayout.sharding.emulate import emulate_devices
+    from gridlayout.sharding.machine import Machine
 
 # Where the names that need JAX live, and those that few programs ask for.
 _LAZY = {
@@ -97,6 +99,9 @@ _LAZY = {
     "Slices": "ops.user.slices",
     "def_rule": "ops.rules.table",
     "Cost": "sharding.cost",
+    "Links": "sharding.chips",
+    "Machine": "sharding.machine",
+    "Rates": "sharding.chips",
     "Report": "ops.programs.report",
     "numpy": "ops.user.numpy",
     "nn": "ops.user.nn",
@@ -120,8 +125,11 @@ __all__ = [
     "Layout",
     "LayoutError",
     "LayoutWarning",
+    "Links",
     "Location",
+    "Machine",
     "OnGrid",
+    "Rates",
     "RelayoutPlan",
     "Report",
     "Slices",

@@ -25,6 +25,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import HOST_SPACES
 from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.core_map import stated_map
+from gridlayout.sharding.machine import FAST, Machine, default_machine
 from gridlayout.sharding.placement import MeshAxes, Placement, default_placement
 from gridlayout.tenstorrent.core_maps import CoreMap
 
@@ -62,6 +63,11 @@ class DeviceGrid:
     `LayoutError`, once such a grid is placed: a device whose cores are no box of consecutive ones
     (a cyclic map); devices in an order that no axes count.
 
+    machine: what the devices take to send and to compute, by which is chosen what they do
+    (`gl.Machine`); by default that of their kind. Of emulated devices a collective takes time of
+    its own, so few are sent; an `AbstractMesh` is taken to have fast links, where bytes decide.
+    `LayoutError`: one of another mesh.
+
     >>> folded = DeviceGrid((1,), core_map="(d0, d1) -> (0, d1 floordiv 8, d1 mod 8)")
     >>> str(folded.core_map((1, 64))), str(folded.core_map((3,)))
     ('(d0, d1) -> (0, d1 floordiv 8, d1 mod 8)', '(d0) -> (0, d0)')
@@ -72,6 +78,7 @@ class DeviceGrid:
         mesh: Mesh | AbstractMesh | Sequence[int],
         *,
         core_map: AffineMap | CoreMap | str | None = None,
+        machine: Machine | None = None,
     ) -> None:
         if not isinstance(mesh, (Mesh, AbstractMesh)):
             mesh = _first_devices(mesh)
@@ -81,6 +88,11 @@ class DeviceGrid:
             raise LayoutError(f"a device grid's mesh must have axes with devices, not {sizes}")
         self.is_abstract: bool = isinstance(mesh, AbstractMesh)
         self._devices: Any = mesh.devices if isinstance(mesh, Mesh) else None
+        if machine is not None:
+            if not isinstance(machine, Machine):
+                raise LayoutError(f"machine {machine!r} must be a gl.Machine")
+            machine.check_mesh(sizes)
+        self._machine = machine
         self.mesh: Any = self._mesh(sizes, names)
         self._axes: MeshAxes = MeshAxes.of(names, sizes)
         self._given, self._stated = core_map, None
@@ -121,6 +133,15 @@ class DeviceGrid:
         return "abstract" if self.is_abstract else str(self._devices.flat[0].platform)
 
     @cached_property
+    def machine(self) -> Machine:
+        """What the devices take to send and to compute: as stated, else that of their kind."""
+        if self._machine is not None:
+            return self._machine
+        if self.is_abstract:
+            return FAST
+        return default_machine(self.platform, self._devices.flat[0].device_kind, self.size)
+
+    @cached_property
     def processes(self) -> tuple[int, ...]:
         """The processes whose devices these are, in order, as JAX numbers them."""
         return (
@@ -155,7 +176,8 @@ class DeviceGrid:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeviceGrid) and (
-            (self.mesh, self._stated) == (other.mesh, other._stated)
+            (self.mesh, self._stated, self._machine)
+            == (other.mesh, other._stated, other._machine)
         )
 
     def __hash__(self) -> int:
@@ -163,12 +185,12 @@ class DeviceGrid:
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.mesh, self._stated))
+        return hash((self.mesh, self._stated, self._machine))
 
     def __reduce__(self) -> Any:
         # Sizes, names and the map: another process has devices of its own.
         names = tuple(map(str, self.mesh.axis_names))
-        return _restored, (self.shape, names, self.is_abstract, self._given)
+        return _restored, (self.shape, names, self.is_abstract, self._given, self._machine)
 
     def __deepcopy__(self, memo: Any) -> DeviceGrid:
         return self
@@ -328,11 +350,12 @@ def check_device(device: Any) -> None:
         )
 
 
-def _restored(sizes: Shape, names: tuple[str, ...], is_abstract: bool, core_map: Any) -> DeviceGrid:
+def _restored(
+    sizes: Shape, names: tuple[str, ...], is_abstract: bool, core_map: Any, machine: Machine | None
+) -> DeviceGrid:
     """An unpickled device grid, of the first devices that there are."""
-    if is_abstract:
-        return DeviceGrid(AbstractMesh(sizes, names), core_map=core_map)
-    return DeviceGrid(_first_devices(sizes, names), core_map=core_map)
+    mesh = AbstractMesh(sizes, names) if is_abstract else _first_devices(sizes, names)
+    return DeviceGrid(mesh, core_map=core_map, machine=machine)
 
 
 def _first_devices(shape: Any, names: tuple[str, ...] | None = None) -> Mesh:

@@ -153,7 +153,7 @@ class Builder:
         if spec.placement == after and nothing_moves(spec.layout, layout):
             return x.seen(Sharded(layout, after))
         places = (spec.placement, after)
-        move = find_move(spec.layout, layout, self.device, *places, self.env.model)
+        move = find_move(spec.layout, layout, self.device, *places)
         return self.moved(x, move, Sharded(layout, after))
 
     def brought(self, value: Value, layout: Layout) -> Value:
@@ -278,7 +278,7 @@ def cheapest(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> Choi
             continue
         outs = made if isinstance(made, (list, tuple)) else [made]
         sent = trial.decision(op, (), outs).collectives
-        found.append((b.env.model.seconds(sent), way))
+        found.append((b.env.machine.seconds(sent), way))
         if not sent:
             break
     found.sort(key=lambda each: each[0])

@@ -1,9 +1,9 @@
-"""`Env`: what decisions depend on besides the op: the devices, the choices, the cost model."""
+"""`Env`: what decisions depend on besides the op: the devices and the choices."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -16,8 +16,8 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.specs import Spec, layout_of
-from gridlayout.sharding.cost import CostModel
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
@@ -44,7 +44,7 @@ class Env:
 
     templates: the operands' layouts, the first of each shape: values that come from none are laid
     out like the one of their shape, or like the first. algorithm: of matrix products, by name; None
-    where the cost model chooses. whole: in the loop that this is of, arrays of at most `SMALL`
+    where the cheapest is chosen. whole: in the loop that this is of, arrays of at most `SMALL`
     bytes are whole on every device (`interpret/loops.py`). context: in which what is planned was
     traced, as users' rules are again.
     """
@@ -53,9 +53,13 @@ class Env:
     policy: Policy = same_grid_and_tile
     templates: tuple[Layout, ...] = ()
     algorithm: str | None = None
-    model: CostModel = field(default_factory=CostModel)
     whole: bool = False
     context: Hashable = None
+
+    @property
+    def machine(self) -> Machine:
+        """What the devices take to send and to compute."""
+        return self.device.machine
 
     @property
     def template(self) -> Layout | None:

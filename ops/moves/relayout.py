@@ -33,13 +33,11 @@ from gridlayout.sharding.collectives import (
     slice_at,
     total_bytes,
 )
-from gridlayout.sharding.cost import CostModel
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchange import Exchange, Transfer, find_exchange, local_bytes
+from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.pieces import Pieces, find_pieces
 from gridlayout.sharding.placement import Placement
-
-MODEL = CostModel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +94,6 @@ def find_move(
     device: DeviceGrid,
     before: Placement,
     after: Placement,
-    model: CostModel = MODEL,
 ) -> LocalMove | None:
     """The cheapest move between two layouts where they are placed; None where nothing moves.
 
@@ -105,7 +102,7 @@ def find_move(
     if before == after and nothing_moves(old, new):
         return None
     ways = _ways(old.with_oob(None), new, device, before, after)
-    return ways[0] if len(ways) == 1 else _cheapest(ways, model)
+    return ways[0] if len(ways) == 1 else _cheapest(ways, device.machine)
 
 
 def offered_moves(
@@ -115,12 +112,12 @@ def offered_moves(
     return _ways(old.with_oob(None), new, device, before, after)
 
 
-def _cheapest(ways: Sequence[LocalMove], model: CostModel) -> LocalMove:
+def _cheapest(ways: Sequence[LocalMove], machine: Machine) -> LocalMove:
     """The way of the least time. Where a collective is not said to take time of its own, the fewest
     of them among the ways that receive little more than has to move.
     """
-    if model.latency:
-        return min(ways, key=lambda way: model.seconds(way.collectives))
+    if machine.has_latency:
+        return min(ways, key=lambda way: machine.seconds(way.collectives))
     (pieces,) = (way.pieces for way in ways if way.pieces is not None)
     most = pieces.slack * pieces.moved
     good = [way for way in ways if way.pieces or total_bytes(way.collectives) <= most]

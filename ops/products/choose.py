@@ -1,4 +1,4 @@
-"""Which way to do a product: the cheapest one by the cost model.
+"""Which way to do a product: the cheapest one on the machine.
 
 Every algorithm is tried on every grid that the devices fit, operands and result brought to their
 places included.
@@ -20,7 +20,6 @@ from gridlayout.ops.moves.relayout import moved_bytes, nothing_moves
 from gridlayout.ops.products.algorithms import Axes, Dims, Matrices, Plan, plans
 from gridlayout.ops.products.schedules import sends
 from gridlayout.sharding.collectives import total_bytes
-from gridlayout.sharding.cost import CostModel
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.pieces import find_pieces
 from gridlayout.sharding.placement import Placement
@@ -40,7 +39,6 @@ def choose(
     device: DeviceGrid,
     wanted: Layout,
     gathered: tuple[int, int],
-    model: CostModel,
     name: str | None,
 ) -> Plan | None:
     """The plan of a named algorithm, or the cheapest one; None for `gathered`.
@@ -52,7 +50,7 @@ def choose(
     if name == "gathered" or device.size == 1 or matrices.dtype == np.bool_:
         return None
     if name is None:
-        return _best(matrices, device, wanted, gathered, model)
+        return _best(matrices, device, wanted, gathered)
     grids = dict.fromkeys([matrices.grid, _grid_of(wanted, matrices)])
     found = [plan for grid in grids for plan in plans(name, replace(matrices, grid=grid), device)]
     if not found:
@@ -84,7 +82,6 @@ def _best(
     device: DeviceGrid,
     wanted: Layout,
     gathered: tuple[int, int],
-    model: CostModel,
 ) -> Plan | None:
     """The cheapest plan of all; None where `gathered` is as cheap.
 
@@ -93,8 +90,10 @@ def _best(
     is found on them bounds what is worth costing on others.
     """
 
+    machine = device.machine
+
     def seconds(work: int, received: float) -> float:
-        return received / device.size / model.bandwidth + 2 * work / model.flops
+        return machine.bytes_seconds(received / device.size) + machine.seconds(flops=2 * work)
 
     best, least = None, seconds(*gathered)
 
@@ -119,7 +118,7 @@ def _best(
             if bound >= least or tried == most:
                 break
             tried += 1
-            room = (least - seconds(plan.work, 0)) * device.size * model.bandwidth
+            room = (least - seconds(plan.work, 0)) * device.size / machine.bytes_seconds(1)
             if (cost := seconds(plan.work, received(plan, wanted, sent, lacks, room))) < least:
                 best, least, tried = plan, cost, 0
     return best

@@ -163,7 +163,7 @@ def cond(b: Builder, op: Op, *values: Value) -> Any:
 
         return list(lax.switch(index, [way(each) for each in programs], *arrays))
 
-    dearest = max(programs, key=lambda each: b.env.model.seconds(each.collectives))
+    dearest = max(programs, key=lambda each: b.env.machine.seconds(each.collectives))
     roles = _roles(operand=operands)
     bodies = [
         Body(each, int(each is dearest), "the dearest branch", f"branch {k}", roles)

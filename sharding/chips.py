@@ -1,0 +1,177 @@
+"""What chips do in a second, each figure with its source; the links that join them by default.
+
+Figures are what programs reach, where somebody measured it, else what the maker states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from math import isfinite
+from typing import Any
+
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.memory import CHIPS, Chip
+
+GB, TERA = 1e9, 1e12
+
+
+def check_figure(value: Any, what: str, least: float = 0.0, above: bool = True) -> float:
+    """A finite number above `least`, or from it on; `LayoutError` for any other."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not isfinite(value) or value < least or (above and value == least):
+        rule = f"above {least:g}" if above else f"of at least {least:g}"
+        raise LayoutError(f"{what} {value!r} must be a finite number {rule}")
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Links:
+    """What joins neighbours along a mesh axis.
+
+    bandwidth: bytes in a second over one link, one way. latency: seconds a hop. wrap: whether the
+    last device is joined to the first (a ring), else the axis is a line. start: seconds that a
+    collective takes before the first hop.
+
+    >>> Links(12.5e9, latency=711e-9).wrap
+    False
+    """
+
+    bandwidth: float
+    latency: float = 0.0
+    wrap: bool = False
+    start: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_figure(self.bandwidth, "bandwidth of links, in bytes a second,")
+        check_figure(self.latency, "latency of links, in seconds a hop,", above=False)
+        check_figure(self.start, "start of collectives, in seconds,", above=False)
+        if not isinstance(self.wrap, bool):
+            raise LayoutError(f"wrap {self.wrap!r} of links must be True (a ring) or False (a line)")
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What one device computes and moves in a second.
+
+    flops: floating-point operations of matrix products, of all its cores. tile_cycles: cycles that
+    a core takes for a product of 32x32 tiles, by math fidelity; clock: cycles in a second.
+    elementwise: results of elementwise operations in a second, of all cores. memory: bytes in a
+    second that cores read from, or write to, the device's memory. noc: bytes in a second that a
+    core gets from another one of the same device; hop: seconds between neighbouring cores. start:
+    seconds that a kernel takes before it works. sources: where each figure is from.
+    """
+
+    flops: float
+    memory: float
+    elementwise: float = 0.0
+    clock: float = 0.0
+    tile_cycles: Mapping[str, int] = field(default_factory=dict, hash=False)
+    noc: float = 0.0
+    hop: float = 0.0
+    start: float = 0.0
+    sources: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("flops", "memory"):
+            check_figure(getattr(self, name), f"{name} a second")
+        for name in ("elementwise", "clock", "noc", "hop", "start"):
+            check_figure(getattr(self, name), name, above=False)
+        for fidelity, cycles in self.tile_cycles.items():
+            check_figure(cycles, f"tile_cycles of {fidelity}")
+        known = {each.name for each in fields(self)}
+        if unknown := self.sources.keys() - known:
+            raise LayoutError(f"sources name {sorted(unknown)}, which are no figures of Rates")
+
+
+@dataclass(frozen=True)
+class Board:
+    """A ready machine: its chip, what that does, how many there are along axes, their links."""
+
+    chip: Chip
+    rates: Rates
+    mesh: tuple[int, ...]
+    links: tuple[Links, ...]
+    links_source: str
+
+
+_CYCLES = {"LoFi": 16, "HiFi2": 32, "HiFi3": 48, "HiFi4": 64}
+_GEMM = "tt-metal, tech_reports/GEMM_FLOPS: cycles of a 32x32x32 product by fidelity"
+# Of a product in HiFi4: 64 cores at 1 GHz, 2 * 32**3 operations in 64 cycles.
+_WORMHOLE = Rates(
+    flops=64 * 1e9 * 2 * 32**3 / 64,
+    memory=267 * GB,
+    elementwise=64 * 0.064 * TERA,
+    clock=1e9,
+    tile_cycles=_CYCLES,
+    noc=28 * GB,
+    hop=9e-9,
+    sources={
+        "flops": _GEMM,
+        "tile_cycles": _GEMM,
+        "memory": "tt-metal, tech_reports/Saturating_DRAM_bandwidth: 267 of 288 GB/s reached",
+        "elementwise": "tt-isa-documentation, MatrixUnit: 0.064 TFLOP/s a core (SFPU)",
+        "clock": "tt-mlir, TTNNCollectPerfMetrics.cpp",
+        "noc": "tt-metal, ideal performance of the NoC: 28 B a cycle, unicast",
+        "hop": "tt-isa-documentation, NoC: 9 cycles a hop",
+    },
+)
+# A p150 offers 10x11 of its cores to programs.
+_BLACKHOLE = Rates(
+    flops=110 * 1.35e9 * 2 * 32**3 / 64,
+    memory=500 * GB,
+    elementwise=110 * 0.064 * 1.35 * TERA,
+    clock=1.35e9,
+    tile_cycles=_CYCLES,
+    noc=60 * 1.35 * GB,
+    hop=11 / 1.35e9,
+    sources={
+        "flops": _GEMM,
+        "tile_cycles": _GEMM,
+        "memory": "tt-metal, tech_reports/Saturating_DRAM_bandwidth: 500 of 512 GB/s reached",
+        "elementwise": "Wormhole's 0.064 TFLOP/s a core at 1 GHz, at this clock",
+        "clock": "tt-mlir, TTNNCollectPerfMetrics.cpp",
+        "noc": "tt-metal, ideal performance of the NoC: 60 B a cycle, unicast",
+        "hop": "tt-npe: about 11 cycles a hop",
+    },
+)
+_ETHERNET = Links(12.5 * GB, latency=711e-9, start=4.47e-6)
+_FIT = (
+    "tt-metal, tech_reports/EthernetMultichip/CCL_bandwidth: 12.5 GB/s a link, 711 ns a hop; the "
+    "start of a collective is that of the published fits of all_gather"
+)
+_BOOK = "scaling-book (jax-ml), chapters on TPUs, sharding and GPUs"
+
+
+def _tpu(name: str, flops: float, memory: float, size: float) -> tuple[Chip, Rates]:
+    chip = Chip(name, (1, 1), {"dram": int(size)})
+    # A vector unit does about one operation for each element that memory brings.
+    sources = {"flops": f"{_BOOK}: bfloat16", "memory": _BOOK, "elementwise": "as memory brings"}
+    return chip, Rates(flops, memory, memory / 2, sources=sources)
+
+
+_V5E = _tpu("TPU v5e", 197 * TERA, 810 * GB, 16 * GB)
+_V5P = _tpu("TPU v5p", 459 * TERA, 2800 * GB, 96 * GB)
+_H100 = (
+    Chip("H100", (1, 1), {"dram": int(80 * GB)}),
+    Rates(
+        *(989 * TERA, 3350 * GB, 3350 * GB / 2),
+        sources={"flops": f"{_BOOK}: bfloat16, dense", "memory": _BOOK},
+    ),
+)
+_N150, _P150 = CHIPS["wormhole"], CHIPS["blackhole"]
+_ICI_V5E, _ICI_V5P = Links(45 * GB, latency=1e-6), Links(90 * GB, latency=1e-6, wrap=True)
+# All devices of a node reach each other through a switch: one hop, at what NCCL reaches.
+_NVLINK = Links(320 * GB, latency=1e-6, start=5e-6)
+
+BOARDS: dict[str, Board] = {
+    "n150": Board(_N150, _WORMHOLE, (1,), (_ETHERNET,), _FIT),
+    "n300": Board(_N150, _WORMHOLE, (1, 2), (_ETHERNET,), _FIT),
+    "wormhole 2x4": Board(_N150, _WORMHOLE, (2, 4), (_ETHERNET,), _FIT),
+    "wormhole 4x8": Board(_N150, _WORMHOLE, (4, 8), (_ETHERNET,), _FIT),
+    "p150": Board(_P150, _BLACKHOLE, (1,), (Links(25 * GB, latency=515e-9),), _FIT),
+    "v5e 4x4": Board(*_V5E, (4, 4), (_ICI_V5E,), f"{_BOOK}: no wrap below 16 along an axis"),
+    "v5e 16x16": Board(*_V5E, (16, 16), (Links(45 * GB, latency=1e-6, wrap=True),), _BOOK),
+    "v5p 4x4x4": Board(*_V5P, (4, 4, 4), (_ICI_V5P,), _BOOK),
+    "h100": Board(*_H100, (8,), (_NVLINK,), f"{_BOOK}: NCCL in the node"),
+}

@@ -1,0 +1,350 @@
+"""`Machine`: what a mesh of devices takes to send, to multiply and to go through memory, in seconds.
+
+Everything that is chosen by time, or reported as time, asks this one object: products, relayouts,
+reports. What emulated devices share is in their figures: eight devices on two cores do in turns what
+eight chips do at once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gridlayout.arguments import Shape, one_of, positive
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.memory import Chip
+from gridlayout.sharding.chips import BOARDS, Links, Rates, check_figure
+from gridlayout.sharding.collectives import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    COPY,
+    PERMUTE,
+    REDUCE_SCATTER,
+    Collective,
+)
+
+if TYPE_CHECKING:
+    from gridlayout.sharding.device_grid import DeviceGrid
+
+KINDS = (ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, PERMUTE, REDUCE_SCATTER)
+_FORMAT = "gridlayout machine"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a kind of collective takes in groups of so many devices, as it was measured.
+
+    latency: seconds of the smallest. bandwidth: bytes that a device receives in a second.
+    """
+
+    kind: str
+    group_size: int
+    latency: float
+    bandwidth: float
+
+    def __post_init__(self) -> None:
+        one_of(self.kind, KINDS, "kind")
+        positive((self.group_size,), "group_size")
+        check_figure(self.latency, f"latency of {self.kind}, in seconds,", above=False)
+        check_figure(self.bandwidth, f"bandwidth of {self.kind}, in bytes a second,")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A mesh of chips and their links: seconds and bytes.
+
+    chip: a `gl.Chip`, or the name of a ready machine (`Machine.names()`), which brings its mesh,
+    links and rates along. mesh: how many devices there are along each axis; None for any mesh.
+    links: one `gl.Links` for all axes, or one an axis. rates: what one device does in a second.
+    figures: what collectives were measured to take, instead of what the links say.
+    `LayoutError` where figures are impossible, or an axis has no links.
+
+    >>> import gridlayout as gl
+    >>> machine = gl.Machine("n150", mesh=(4, 8), links=gl.Links(12.5e9, latency=711e-9))
+    >>> gather = Collective("all_gather", ("y",), 8, 7 * 2**20, 32)
+    >>> f"{machine.seconds([gather]) * 1e6:.0f} us"
+    '592 us'
+    """
+
+    chip: Chip
+    mesh: Shape | None
+    links: tuple[Links, ...]
+    rates: Rates
+    figures: tuple[Figure, ...]
+
+    def __init__(
+        self,
+        chip: Chip | str,
+        mesh: Sequence[int] | None = None,
+        links: Links | Sequence[Links] | None = None,
+        *,
+        rates: Rates | None = None,
+        figures: Sequence[Figure] = (),
+    ) -> None:
+        if isinstance(chip, str):
+            name = chip.lower()
+            if name not in BOARDS:
+                raise LayoutError(
+                    f"machine {chip!r} is none of {', '.join(BOARDS)}: give a gl.Chip with "
+                    "links= and rates="
+                )
+            board = BOARDS[name]
+            chip, rates = board.chip, rates or board.rates
+            links = board.links if links is None else links
+            mesh = board.mesh if mesh is None else mesh
+        if not isinstance(chip, Chip):
+            raise LayoutError(f"chip {chip!r} must be a gl.Chip, or one of {', '.join(BOARDS)}")
+        if rates is None:
+            known = next((b.rates for b in BOARDS.values() if b.chip is chip), None)
+            if known is None:
+                raise LayoutError(
+                    f"nothing is known of how fast {chip.name} is: give rates=gl.Rates(flops=..., "
+                    "memory=...), in operations and bytes a second"
+                )
+            rates = known
+        if not isinstance(rates, Rates):
+            raise LayoutError(f"rates {rates!r} must be a gl.Rates")
+        sizes = None if mesh is None else positive(mesh, "mesh")
+        given = (links,) if isinstance(links, Links) else tuple(links or ())
+        if not all(isinstance(each, Links) for each in given):
+            raise LayoutError(f"links {links!r} must be a gl.Links, or one for each axis")
+        if sizes is not None and len(given) not in (1, len(sizes)) and prod(sizes) > 1:
+            raise LayoutError(
+                f"a machine of {sizes} devices has {len(given)} links: give one gl.Links for all "
+                f"axes, or {len(sizes)}"
+            )
+        values = (chip, sizes, given, rates, tuple(figures))
+        for name, value in zip(("chip", "mesh", "links", "rates", "figures"), values, strict=True):
+            object.__setattr__(self, name, value)
+
+    @staticmethod
+    def names() -> tuple[str, ...]:
+        """The ready machines.
+
+        >>> "n300" in Machine.names()
+        True
+        """
+        return tuple(BOARDS)
+
+    @staticmethod
+    def measure(device: DeviceGrid) -> Machine:
+        """The machine of a device grid, as a few seconds of its collectives and products tell.
+
+        `LayoutError` where there are no devices.
+        """
+        from gridlayout.sharding.measure import measured
+
+        return measured(device)
+
+    # -- seconds ---------------------------------------------------------------------------------
+
+    def seconds(
+        self, collectives: Iterable[Collective] = (), flops: float = 0, nbytes: float = 0
+    ) -> float:
+        """What one device takes for collectives one after another, products, and memory.
+
+        flops: floating-point operations of its products. nbytes: bytes that it reads or writes.
+        """
+        sent = sum(each.count * self.once(each) for each in collectives)
+        return sent + flops / self.rates.flops + nbytes / self.rates.memory
+
+    def once(self, each: Collective) -> float:
+        """Seconds of a collective, done once.
+
+        Ring and line formulas as in the scaling book's chapter on sharding; several axes share
+        what is sent.
+        """
+        if each.kind == COPY:
+            return each.received_bytes / self.rates.memory
+        if (figure := self._figure(each.kind, each.group_size)) is not None:
+            return figure.latency + each.received_bytes / figure.bandwidth
+        links = self._links(each.axes)
+        if not links:
+            return 0.0
+        share = -(-each.group_size ** (1 / len(links)) // 1)
+        time = max(_time(each, link, int(share), len(links)) for link in links)
+        return max(link.start for link in links) + time
+
+    def bytes_seconds(self, received: float) -> float:
+        """What a device takes at least to receive so many bytes, by whichever collective."""
+        rates = [figure.bandwidth for figure in self.figures]
+        rates = rates or [each.bandwidth for each in self.links]
+        return received / max(rates) if rates else 0.0
+
+    @property
+    def has_latency(self) -> bool:
+        """Whether a collective takes time of its own, however little it sends."""
+        return bool(self.figures) or any(each.latency or each.start for each in self.links)
+
+    def _links(self, axes: Sequence[str]) -> list[Links]:
+        """The links of some axes of the mesh, or of its factors."""
+        if len(self.links) <= 1:
+            return list(self.links) * len({_whole(axis) for axis in axes})
+        names = self.axis_names
+        return [self.links[names.index(axis)] for axis in dict.fromkeys(map(_whole, axes))]
+
+    @cached_property
+    def axis_names(self) -> tuple[str, ...]:
+        """The mesh's axes as `gl.DeviceGrid` names them by default."""
+        rank = len(self.mesh or ())
+        return tuple("xyzw"[:rank]) if rank <= 4 else tuple(f"a{i}" for i in range(rank))
+
+    @cached_property
+    def _by_kind(self) -> Mapping[str, list[Figure]]:
+        found: dict[str, list[Figure]] = {}
+        for figure in sorted(self.figures, key=lambda each: each.group_size):
+            found.setdefault(figure.kind, []).append(figure)
+        return found
+
+    def _figure(self, kind: str, size: int) -> Figure | None:
+        """The measured figure of a group size, between those of its neighbours."""
+        known = self._by_kind.get(kind, [])
+        if not known:
+            return None
+        above = next((each for each in known if each.group_size >= size), None)
+        below = next((each for each in reversed(known) if each.group_size <= size), None)
+        if above is None or below is None or above is below:
+            nearest = above or below
+            assert nearest is not None
+            return nearest
+        part = (size - below.group_size) / (above.group_size - below.group_size)
+        latency = below.latency + part * (above.latency - below.latency)
+        bandwidth = below.bandwidth + part * (above.bandwidth - below.bandwidth)
+        return Figure(kind, size, latency, bandwidth)
+
+    # -- kept ------------------------------------------------------------------------------------
+
+    def check_mesh(self, mesh: Shape) -> None:
+        """`LayoutError` unless it is of a mesh of this shape."""
+        if self.mesh is not None and self.mesh != mesh:
+            raise LayoutError(
+                f"the machine is of a mesh of {self.mesh} devices, the device grid of {mesh}: "
+                f"give gl.Machine(..., mesh={mesh}), or measure this one with "
+                "gl.Machine.measure(device)"
+            )
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file, as JSON that people can read."""
+        record = {
+            "format": _FORMAT,
+            "version": 1,
+            "chip": asdict(self.chip),
+            "mesh": self.mesh,
+            "links": [asdict(each) for each in self.links],
+            "rates": asdict(self.rates),
+            "figures": [asdict(each) for each in self.figures],
+        }
+        Path(path).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Machine:
+        """One that `save` has written; `LayoutError` for any other file."""
+        try:
+            record = json.loads(Path(path).read_text(encoding="utf-8"))
+            if record["format"] != _FORMAT or record["version"] != 1:
+                raise KeyError("format")
+            chip = dict(record["chip"])
+            for name in ("grid", "tiles"):
+                chip[name] = tuple(tuple(x) if isinstance(x, list) else x for x in chip[name])
+            return cls(
+                Chip(**chip),
+                record["mesh"],
+                [Links(**each) for each in record["links"]],
+                rates=Rates(**record["rates"]),
+                figures=[Figure(**each) for each in record["figures"]],
+            )
+        except LayoutError:
+            raise
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise LayoutError(
+                f"{str(path)!r} is no machine that gl.Machine.save wrote: {error}"
+            ) from error
+
+    def __repr__(self) -> str:
+        mesh = "" if self.mesh is None else f", mesh={self.mesh}"
+        how = ", measured" if self.figures else ""
+        return f"Machine({self.chip.name}{mesh}{how})"
+
+
+def _whole(axis: str) -> str:
+    """The mesh axis that a factor is of: `y` of `y0`."""
+    return axis.rstrip("0123456789") or axis
+
+
+def _time(each: Collective, link: Links, n: int, axes: int) -> float:
+    """Hops and bytes of a collective along one of several axes, which share the bytes."""
+    received = each.received_bytes / axes
+    ways = 2 if link.wrap and n > 2 else 1
+    hops = n // 2 if link.wrap else n - 1
+    if each.kind == PERMUTE:
+        return link.latency + received / link.bandwidth
+    if each.kind == ALL_TO_ALL:
+        # Half of what every device has crosses the middle: of a ring, over two links.
+        held = received * n / max(n - 1, 1)
+        return hops * link.latency + held * n / 4 / ways / link.bandwidth
+    passes = 2 if each.kind == ALL_REDUCE else 1
+    return passes * hops * link.latency + received / ways / link.bandwidth
+
+
+# -- of the devices at hand ------------------------------------------------------------------------
+
+# Of devices without figures of their own: fast links, so that the bytes decide.
+FAST = Machine(
+    Chip("a device with fast links", (1, 1)),
+    links=Links(4e9),
+    rates=Rates(3e10, 1e10, 1e10),
+)
+_HOST = Chip("CPU", (1, 1))
+# Eight devices that share two cores: 20 runs of `gl.Machine.measure`, JAX 0.12.
+_SHARED, _FLOPS, _MEMORY = 8, 2.4e11, 1.6e10
+_START, _EACH = 3e-5, 1.5e-5  # seconds of a collective, and of each device in its group
+_RECEIVED = {  # bytes that each of the eight receives in a second
+    ALL_GATHER: 2.1e9,
+    ALL_REDUCE: 2.1e9,
+    ALL_TO_ALL: 0.8e9,
+    PERMUTE: 1.5e9,
+    REDUCE_SCATTER: 1.2e9,
+}
+
+
+def emulated(devices: int) -> Machine:
+    """So many devices that one process emulates on a CPU.
+
+    Their work is done on the same cores: what each does is paid for as often as there are devices.
+
+    >>> emulated(16).rates.flops == emulated(8).rates.flops / 2
+    True
+    """
+    sizes = sorted({n for n in range(2, min(devices, 64) + 1) if devices % n == 0} | {devices})
+    figures = [
+        Figure(kind, n, _START + _EACH * n, rate * _SHARED / devices)
+        for kind, rate in _RECEIVED.items()
+        for n in sizes
+        if n > 1
+    ]
+    rates = Rates(_FLOPS / devices, _MEMORY / devices, _MEMORY / 8 / devices)
+    return Machine(_HOST, links=Links(4e9), rates=rates, figures=figures)
+
+
+_KINDS = {"TPU v5 lite": "v5e 4x4", "TPU v5": "v5p 4x4x4", "TPU v5p": "v5p 4x4x4"}
+
+
+def default_machine(platform: str, kind: str, devices: int) -> Machine:
+    """The machine of devices of a kind: the ready one, or that of emulated ones on a CPU."""
+    if platform == "cpu":
+        return emulated(devices)
+    name = _KINDS.get(kind, "h100" if "H100" in kind else None)
+    return FAST if name is None else replace_mesh(Machine(name), None)
+
+
+def replace_mesh(machine: Machine, mesh: Shape | None) -> Machine:
+    """The machine of another mesh of the same chips."""
+    return Machine(
+        *(machine.chip, mesh, machine.links), rates=machine.rates, figures=machine.figures
+    )
