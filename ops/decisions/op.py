@@ -18,6 +18,7 @@ from jax.extend import core
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
+from gridlayout.ops.decisions.requested import Requested
 
 Shape = tuple[int, ...]
 
@@ -66,6 +67,7 @@ class Op:
 
     permutation: the order in which the dims of its one result are wanted, where a transpose that
     follows is done with it. layout: the one to which what reads its one result brings it.
+    requested: where the program as a whole wants its operands and result.
     equation: the jaxpr's, where there is one: JAX evaluates that.
     """
 
@@ -75,10 +77,17 @@ class Op:
     outs: tuple[Aval, ...]
     permutation: Shape | None = None
     layout: GridLayout | None = None
+    requested: Requested | None = None
     equation: Any = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, eqn: Any, follower: Any = None, layout: GridLayout | None = None) -> Op:
+    def of(
+        cls,
+        eqn: Any,
+        follower: Any = None,
+        layout: GridLayout | None = None,
+        requested: Requested | None = None,
+    ) -> Op:
         """The op of an equation; `follower`, a transpose of its result, is done with it."""
         outs = (eqn if follower is None else follower).outvars
         # How JAX would shard a logical array says nothing of where it lies on the grid.
@@ -90,6 +99,7 @@ class Op:
             tuple(Aval.of(var.aval) for var in outs),
             None if follower is None else tuple(follower.params["permutation"]),
             layout,
+            requested,
             eqn,
         )
 
@@ -115,7 +125,8 @@ class Op:
     @cached_property
     def _key(self) -> Any:
         params = tuple((name, bits_of(self.params[name])) for name in sorted(self.params))
-        return self.primitive, params, self.ins, self.outs, self.permutation, self.layout
+        more = self.permutation, self.layout, self.requested
+        return self.primitive, params, self.ins, self.outs, *more
 
     @cached_property
     def _hash(self) -> int:

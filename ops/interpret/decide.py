@@ -26,6 +26,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import (
     Deferred,
     Replicated,
+    Sharded,
     Spec,
     in_space,
     is_laid_out,
@@ -49,6 +50,8 @@ from gridlayout.ops.rules.table import (
 
 # Numbers of an array that may be known: as many as index a tensor.
 _MOST_KNOWN = 64
+# Ops whose rules place their operands as is requested.
+_PLACES_ITSELF = ELEMENTWISE | {"dot_general"}
 # Ops with rules for what has no elements.
 _EMPTY_TOO = (*LOOPS, "with_layout")
 # Ops whose operands have nothing to do with each other, or whose results are asked for elsewhere. A
@@ -104,6 +107,10 @@ def _offered(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any) -> Iterato
             return
 
 
+def _placed(b: Builder, value: Value, there: Sharded | None) -> Value:
+    return value if there is None else b.on_cores(value, there.layout, placement=there.placement)
+
+
 def _later(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:
     yield from others()
 
@@ -136,7 +143,10 @@ def _written(
 
     space = _space(op, operands)
     builder = Builder(env, operands, ask, plan)
-    made = rule(builder, op, *(Value(spec, k) for k, spec in enumerate(operands)))
+    values = [Value(spec, k) for k, spec in enumerate(operands)]
+    if op.requested is not None and op.name not in _PLACES_ITSELF:
+        values = [_placed(builder, *pair) for pair in zip(values, op.requested.ins, strict=True)]
+    made = rule(builder, op, *values)
     if made is None or isinstance(made, Choice):
         return made
     outs = made if isinstance(made, (list, tuple)) else [made]

@@ -27,6 +27,7 @@ from gridlayout.ops.decisions.specs import (
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide, has_effects
 from gridlayout.ops.interpret.readers import Readers
+from gridlayout.ops.plan.chosen import Chosen, choices_for
 from gridlayout.ops.programs.program import RELAYOUT, Program
 from gridlayout.ops.rules.composed import composition
 from gridlayout.ops.rules.table import RULES
@@ -40,7 +41,28 @@ def planned(
     env: Env, closed: Any, operands: Sequence[Spec], wanted: Sequence[Spec | None] = ()
 ) -> Program:
     """The program of a whole call: arrays among its operands and results are laid out."""
-    planner = Planner(env, operands)
+    program = _planned(env, closed, operands, wanted)
+    chosen = choices_for(env, closed, operands, program)
+    if chosen is None:
+        return program
+    there = [_unmasked(spec) for spec in program.results]
+    other = _planned(env, closed, operands, there, chosen)
+    return min(program, other, key=lambda each: each.seconds(env.machine))
+
+
+def _unmasked(spec: Spec) -> Spec | None:
+    """Where a result is, whatever is known of its padding; None for what every device has."""
+    return spec.with_oob(None) if isinstance(spec, Sharded) else None
+
+
+def _planned(
+    env: Env,
+    closed: Any,
+    operands: Sequence[Spec],
+    wanted: Sequence[Spec | None],
+    chosen: Chosen | None = None,
+) -> Program:
+    planner = Planner(env, operands, chosen)
     entered = [planner.moved(_entered, value) for value in planner.operands]
     outs = planner.closed(closed, entered, list(map(layout_of, wanted)))
     return planner.program([planner.moved(_left, out) for out in outs], wanted)
@@ -62,8 +84,12 @@ def _left(b: Builder, x: Value) -> Value:
 class Planner:
     """Appends decisions to a program, equation by equation."""
 
-    def __init__(self, env: Env, operands: Sequence[Spec]) -> None:
+    def __init__(
+        self, env: Env, operands: Sequence[Spec], chosen: Chosen | None = None
+    ) -> None:
         self.env, self.made = env, Program(env.device, tuple(operands))
+        self.chosen = chosen
+        self._path: tuple[int, ...] = ()  # the numbers of the calls that equations are in
         self._within: tuple[tuple[str, int], ...] = ()  # the calls that equations are in
         self._calls = 0
 
@@ -111,14 +137,17 @@ class Planner:
             return _constant(atom.val, atom.aval) if isinstance(atom, core.Literal) else env[atom]
 
         readers = Readers(jaxpr, env, wanted)
-        skipped = readers.folded_transposes()
+        skipped = readers.folded_transposes() if self.chosen is None else {}
+        outside = self._path
         for number, eqn in enumerate(jaxpr.eqns):
             if number in skipped.values():
                 continue
+            self._path = (*outside, number)
             follower = jaxpr.eqns[skipped[number]] if number in skipped else None
             given = [read(atom) for atom in eqn.invars]
             outs = self.equation(eqn, given, follower, readers, scope)
             env.update(zip((follower or eqn).outvars, outs, strict=True))
+        self._path = outside
         return [read(atom) for atom in jaxpr.outvars]
 
     def equation(
@@ -141,11 +170,12 @@ class Planner:
             wanted = [readers.layout(out, 0) for out in eqn.outvars]
             return self._called(str(eqn.params.get("name", "")), called(eqn), values, wanted, scope)
         layout = None
-        if name in _ASK_READERS and self.env.policy is same_grid_and_tile:
+        requested = None if self.chosen is None else self.chosen.requested(self._path, eqn, values)
+        if requested is None and name in _ASK_READERS and self.env.policy is same_grid_and_tile:
             layouts = (layout_of(value.spec) for value in values)
             cores = max((layout.num_cores for layout in layouts if layout is not None), default=1)
             layout = readers.layout((follower or eqn).outvars[0], cores)
-        op = Op.of(eqn, follower, layout)
+        op = Op.of(eqn, follower, layout, requested)
         specs = tuple(value.spec for value in values)
         is_array = self.env.whole and any(aval.shape for aval in (*op.ins, *op.outs))
         listed = is_array or any(map(is_laid_out, specs))

@@ -27,6 +27,7 @@ from gridlayout.ops.decisions.views import transposed
 from gridlayout.ops.products import schedules
 from gridlayout.ops.products.algorithms import ALGORITHMS, Matrices, Operand, Plan
 from gridlayout.ops.products.choose import choose
+from gridlayout.ops.products.divided import divided
 from gridlayout.ops.products.entry import Dims, Side
 from gridlayout.ops.products.gathered import Product, Row, gathered_cost, multiplied
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -47,6 +48,8 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
                 f"dot_general of {value.dtype.name}, which has no zero for the padding: cast it "
                 "first, as to bfloat16"
             )
+    if op.requested is not None:
+        return divided(b, op, op.requested, lhs, rhs)
     like = lhs.layout or rhs.layout
     x, y = (b.on_cores(value, like=like) for value in (lhs, rhs))
     assert x.layout is not None
@@ -60,7 +63,7 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     matrices = _matrices(product, layouts, batch, order, shape, dtype)
     wanted = _unmoved(b.wanted(op, left.layout), product.natural, bool(batch[0]))
     cost = gathered_cost(b.device, product, layouts, wanted)
-    pick = partial(choose, matrices, b.device, wanted, cost, b.env.model)
+    pick = partial(choose, matrices, b.device, wanted, cost)
 
     def way(plan: Plan | None) -> Decide:
         def rule(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:

@@ -25,6 +25,7 @@ from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.pieces import Pieces
 
 RELAYOUT = "relayout"  # the op that brings values to their places, where no equation says so
@@ -136,6 +137,11 @@ class Program:
     def collectives(self) -> tuple[Collective, ...]:
         """What the devices send each other, in order."""
         return tuple(each for step in self.steps for each in step.all_collectives)
+
+    def seconds(self, machine: Machine) -> float:
+        """What a device takes for what it sends and multiplies, one after another."""
+        flops = sum(made.decision.device_flops for made in self.made)
+        return machine.seconds(self.collectives, flops)
 
     @property
     def masks(self) -> int:

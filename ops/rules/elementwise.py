@@ -47,11 +47,14 @@ def elementwise(b: Builder, op: Op, *values: Value) -> Any:
     if (deferred := _over_sources(b, op, values)) is not None:
         return deferred
     wide = [_grown(b, value, aval.shape) for value in values]
-    layout = next((x.spec.layout for x in wide if isinstance(x.spec, Sharded)), None)
-    if layout is None:
-        like = next(value for value in wide if value.layout is not None)
-        layout = b.choose(aval.shape, aval.dtype, like)
-    return _computed(b, op, [_operand(b, value, layout) for value in wide], b.sharded(layout))
+    there = op.requested.made if op.requested is not None else None
+    if there is None:
+        layout = next((x.spec.layout for x in wide if isinstance(x.spec, Sharded)), None)
+        if layout is None:
+            like = next(value for value in wide if value.layout is not None)
+            layout = b.choose(aval.shape, aval.dtype, like)
+        there = b.sharded(layout)
+    return _computed(b, op, [_operand(b, value, there) for value in wide], there)
 
 
 def _computed(b: Builder, op: Op, operands: list[Value], like: Sharded) -> list[Value]:
@@ -95,13 +98,15 @@ def _grown(b: Builder, value: Value, shape: tuple[int, ...]) -> Value:
     return broadcast(b, value, tuple(shape), range(len(shape)))
 
 
-def _operand(b: Builder, value: Value, layout: Any) -> Value:
-    """The value beside storage in `layout`; what broadcasts one number stays that number."""
+def _operand(b: Builder, value: Value, there: Sharded) -> Value:
+    """The value beside another one; what broadcasts one number stays that number."""
     spec = value.spec
     if isinstance(spec, Deferred) and spec.source.ndim == 0:
         assert isinstance(spec.source, Replicated)
         return value.seen(spec.source)
-    return value if value.ndim == 0 else b.on_cores(value, layout)
+    if value.ndim == 0:
+        return value
+    return b.on_cores(value, there.layout, placement=there.placement)
 
 
 def _full(x: Any, shape: tuple[int, ...], aval: Aval) -> Any:

@@ -1,0 +1,249 @@
+"""Whole steps against GSPMD's on the same mesh, operands divided alike: time, collectives, first call.
+
+`python -m benchmarks.steps [name ...]` prints a row for each step and placement.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import exp, log
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import gridlayout as gl
+
+MESH = (2, 4)
+ROUNDS = 15
+SENDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function, the shapes of its arguments, and the grid of each of them (None: replicated)."""
+
+    name: str
+    fn: Callable[..., Any]
+    shapes: Sequence[tuple[int, ...]]
+    grids: Sequence[tuple[int, ...] | None]
+    tile: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Medians in seconds, and collectives in the compiled programs, ours and GSPMD's."""
+
+    name: str
+    times: tuple[float, float]
+    collectives: tuple[int, int]
+    first: tuple[float, float]
+
+    def row(self) -> str:
+        (a, b), (c, d), (e, f) = self.times, self.collectives, self.first
+        return (
+            f"{self.name:<48} {a * 1e3:8.2f} {b * 1e3:8.2f} ms {a / b:6.2f}x"
+            f"   {c:4d} : {d:<4d} {e:6.2f} {f:6.2f} s {e / f:5.2f}x"
+        )
+
+
+def collectives_of(text: str) -> int:
+    """Collectives in an optimized HLO text, each once however often a loop does it."""
+    kinds = "|".join(SENDS)
+    return len(re.findall(rf"= [^=]*? (?:{kinds})(?:-start)?\(", text))
+
+
+def residual(x: Any, *weights: Any) -> Any:
+    import jax.numpy as jnp
+
+    for w in weights:
+        x = x + jnp.tanh(x @ w)
+    return x
+
+
+def grad_of(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The step of plain gradient descent on the mean square of a function's result."""
+    import jax
+    import jax.numpy as jnp
+
+    def step(x: Any, *weights: Any) -> Any:
+        def loss(weights: Any) -> Any:
+            return jnp.mean(fn(x, *weights) ** 2)
+
+        grads = jax.grad(loss)(weights)
+        return [w - 0.1 * g for w, g in zip(weights, grads, strict=True)]
+
+    return step
+
+
+def mlp(x: Any, *weights: Any) -> Any:
+    import jax
+
+    *hidden, last = weights
+    for w in hidden:
+        x = jax.nn.relu(x @ w)
+    return x @ last
+
+
+def block(x: Any, qkv: Any, out: Any, up: Any, down: Any) -> Any:
+    """A transformer block on rows (batch of 8 joined with length), 8 heads."""
+    import jax
+    import jax.numpy as jnp
+
+    def normal(x: Any) -> Any:
+        mean = x.mean(-1, keepdims=True)
+        return (x - mean) * jax.lax.rsqrt(((x - mean) ** 2).mean(-1, keepdims=True) + 1e-5)
+
+    width = x.shape[1]
+    parts = jnp.split(normal(x) @ qkv, 3, axis=-1)
+    q, k, v = (part.reshape(8, -1, 8, width // 8) for part in parts)
+    x = x + jax.nn.dot_product_attention(q, k, v).reshape(x.shape) @ out
+    return x + jax.nn.gelu(normal(x) @ up) @ down
+
+
+def scanned(x: Any, stack: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    return jax.lax.scan(lambda x, w: (x + jnp.tanh(x @ w), None), x, stack)[0]
+
+
+def power(a: Any, v: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    def step(_: Any, v: Any) -> Any:
+        v = a @ v
+        return v / jnp.linalg.norm(v)
+
+    return jax.lax.fori_loop(0, 10, step, v)
+
+
+def cases() -> list[Case]:
+    """The steps, each with its placements."""
+    found = []
+
+    def add(name: str, fn: Any, shapes: Any, grids: Any) -> None:
+        found.append(Case(name, fn, shapes, grids))
+
+    layers = 8
+    for width in (120, 768):
+        shapes = [(256, width), *[(width, width)] * layers]
+        ways = {
+            "2x4": [(2, 4)] * (layers + 1),
+            "data parallel": [(8, 1), *[None] * layers],
+            "fully sharded": [(8, 1)] * (layers + 1),
+            "tensor parallel": [None, *[(1, 8), (8, 1)] * (layers // 2)],
+        }
+        for way, grids in ways.items():
+            add(f"{layers} layers {width} wide, {way}", grad_of(residual), shapes, grids)
+    for a, b in ((64, 128), (512, 1024)):
+        shapes = [(256, a), (a, b), (b, b), (b, 16)]
+        ways = {
+            "2x4": [(2, 4)] * 4,
+            "data parallel": [(8, 1), None, None, None],
+            "fully sharded": [(8, 1)] * 4,
+            "2-D": [(2, 1), (1, 4), (4, 1), (1, 4)],
+        }
+        for way, grids in ways.items():
+            add(f"MLP {a}-{b}-{b}-16, {way}", grad_of(mlp), shapes, grids)
+    for width in (64, 256):
+        shapes = [(1024, width), (width, 3 * width), (width, width)]
+        shapes += [(width, 4 * width), (4 * width, width)]
+        ways = {
+            "2x4": [(2, 4)] * 5,
+            "data parallel": [(8, 1), *[None] * 4],
+            "fully sharded": [(8, 1)] * 5,
+            "2-D": [(2, 1), (1, 4), (4, 1), (1, 4), (4, 1)],
+        }
+        for way, grids in ways.items():
+            add(f"block {width}, {way}", grad_of(block), shapes, grids)
+    add("scan of 8 layers, 256 wide", grad_of(scanned), [(256, 256), (8, 256, 256)], [(2, 4), (1, 2, 4)])
+    add("power iteration, 1024", power, [(1024, 1024), (1024,)], [(2, 4), (8,)])
+    add("X^T X, 4096x256", lambda x: x.T @ x, [(4096, 256)], [(2, 4)])
+    add("A B C D, 512", lambda a, b, c, d: a @ b @ c @ d, [(512, 512)] * 4, [(2, 4)] * 4)
+    return found
+
+
+def measure(case: Case, rounds: int = ROUNDS) -> Measured:
+    """One step, ours and GSPMD's in turns."""
+    import jax
+    import numpy as np
+    from jax.sharding import NamedSharding, PartitionSpec
+
+    device = gl.DeviceGrid(MESH)
+    random = np.random.default_rng(0)
+    arrays = [
+        random.standard_normal(shape, np.float32) / np.sqrt(shape[-2] if len(shape) > 1 else 1)
+        for shape in case.shapes
+    ]
+    laid, plain = [], []
+    for array, grid in zip(arrays, case.grids, strict=True):
+        ones = (1,) * array.ndim
+        layout = gl.GridLayout(array.shape, "float32", grid=grid or ones, collapse=[], tile=case.tile)
+        laid.append(gl.put(array, layout, device))
+        spec = device.placement(layout.grid).spec if grid else PartitionSpec()
+        plain.append(jax.device_put(array, NamedSharding(device.fine, spec)))
+    on_grid = gl.on_grid(lambda *xs: case.fn(*xs))
+    start = perf_counter()
+    made = jax.block_until_ready(on_grid(*laid))
+    middle = perf_counter()
+    # Results where ours are, as far as GSPMD can divide them.
+    outs = jax.tree.map(lambda y: _sharding(y, device), made, is_leaf=_is_grid)
+    between = perf_counter()
+    gspmd = jax.jit(lambda *xs: case.fn(*xs), out_shardings=outs)
+    theirs = jax.block_until_ready(gspmd(*plain))
+    end = perf_counter()
+    for a, b in zip(jax.tree.leaves(made, is_leaf=_is_grid), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=2e-3, atol=2e-4)
+    counts = [fn.lower(*xs).compile().as_text() for fn, xs in ((on_grid, laid), (gspmd, plain))]
+    times: tuple[list[float], list[float]] = [], []
+    runs = (lambda: on_grid(*laid), lambda: gspmd(*plain))
+    for _ in range(rounds):
+        for run, into in zip(runs, times, strict=True):
+            begin = perf_counter()
+            jax.block_until_ready(jax.tree.leaves(run()))
+            into.append(perf_counter() - begin)
+    return Measured(
+        case.name,
+        (median(times[0]), median(times[1])),
+        (collectives_of(counts[0]), collectives_of(counts[1])),
+        (middle - start, end - between),
+    )
+
+
+def _is_grid(x: Any) -> bool:
+    return isinstance(x, gl.GridArray)
+
+
+def _sharding(y: Any, device: Any) -> Any:
+    from jax.sharding import NamedSharding, PartitionSpec
+
+    if not _is_grid(y):
+        return NamedSharding(device.fine, PartitionSpec())
+    spec = device.placement(y.layout.core_shape).spec
+    return NamedSharding(device.fine, spec)
+
+
+def geometric_mean(ratios: Sequence[float]) -> float:
+    """Of ratios."""
+    return exp(sum(map(log, ratios)) / len(ratios))
+
+
+def main(names: Sequence[str]) -> None:
+    gl.emulate_devices(8)
+    found = []
+    for case in cases():
+        if names and not any(name in case.name for name in names):
+            continue
+        found.append(measure(case))
+        print(found[-1].row(), flush=True)
+    times = geometric_mean([m.times[0] / m.times[1] for m in found])
+    first = geometric_mean([m.first[0] / m.first[1] for m in found])
+    print(f"geometric mean: time {times:.2f}x, first call {first:.2f}x")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,32 @@
+"""`Requested`: how a program as a whole wants one op done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gridlayout.ops.decisions.specs import Sharded
+
+Axes = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Requested:
+    """Where the operands and the result of an op are placed.
+
+    ins: of each operand, None where it stays as it is. made: of the result before partial sums are
+    added up, out: after that. summed: the mesh axes of partial sums; scattered: whether each device
+    keeps its part of the sums, else all along these axes have them.
+    """
+
+    ins: tuple[Sharded | None, ...]
+    made: Sharded
+    out: Sharded
+    summed: Axes = ()
+    scattered: bool = False
+
+    @property
+    def note(self) -> str:
+        """What a product by it is called in reports."""
+        if not self.summed:
+            return "divided"
+        return "divided, reduce-scattered" if self.scattered else "divided, all-reduced"

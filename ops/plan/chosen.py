@@ -1,0 +1,100 @@
+"""`Chosen`: what a program as a whole wants of each equation, once it is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.ops.array.policy import same_grid_and_tile
+from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.requested import Requested
+from gridlayout.ops.decisions.specs import Sharded, Spec, layout_of
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.plan.division import Division, Units
+from gridlayout.ops.plan.estimate import Choice, Estimator
+from gridlayout.ops.plan.graph import Graph
+from gridlayout.ops.plan.search import best
+from gridlayout.ops.programs.program import Program
+from gridlayout.ops.rules.elementwise import ELEMENTWISE
+
+# Programs that send less often are left as their equations choose one by one.
+_LEAST = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The choices of a program, by the paths of its equations."""
+
+    units: Units
+    choices: dict[tuple[int, ...], Choice]
+
+    def requested(
+        self, path: tuple[int, ...], eqn: Any, values: Sequence[Value]
+    ) -> Requested | None:
+        """How an equation is wanted on these operands; None where its rule is to say."""
+        choice = self.choices.get(path)
+        name, aval = eqn.primitive.name, eqn.outvars[0].aval
+        if choice is None or not aval.shape or name == "broadcast_in_dim":
+            return None
+        units = self.units
+        made, out = (
+            units.spec(tuple(aval.shape), aval.dtype, division)
+            for division in (choice.made, choice.out)
+        )
+        if name in ELEMENTWISE:
+            specs = [value.spec for value in values if value.shape == tuple(aval.shape)]
+            # In a layout that an operand has already, where it is divided so.
+            same = (spec for spec in specs if isinstance(spec, Sharded))
+            own = next((s for s in same if units.division(s) == choice.made), None)
+            if own is not None:
+                made = Sharded(own.layout.with_dtype(aval.dtype, None), own.placement)
+            return Requested((), made, made)
+        ins = tuple(
+            self._needed(value, division, name)
+            for value, division in zip(values, choice.ins, strict=True)
+        )
+        if name == "dot_general" and any(spec is None for spec in ins):
+            return None
+        axes = units.mesh_axes(choice.summed)
+        return Requested(ins, made, out, axes, choice.scattered)
+
+    def _needed(self, value: Value, division: Division | None, name: str) -> Sharded | None:
+        if division is None or not value.shape:
+            return None
+        if name != "dot_general":
+            stays = not isinstance(value.spec, Sharded)
+            if stays or self.units.division(value.spec) == division:
+                return None
+        return self.units.spec(value.shape, value.dtype, division)
+
+
+def choices_for(
+    env: Env, closed: Any, operands: Sequence[Spec], program: Program
+) -> Chosen | None:
+    """The choices for a whole program, planned equation by equation before; None where it stays."""
+    if not _is_open(env, operands, program):
+        return None
+    units = Units.of(env.device, [*operands, *program.results])
+    graph = Graph.of(closed)
+    if not any(node.flops for node in graph.nodes) or len(units.axes) > 3:
+        return None
+    given = [units.division(spec) for spec in operands]
+    wanted = [
+        units.division(spec) if isinstance(spec, Sharded) else None for spec in program.results
+    ]
+    found = best(Estimator(graph, units, given, wanted))
+    return Chosen(units, found.choices)
+
+
+def _is_open(env: Env, operands: Sequence[Spec], program: Program) -> bool:
+    """Whether layouts of what is computed are left to choose, and worth it."""
+    if env.policy is not same_grid_and_tile or env.algorithm is not None or env.whole:
+        return False
+    if not env.machine.has_latency or not program.is_local:
+        return False
+    if sum(each.count for each in program.collectives) < _LEAST:
+        return False
+    layouts = [layout for layout in map(layout_of, operands) if layout is not None]
+    return all(isinstance(x, GridLayout) and x.memory in (None, "l1") for x in layouts)

@@ -1,0 +1,150 @@
+"""`Division`: which parts of a mesh divide which dim of a value, and what it takes to change that.
+
+A mesh is taken in *units*: mesh axes (or prime factors of them) that the operands always use
+together. A division names the units along each dim, the major first; along the others devices hold
+copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.ops.decisions.specs import Sharded, Spec
+from gridlayout.sharding.collectives import Axes, Collectives
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.placement import Placement
+
+Shape = tuple[int, ...]
+Division = tuple[tuple[int, ...], ...]
+
+
+@dataclass(eq=False)
+class Units:
+    """The units of a device grid, in the mesh's order: their axes of `device.fine`."""
+
+    device: DeviceGrid
+    axes: tuple[Axes, ...]
+    _moves: dict[Any, float] = field(default_factory=dict)
+    _sent: dict[Any, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, device: DeviceGrid, specs: Iterable[Spec]) -> Units:
+        """The coarsest units of which every dim of these placements takes whole ones."""
+        names = [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
+        groups = [set(names)]
+        for spec in specs:
+            for axes in spec.placement.axes if isinstance(spec, Sharded) else ():
+                parts = [(group & set(axes), group - set(axes)) for group in groups]
+                groups = [part for pair in parts for part in pair if part]
+        ordered = sorted(tuple(n for n in names if n in group) for group in groups)
+        ordered.sort(key=lambda axes: names.index(axes[0]))
+        return cls(device, tuple(ordered))
+
+    @property
+    def machine(self) -> Machine:
+        """What they take to send and to compute."""
+        return self.device.machine
+
+    def count(self, units: Iterable[int]) -> int:
+        """Devices along some units."""
+        return prod(self.device.count(self.axes[u]) for u in units)
+
+    def mesh_axes(self, units: Iterable[int]) -> Axes:
+        """Their axes, in their order."""
+        return tuple(axis for u in units for axis in self.axes[u])
+
+    def parts(self, division: Division) -> int:
+        """Devices that have different parts."""
+        return self.count(u for units in division for u in units)
+
+    # -- of layouts --------------------------------------------------------------------------------
+
+    def division(self, spec: Spec) -> Division | None:
+        """The division of a value, None where its blocks are not those of any."""
+        if not isinstance(spec, Sharded):
+            return ((),) * len(spec.shape)
+        own = spec.layout.grouped
+        if own is None or 0 in spec.shape:
+            return None
+        found: list[tuple[int, ...]] = [()] * len(spec.shape)
+        whole = {self.axes[u]: (u,) for u in range(len(self.axes))}
+        for k, axes in enumerate(spec.placement.axes):
+            units, rest = [], axes
+            while rest:
+                run = next((a for a in whole if rest[: len(a)] == a), None)
+                if run is None:
+                    return None
+                units += whole[run]
+                rest = rest[len(run) :]
+            if not units:
+                continue
+            wide = [d for d in own.groups[k] if spec.shape[d] > 1]
+            strides = own.linear.coefficients()[k][0]
+            if not wide or any(strides[d] <= 0 for d in wide):
+                return None
+            first = max(wide, key=lambda d: strides[d])
+            if len(wide) > 1 and spec.shape[first] % self.count(units):
+                return None
+            found[first] = tuple(units)
+        return tuple(found)
+
+    def spec(self, shape: Shape, dtype: Any, division: Division) -> Sharded:
+        """An untiled array in equal blocks, one core a device."""
+        axes = tuple(self.mesh_axes(units) for units in division)
+        grid = tuple(self.device.count(a) for a in axes)
+        layout = GridLayout(shape, dtype, grid, collapse=[])
+        return Sharded(layout, Placement(grid, axes, grid, (1,) * len(grid)))
+
+    # -- what moves take ---------------------------------------------------------------------------
+
+    def move(self, before: Division | None, after: Division, nbytes: int) -> float:
+        """Seconds to bring a value of so many bytes from one division to another."""
+        if before == after:
+            return 0.0
+        key = before, after, nbytes
+        if key not in self._moves:
+            made = Collectives(self.device)
+            if before is None:
+                every = self.mesh_axes(range(len(self.axes)))
+                made.all_to_all(every, nbytes // self.device.size)
+            else:
+                self._changes(made, before, after, nbytes)
+            self._moves[key] = self.machine.seconds(made.found)
+        return self._moves[key]
+
+    def _changes(self, made: Collectives, before: Division, after: Division, nbytes: int) -> None:
+        local = nbytes // max(self.parts(before), 1)
+        gathered: list[tuple[int, ...]] = []
+        leave: set[int] = set()
+        for old, new in zip(before, after, strict=True):
+            same = 0
+            while same < min(len(old), len(new)) and old[same] == new[same]:
+                same += 1
+            leave |= set(old[same:])
+        come = {u for old, new in zip(before, after, strict=True) for u in new if u not in old}
+        for old, new in zip(before, after, strict=True):
+            gone = [u for u in old if u in leave]
+            if rest := tuple(u for u in gone if u not in come or u in new):
+                gathered.append(rest)
+            for u in gone:
+                if u in come and u not in new:
+                    made.all_to_all(self.axes[u], local)
+        for units in gathered:
+            made.all_gather(self.mesh_axes(units), local)
+            local *= self.count(units)
+
+    def summed(self, units: Sequence[int], local: int, scattered: bool) -> float:
+        """Seconds to add up partial results of so many bytes on a device."""
+        key = tuple(units), local, scattered
+        if key not in self._sent:
+            made = Collectives(self.device)
+            send = made.reduce_scatter if scattered else made.all_reduce
+            send(self.mesh_axes(units), local)
+            self._sent[key] = self.machine.seconds(made.found)
+        return self._sent[key]
+

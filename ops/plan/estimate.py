@@ -1,0 +1,300 @@
+"""What a program takes where units of the mesh divide classes of dims, and how each node then runs.
+
+Dims that equations divide together are one class (the rows of a batch through a whole network, say).
+An *assignment* gives each unit the classes that it divides. It fixes the division in which each value
+is best; a node runs in that of its result, in that of its class, or as its operands are, whichever
+takes the least time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from gridlayout.ops.plan.division import Division, Units
+from gridlayout.ops.plan.factors import Factors
+from gridlayout.ops.plan.graph import Graph, Node
+from gridlayout.ops.rules.elementwise import ELEMENTWISE
+
+Assignment = tuple[frozenset[int], ...]  # the classes of each unit
+# The units along each factor of a node.
+Units_ = dict[int, tuple[int, ...]]
+_CHAIN = ELEMENTWISE | {"transpose", "convert_element_type", "copy", "reshape"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a node runs: the division of each operand, of its result, and what is summed.
+
+    summed: units that have partial results. scattered: whether each then keeps its part of the sum,
+    as `out` says, else all have it. made: the division of the result before the sum.
+    """
+
+    ins: tuple[Division | None, ...]
+    made: Division
+    out: Division
+    summed: tuple[int, ...] = ()
+    scattered: bool = False
+
+
+@dataclass(eq=False)
+class Estimate:
+    """Seconds of a whole program, and the choice for each node that is known."""
+
+    seconds: float = 0.0
+    choices: dict[Any, Choice] = field(default_factory=dict)
+
+
+class Estimator:
+    """Estimates of one graph under different assignments.
+
+    given: the division of each operand. wanted: of each result, None where it may be any.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        units: Units,
+        given: Sequence[Division | None],
+        wanted: Sequence[Division | None],
+    ) -> None:
+        self.graph, self.units, self.given, self.wanted = graph, units, given, wanted
+        self._parent: dict[Any, Any] = {}
+        self._find_classes()
+        self.ends = self._ends()
+
+    # -- classes -----------------------------------------------------------------------------------
+
+    def _root(self, key: Any) -> Any:
+        while (above := self._parent.get(key, key)) != key:
+            self._parent[key] = key = self._parent.get(above, above)
+        return key
+
+    def _find_classes(self) -> None:
+        for number, node in enumerate(self.graph.nodes):
+            if node.factors is None:
+                continue
+            pairs = [*zip(node.ins, node.factors.ins, strict=True)]
+            pairs += zip(node.outs, node.factors.outs, strict=True)
+            for value, dims in pairs:
+                for d, factor in enumerate(dims):
+                    if value is not None and factor is not None:
+                        a, b = self._root((value, d)), self._root((-1 - number, factor))
+                        if a != b:
+                            self._parent[a] = b
+        names: dict[Any, int] = {}
+        self.of_value: list[tuple[int, ...]] = []
+        for value, shape in enumerate(self.graph.shapes):
+            found = [names.setdefault(self._root((value, d)), len(names)) for d in range(len(shape))]
+            self.of_value.append(tuple(found))
+        self.of_node: list[tuple[int, ...]] = []
+        self.weights: dict[int, float] = {}
+        for number, node in enumerate(self.graph.nodes):
+            sizes = () if node.factors is None else node.factors.sizes
+            found = [
+                names.setdefault(self._root((-1 - number, f)), len(names))
+                for f in range(len(sizes))
+            ]
+            self.of_node.append(tuple(found))
+            for f in set(found):
+                self.weights[f] = self.weights.get(f, 0.0) + node.flops
+
+    def _ends(self) -> list[Division | None]:
+        """Of each value the division in which a result of the program is wanted that it becomes.
+
+        Through elementwise operations and transposes alone; None where anything else reads it.
+        """
+        found: list[Division | None] = [None] * len(self.graph.shapes)
+        other = [False] * len(found)
+        for out, division in zip(self.graph.outs, self.wanted, strict=True):
+            if out is not None and division is not None:
+                found[out] = division
+        for number in reversed(range(len(self.graph.nodes))):
+            node = self.graph.nodes[number]
+            if node.name not in _CHAIN or node.factors is None:
+                for value in node.ins:
+                    if value is not None:
+                        other[value] = True
+                continue
+            end = found[node.outs[0]]
+            if other[node.outs[0]]:
+                end = None
+            back = None if end is None else _units_of(node.factors.outs[0], end)
+            for value, dims in zip(node.ins, node.factors.ins, strict=True):
+                if value is None or not self.graph.shapes[value]:
+                    continue
+                mine = None if back is None else _along(dims, back)
+                if back is None or mine is None:
+                    other[value] = True
+                elif found[value] is None:
+                    found[value] = mine
+        return [None if other[v] else end for v, end in enumerate(found)]
+
+    # -- one assignment ----------------------------------------------------------------------------
+
+    def target(self, value: int, assignment: Assignment) -> Division:
+        """The division of a value: that of the result that it becomes, or of its classes."""
+        if (end := self.ends[value]) is not None:
+            return end
+        shape, classes = self.graph.shapes[value], self.of_value[value]
+        found: list[list[int]] = [[] for _ in shape]
+        for u, mine in enumerate(assignment):
+            fits = [
+                d
+                for d, n in enumerate(shape)
+                if classes[d] in mine and n >= self.units.count((*found[d], u))
+            ]
+            if fits:
+                found[max(fits, key=lambda d: (shape[d], -d))].append(u)
+        return tuple(map(tuple, found))
+
+    def estimate(self, assignment: Assignment, most: float = float("inf")) -> Estimate:
+        """The program under an assignment; not followed to its end where it takes more than `most`."""
+        made = Estimate()
+        graph, units = self.graph, self.units
+        held: list[list[Division | None]] = [[] for _ in graph.shapes]
+        for value, division in enumerate(self.given):
+            held[value] = [division]
+        for value in graph.constants:
+            held[value] = [((),) * len(graph.shapes[value])]
+        for number, node in enumerate(graph.nodes):
+            if made.seconds > most:
+                return made
+            if node.factors is None:
+                for out in node.outs:
+                    held[out] = [None]
+                continue
+            best: tuple[float, Choice] | None = None
+            for along in self._ways(number, node, assignment, held):
+                priced = self._priced(node, along, assignment, held)
+                if best is None or priced[0] < best[0]:
+                    best = priced
+            assert best is not None
+            made.seconds += best[2]
+            choice = made.choices[node.path] = best[1]
+            for value, division in zip(node.ins, choice.ins, strict=True):
+                if value is not None and division is not None and division not in held[value]:
+                    held[value].append(division)
+            for out, dims in zip(node.outs, node.factors.outs, strict=True):
+                held[out] = [choice.out if len(dims) == len(choice.out) else ((),) * len(dims)]
+        for out, division in zip(graph.outs, self.wanted, strict=True):
+            if out is not None and division is not None:
+                made.seconds += self._brought(held[out], division, out)
+        return made
+
+    def _ways(
+        self,
+        number: int,
+        node: Node,
+        assignment: Assignment,
+        held: Sequence[Sequence[Division | None]],
+    ) -> list[Units_]:
+        """The units along each factor of a node, in ways that are worth pricing."""
+        factors = node.factors
+        assert factors is not None
+        classes, found = self.of_node[number], []
+        bound: Units_ = {}
+        for u, mine in enumerate(assignment):
+            fits = [
+                f
+                for f in range(len(factors.sizes))
+                if classes[f] in mine and self._fits(factors, f, (*bound.get(f, ()), u))
+            ]
+            if fits:
+                f = max(fits, key=lambda f: (f not in factors.summed, factors.sizes[f], -f))
+                bound[f] = (*bound.get(f, ()), u)
+        found.append(bound)
+        if (after := self._follow(factors, factors.outs[0], self.target(node.outs[0], assignment))):
+            found.append(after)
+        for value, dims in zip(node.ins, factors.ins, strict=True):
+            if value is None or not self.graph.shapes[value]:
+                continue
+            for division in held[value]:
+                if division is not None and (way := self._follow(factors, dims, division)):
+                    found.append(way)
+        unique = []
+        for way in found:
+            if way not in unique:
+                unique.append(way)
+        return unique[:6]
+
+    def _fits(self, factors: Factors, f: int, units: tuple[int, ...]) -> bool:
+        return _is_used(factors, f) and factors.fits(f, self.units.count(units))
+
+    def _follow(
+        self, factors: Factors, dims: Sequence[int | None], division: Division
+    ) -> Units_ | None:
+        """The units along factors where one value is divided so."""
+        found: Units_ = {}
+        for f, units in zip(dims, division, strict=True):
+            if f is not None and units and self._fits(factors, f, units):
+                found[f] = units
+        return found or None
+
+    def _priced(
+        self,
+        node: Node,
+        along: Units_,
+        assignment: Assignment,
+        held: Sequence[Sequence[Division | None]],
+    ) -> tuple[float, Choice, float]:
+        """Seconds to choose by, how the node runs, and seconds without what comes after it."""
+        factors, graph, units = node.factors, self.graph, self.units
+        assert factors is not None
+        cost, ins = 0.0, []
+        for value, dims in zip(node.ins, factors.ins, strict=True):
+            if value is None or not graph.shapes[value]:
+                ins.append(None)
+                continue
+            need = tuple(() if f is None else along.get(f, ()) for f in dims)
+            cost += self._brought(held[value], need, value)
+            ins.append(need)
+        out = node.outs[0]
+        made = tuple(() if f is None else along.get(f, ()) for f in factors.outs[0])
+        summed = tuple(u for f in sorted(factors.summed) for u in along.get(f, ()))
+        parts = units.count(u for used in along.values() for u in used)
+        size = prod(graph.shapes[out]) * graph.itemsizes[out]
+        local = size // max(units.parts(made), 1)
+        cost += units.machine.seconds((), node.flops / max(parts, 1), 0 if node.flops else local)
+        target, scattered = self.target(out, assignment), False
+        after = made
+        if summed:
+            scattered = self._scatters(made, summed, target, graph.shapes[out])
+            after = target if scattered else made
+            cost += units.summed(summed, local, scattered)
+        ahead = units.move(after, target, size) if len(after) == len(target) else 0.0
+        return cost + ahead, Choice(tuple(ins), made, after, summed, scattered), cost
+
+    def _scatters(
+        self, made: Division, summed: tuple[int, ...], target: Division, shape: tuple[int, ...]
+    ) -> bool:
+        """Whether a sum over units is wanted in parts, each where one of these devices is."""
+        more: list[int] = []
+        for old, new, n in zip(made, target, shape, strict=True):
+            if new[: len(old)] != old:
+                return False
+            more += new[len(old) :]
+            if old and len(new) > len(old) and n % self.units.count(new):
+                return False
+        return bool(more) and set(more) == set(summed)
+
+    def _brought(self, held: Sequence[Division | None], need: Division, value: int) -> float:
+        size = prod(self.graph.shapes[value]) * self.graph.itemsizes[value]
+        return min(self.units.move(each, need, size) for each in held)
+
+
+def _is_used(factors: Factors, f: int) -> bool:
+    return any(f in dims for dims in (*factors.ins, *factors.outs))
+
+
+def _units_of(dims: Sequence[int | None], division: Division) -> Units_:
+    return {f: units for f, units in zip(dims, division, strict=True) if f is not None and units}
+
+
+def _along(dims: Sequence[int | None], units: Units_) -> Division | None:
+    """The division of an operand whose factors are divided so; None where it lacks one of them."""
+    if not set(units) <= set(dims):
+        return None
+    return tuple(() if f is None else units.get(f, ()) for f in dims)

@@ -1,0 +1,224 @@
+"""Factors: which dims of an equation's operands and results are divided together.
+
+As in Shardy's sharding rules: every dim of an operand or result is one factor of the equation, or
+has to be whole. A factor is *parallel*, where results have it, or *summed*, where devices that
+divide it have partial results. What follows from factors is written once (`estimate.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+from gridlayout.ops.rules.elementwise import ELEMENTWISE
+
+Shape = tuple[int, ...]
+Dims = tuple[int | None, ...]  # the factor of each dim; None where it must be whole
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The factors of an equation, by number.
+
+    ins, outs: the factor of each dim of each operand and result. sizes: extents. summed: those that
+    no result has. exact: those that can be divided only evenly.
+    """
+
+    ins: tuple[Dims, ...]
+    outs: tuple[Dims, ...]
+    sizes: Shape
+    summed: frozenset[int] = frozenset()
+    exact: frozenset[int] = frozenset()
+
+    def fits(self, factor: int, parts: int) -> bool:
+        """Whether so many devices may divide a factor: each has some of it."""
+        size = self.sizes[factor]
+        return size % parts == 0 if factor in self.exact else size >= parts
+
+
+def factors_of(eqn: Any) -> Factors | None:
+    """The factors of an equation; None where nothing is known of its primitive."""
+    name = eqn.primitive.name
+    ins = [tuple(atom.aval.shape) for atom in eqn.invars]
+    outs = [tuple(var.aval.shape) for var in eqn.outvars]
+    if any(0 in shape for shape in (*ins, *outs)):
+        return None
+    if name in ELEMENTWISE:
+        return _elementwise(ins, outs) if len(outs) == 1 else None
+    rule = _RULES.get(name)
+    return None if rule is None else rule(eqn.params, ins, outs)
+
+
+def _elementwise(ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    (out,) = outs
+
+    def dims(shape: Shape) -> Dims:
+        if len(shape) != len(out):
+            return (None,) * len(shape)
+        return tuple(d if n == out[d] and n > 1 else None for d, n in enumerate(shape))
+
+    return Factors(tuple(map(dims, ins)), (dims(out),), out)
+
+
+def _dot(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    (lc, rc), (lb, rb) = params["dimension_numbers"]
+    left: list[int | None] = [None] * len(ins[0])
+    right: list[int | None] = [None] * len(ins[1])
+    sizes: list[int] = []
+
+    def new(shape: Shape, d: int) -> int:
+        sizes.append(shape[d])
+        return len(sizes) - 1
+
+    for a, b in zip((*lb, *lc), (*rb, *rc), strict=True):
+        left[a] = right[b] = new(ins[0], a)
+    summed = {left[a] for a in lc}
+    free = []
+    for own, shape, taken in ((left, ins[0], (*lb, *lc)), (right, ins[1], (*rb, *rc))):
+        for d in range(len(shape)):
+            if d not in taken:
+                own[d] = new(shape, d)
+                free.append(own[d])
+    out = (*(left[a] for a in lb), *free)
+    return Factors(
+        (tuple(left), tuple(right)),
+        (out,),
+        tuple(sizes),
+        frozenset(f for f in summed if f is not None),
+    )
+
+
+def _reduction(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    axes, (shape,) = set(params["axes"]), ins
+    own: Dims = tuple(d if n > 1 else None for d, n in enumerate(shape))
+    out = tuple(own[d] for d in range(len(shape)) if d not in axes)
+    return Factors((own,), (out,), shape, frozenset(d for d in axes if shape[d] > 1))
+
+
+def _arg(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    return _whole_along(set(params["axes"]), ins, outs, kept=False)
+
+
+def _whole_along(
+    axes: set[int], ins: Sequence[Shape], outs: Sequence[Shape], kept: bool = True
+) -> Factors:
+    """Dims `axes` are whole, the others stay as they are."""
+    shape = ins[0]
+    own: Dims = tuple(None if d in axes or n == 1 else d for d, n in enumerate(shape))
+    out = own if kept else tuple(own[d] for d in range(len(shape)) if d not in axes)
+    fits = [own if len(x) == len(shape) else (None,) * len(x) for x in ins]
+    return Factors(tuple(fits), tuple(out for _ in outs), shape)
+
+
+def _transpose(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    (shape,), order = ins, params["permutation"]
+    own: Dims = tuple(d if n > 1 else None for d, n in enumerate(shape))
+    return Factors((own,), (tuple(own[d] for d in order),), shape)
+
+
+def _broadcast(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    out, at = outs[0], params["broadcast_dimensions"]
+    own: Dims = tuple(d if n > 1 else None for d, n in enumerate(out))
+    first = tuple(own[at[i]] if n == out[at[i]] else None for i, n in enumerate(ins[0]))
+    return Factors((first, *((),) * (len(ins) - 1)), (own,), out)
+
+
+def _reshape(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:
+    if params.get("dimensions") is not None:
+        return None
+    before, after = ins[0], outs[0]
+    left: list[int | None] = [None] * len(before)
+    right: list[int | None] = [None] * len(after)
+    sizes: list[int] = []
+    exact = set()
+    for some, others in _runs(before, after):
+        wide = [d for d in some if before[d] > 1], [d for d in others if after[d] > 1]
+        if not wide[0]:
+            continue
+        a, b = wide[0][0], wide[1][0]
+        left[a] = right[b] = len(sizes)
+        if len(wide[0]) > 1 or len(wide[1]) > 1:
+            exact.add(len(sizes))
+        sizes.append(gcd(before[a], after[b]))
+    return Factors((tuple(left),), (tuple(right),), tuple(sizes), exact=frozenset(exact))
+
+
+def _runs(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
+    """Runs of dims of both shapes that hold the same elements, as short as can be."""
+    found: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(before) or j < len(after):
+        some, others = [], []
+        a = b = 1
+        while True:
+            if i < len(before) and (a <= b or j >= len(after)):
+                a *= before[i]
+                some.append(i)
+                i += 1
+            elif j < len(after):
+                b *= after[j]
+                others.append(j)
+                j += 1
+            if a == b or (i >= len(before) and j >= len(after)):
+                break
+        found.append((some, others))
+    return found
+
+
+def _squeeze(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    (shape,) = ins
+    gone = {d % len(shape) for d in params["dimensions"]}
+    own: Dims = tuple(d if n > 1 else None for d, n in enumerate(shape))
+    return Factors((own,), (tuple(own[d] for d in range(len(shape)) if d not in gone),), shape)
+
+
+def _changed(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:
+    """Dims whose extent changes are whole."""
+    shape, out = ins[0], outs[0]
+    if len(shape) != len(out):
+        return None
+    axes = {d for d, n in enumerate(shape) if out[d] != n}
+    return _whole_along(axes, ins, outs)
+
+
+def _concatenate(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    return _whole_along({params["dimension"]}, ins, outs)
+
+
+def _along(name: str) -> Callable[..., Factors]:
+    def rule(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+        return _whole_along({params[name] % len(ins[0])}, ins, outs)
+
+    return rule
+
+
+def _convolution(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:
+    """Images and their results by batch; other dims are left to the rule."""
+    if params["batch_group_count"] != 1:
+        return None
+    numbers = params["dimension_numbers"]
+    batch, made = numbers.lhs_spec[0], numbers.out_spec[0]
+    left = tuple(0 if d == batch else None for d in range(len(ins[0])))
+    out = tuple(0 if d == made else None for d in range(len(outs[0])))
+    return Factors((left, (None,) * len(ins[1])), (out,), (ins[0][batch],))
+
+
+_RULES: dict[str, Callable[..., Factors | None]] = {
+    "dot_general": _dot,
+    **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod"), _reduction),
+    **dict.fromkeys(("reduce_and", "reduce_or"), _reduction),
+    **dict.fromkeys(("argmax", "argmin"), _arg),
+    "transpose": _transpose,
+    "broadcast_in_dim": _broadcast,
+    "reshape": _reshape,
+    "squeeze": _squeeze,
+    **dict.fromkeys(("slice", "pad"), _changed),
+    "concatenate": _concatenate,
+    "split": _along("axis"),
+    **{f"cum{name}": _along("axis") for name in ("sum", "prod", "max", "min", "logsumexp")},
+    "sort": _along("dimension"),
+    "conv_general_dilated": _convolution,
+}
+

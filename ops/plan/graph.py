@@ -1,0 +1,86 @@
+"""`Graph`: a jaxpr with its calls inlined, as equations on numbered values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jax.extend import core
+
+from gridlayout.ops.decisions.jaxprs import CALLS, called
+from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.plan.factors import Factors, factors_of
+from gridlayout.ops.rules.table import flops
+
+Shape = tuple[int, ...]
+Path = tuple[int, ...]  # the number of an equation in its jaxpr, behind those of the calls it is in
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """An equation: the values that it reads (None for numbers), and those that it makes."""
+
+    eqn: Any
+    path: Path
+    ins: tuple[int | None, ...]
+    outs: tuple[int, ...]
+    factors: Factors | None
+    flops: int
+
+    @property
+    def name(self) -> str:
+        """The primitive's name."""
+        return str(self.eqn.primitive.name)
+
+
+@dataclass(eq=False)
+class Graph:
+    """Values by number, the operands' first; the nodes in order; the results."""
+
+    shapes: list[Shape] = field(default_factory=list)
+    itemsizes: list[int] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    constants: set[int] = field(default_factory=set)
+    outs: list[int | None] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, closed: Any) -> Graph:
+        """The graph of a closed jaxpr."""
+        made = cls()
+        operands = [made._new(var) for var in closed.jaxpr.invars]
+        made.outs = made._inline(closed, operands, ())
+        return made
+
+    def _new(self, var: Any) -> int:
+        aval = Aval.of(var.aval)
+        self.shapes.append(aval.shape)
+        self.itemsizes.append(int(getattr(aval.dtype, "itemsize", 8)))
+        return len(self.shapes) - 1
+
+    def _inline(
+        self, closed: Any, values: Sequence[int | None], path: Path
+    ) -> list[int | None]:
+        jaxpr, at = closed.jaxpr, dict(zip(closed.jaxpr.invars, values, strict=True))
+        for var in jaxpr.constvars:
+            at[var] = self._new(var)
+            self.constants.add(at[var])
+
+        def read(atom: Any) -> int | None:
+            return None if isinstance(atom, core.Literal) else at[atom]
+
+        for number, eqn in enumerate(jaxpr.eqns):
+            here, ins = (*path, number), [read(atom) for atom in eqn.invars]
+            if eqn.primitive.name in CALLS:
+                outs: Sequence[int | None] = self._inline(called(eqn), ins, here)
+            else:
+                made = [self._new(var) for var in eqn.outvars]
+                work = flops(Op.of(eqn)) if eqn.primitive.name in _COUNTED else 0
+                node = Node(eqn, here, tuple(ins), tuple(made), factors_of(eqn), work)
+                self.nodes.append(node)
+                outs = made
+            at.update(zip(eqn.outvars, outs, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+
+_COUNTED = ("dot_general", "conv_general_dilated")
