@@ -47,7 +47,7 @@ class Links:
         check_figure(self.latency, "latency of links, in seconds a hop,", above=False)
         check_figure(self.start, "start of collectives, in seconds,", above=False)
         if not isinstance(self.wrap, bool):
-            raise LayoutError(f"wrap {self.wrap!r} of links must be True (a ring) or False (a line)")
+            raise LayoutError(f"wrap {self.wrap!r} of links must be True (a ring) or False (line)")
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ class Collective:
     part from one memory space to another, which `axes` then names. axes: the mesh axes it goes
     over. group_size: devices along these. received_bytes: what a device receives, the most where
     they differ; of an all_reduce, as of a reduce_scatter and an all_gather. receivers: how many of
-    all devices receive that. count: how often it is done, in a loop.
+    all devices receive that. count: how often it is done, in a loop. together: with how many of
+    its kind it goes as one, itself among them.
 
     >>> print(Collective("all_gather", ("x",), 4, 65536, 8))
     all_gather x:4 65,536 B
@@ -50,6 +51,7 @@ class Collective:
     received_bytes: int
     receivers: int
     count: int = 1
+    together: int = 1
 
     @property
     def total_bytes(self) -> int:
@@ -72,7 +74,8 @@ class Collective:
             return f"{self.received_bytes:,} B by copy from {' to '.join(self.axes)}{often}"
         name = self.kind.replace("_", "-")
         over = f"over {' and '.join(self.axes)} ({self.group_size} devices)"
-        return f"{self.received_bytes:,} B by {name} {over}{often}"
+        others = f", together with {self.together - 1} more" if self.together > 1 else ""
+        return f"{self.received_bytes:,} B by {name} {over}{often}{others}"
 
     def __str__(self) -> str:
         often = f" x{self.count}" if self.count != 1 else ""

@@ -176,8 +176,7 @@ class DeviceGrid:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeviceGrid) and (
-            (self.mesh, self._stated, self._machine)
-            == (other.mesh, other._stated, other._machine)
+            (self.mesh, self._stated, self._machine) == (other.mesh, other._stated, other._machine)
         )
 
     def __hash__(self) -> int:

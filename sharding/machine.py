@@ -1,8 +1,8 @@
-"""`Machine`: what a mesh of devices takes to send, to multiply and to go through memory, in seconds.
+"""`Machine`: what a mesh of devices takes to send, to multiply, to go through memory: seconds.
 
-Everything that is chosen by time, or reported as time, asks this one object: products, relayouts,
-reports. What emulated devices share is in their figures: eight devices on two cores do in turns what
-eight chips do at once.
+What is chosen by time, or reported as time, asks this one object: products, relayouts, reports.
+What emulated devices share is in their figures: eight devices on two cores do in turns what eight
+chips do at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gridlayout.arguments import Shape, one_of, positive
 from gridlayout.errors import LayoutError
@@ -167,7 +167,7 @@ class Machine:
         links = self._links(each.axes)
         if not links:
             return 0.0
-        share = -(-each.group_size ** (1 / len(links)) // 1)
+        share = -(-(each.group_size ** (1 / len(links))) // 1)
         time = max(_time(each, link, int(share), len(links)) for link in links)
         return max(link.start for link in links) + time
 

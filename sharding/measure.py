@@ -160,4 +160,3 @@ def _rates(device: DeviceGrid) -> Rates:
         elementwise=PASS / passed,
         sources=dict.fromkeys(("flops", "memory", "elementwise"), "measured"),
     )
-

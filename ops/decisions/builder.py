@@ -127,6 +127,7 @@ class Builder:
             is_view=move.is_view,
             is_kept=move.is_gathered,
             does=move,
+            phases=move.phases,
         )
         return out
 

@@ -33,7 +33,8 @@ class Step:
     read. takes_fused: it makes such operands as it reads them. is_kept: it keeps the
     results where several read them. is_view: what it makes is what it
     reads, seen in another shape. does: what is equal in steps that do the same. bodies: the
-    programs that it runs inside and that are counted; others: branches that are not.
+    programs that it runs inside and that are counted; others: branches that are not. phases: the
+    same function of one view as a generator of its collectives, where these can go with others.
     """
 
     reads: tuple[Any, ...]
@@ -51,6 +52,7 @@ class Step:
     is_kept: bool = False
     does: Any = None
     others: tuple[Body, ...] = ()
+    phases: Callable[[Any], Any] | None = field(default=None, repr=False)
 
     def on(self, reads: tuple[Any, ...], writes: tuple[int, ...]) -> Step:
         """The same on other registers; `replace`, which is asked for every step of a program."""

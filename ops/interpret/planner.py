@@ -45,7 +45,11 @@ def planned(
     chosen = choices_for(env, closed, operands, program)
     if chosen is None:
         return program
-    there = [_unmasked(spec) for spec in program.results]
+    asked = [wanted[k] if k < len(wanted) else None for k in range(len(program.results))]
+    there = [
+        spec if spec is not None else _unmasked(found)
+        for spec, found in zip(asked, program.results, strict=True)
+    ]
     other = _planned(env, closed, operands, there, chosen)
     return min(program, other, key=lambda each: each.seconds(env.machine))
 
@@ -84,9 +88,7 @@ def _left(b: Builder, x: Value) -> Value:
 class Planner:
     """Appends decisions to a program, equation by equation."""
 
-    def __init__(
-        self, env: Env, operands: Sequence[Spec], chosen: Chosen | None = None
-    ) -> None:
+    def __init__(self, env: Env, operands: Sequence[Spec], chosen: Chosen | None = None) -> None:
         self.env, self.made = env, Program(env.device, tuple(operands))
         self.chosen = chosen
         self._path: tuple[int, ...] = ()  # the numbers of the calls that equations are in

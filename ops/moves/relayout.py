@@ -25,8 +25,11 @@ from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.pieces import reaches, run_pieces
+from gridlayout.ops.moves.sends import Phases, Send, run_alone
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
 from gridlayout.sharding.collectives import (
+    ALL_GATHER,
+    ALL_TO_ALL,
     Collective,
     Collectives,
     index_of,
@@ -45,7 +48,8 @@ class LocalMove:
     """A movement of data: its collectives, and one device's program, for use in `shard_map`.
 
     workspace: what it holds on a device meanwhile. exchange: what it follows, where whole mesh axes
-    go along a route; pieces: where boxes go from device to device.
+    go along a route; pieces: where boxes go from device to device. phases: the program as a
+    generator of its collectives, which others can join.
     """
 
     collectives: tuple[Collective, ...]
@@ -53,6 +57,7 @@ class LocalMove:
     workspace: Callable[[], Workspace] = Workspace
     exchange: Exchange | None = None
     pieces: Pieces | None = None
+    phases: Callable[[LazyView], Phases] | None = None
 
     @property
     def is_view(self) -> bool:
@@ -172,12 +177,16 @@ def _whole(
     if exchange is not None:
         result = local_bytes(new, after)
         collectives = exchange.collectives(nbytes, result, before, device)
-        run = partial(_exchanged, exchange, before, after)
-        return _move(
-            *(collectives, run, new),
+        phases = partial(_exchanged, exchange, before, after)
+        move = _move(
+            *(collectives, lambda x, fill: run_alone(phases(x, fill)), new),
             partial(_exchanged_workspace, exchange, old, new, before, after),
             exchange,
         )
+        if not collectives or new.dtype.name in packing.AS_BITS:
+            return move
+        fill = host_fill(new)
+        return replace(move, phases=lambda x: phases(x, fill))
     new.check_invertible()
     run = partial(_through_logical, old, new.with_oob(None), before, after)
     workspace = partial(_gathered_workspace, old, before)
@@ -205,8 +214,17 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
         if find_exchange(old, new, device, everywhere(old.ndim), before) is not None:
             # Every device wants all of it: what machines gather best.
             move = _whole(old.with_oob(None), new, device, before, everywhere(old.ndim))
-            run = move.run
-            return replace(move, run=lambda x: run(x).reshape(*old.shape))
+            run, phases = move.run, move.phases
+
+            def logical(x: LazyView) -> Phases:
+                assert phases is not None
+                return (yield from phases(x)).reshape(*old.shape)
+
+            return replace(
+                move,
+                run=lambda x: run(x).reshape(*old.shape),
+                phases=None if phases is None else logical,
+            )
     collectives = _gathering(before, device, local_bytes(old, before))
     run = partial(_logical, old, before)
     return LocalMove(
@@ -246,28 +264,30 @@ def _as_bits(run: Callable[..., LazyView], x: LazyView, fill: Any) -> LazyView:
 
 def _exchanged(
     exchange: Exchange, before: Placement, after: Placement, x: LazyView, fill: Any
-) -> LazyView:
+) -> Phases:
     for k in exchange.gathers:
-        x = x.all_gather(before.axes[k], k).first(before.grid[k], k)  # without the idle slots
+        axes, size = before.axes[k], before.slots[k] // before.per_device[k]
+        x = yield Send(ALL_GATHER, axes, size, x, k)
+        x = x.first(before.grid[k], k)  # without the idle slots
     x = packing.run_moves(x, exchange.first, fill)
     for transfer in exchange.transfers:
-        x = _transferred(x, transfer)
+        x = yield from _transferred(x, transfer)
     x = packing.run_moves(x, exchange.last, fill)
     if exchange.final is not None:
-        x = _transferred(x, exchange.final)
+        x = yield from _transferred(x, exchange.final)
     for k in exchange.slices:
         x = _own(x, k, after, fill)
     return x
 
 
-def _transferred(x: LazyView, transfer: Transfer) -> LazyView:
+def _transferred(x: LazyView, transfer: Transfer) -> Phases:
     axes, source, target = transfer.axes, transfer.source, transfer.target
     if source is None:
         assert target is not None
         return LazyView.of(slice_at(x.materialize(), index_of(axes), 1, target))
     if target is None:
-        return x.all_gather(axes, source)
-    return LazyView.of(lax.all_to_all(x.materialize(), axes, target, source, tiled=True))
+        return (yield Send(ALL_GATHER, axes, transfer.size, x, source))
+    return (yield Send(ALL_TO_ALL, axes, transfer.size, x, source, target))
 
 
 def _own(x: LazyView, k: int, placement: Placement, fill: Any) -> LazyView:

@@ -70,9 +70,7 @@ class Chosen:
         return self.units.spec(value.shape, value.dtype, division)
 
 
-def choices_for(
-    env: Env, closed: Any, operands: Sequence[Spec], program: Program
-) -> Chosen | None:
+def choices_for(env: Env, closed: Any, operands: Sequence[Spec], program: Program) -> Chosen | None:
     """The choices for a whole program, planned equation by equation before; None where it stays."""
     if not _is_open(env, operands, program):
         return None

@@ -8,13 +8,13 @@ copies.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.specs import Sharded, Spec
-from gridlayout.sharding.collectives import Axes, Collectives
+from gridlayout.sharding.collectives import ALL_REDUCE, Axes, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.placement import Placement
@@ -102,11 +102,16 @@ class Units:
 
     # -- what moves take ---------------------------------------------------------------------------
 
-    def move(self, before: Division | None, after: Division, nbytes: int) -> float:
-        """Seconds to bring a value of so many bytes from one division to another."""
+    def move(
+        self, before: Division | None, after: Division, nbytes: int, joins: bool = False
+    ) -> float:
+        """Seconds to bring a value of so many bytes from one division to another.
+
+        joins: whether its collectives can go with those of others.
+        """
         if before == after:
             return 0.0
-        key = before, after, nbytes
+        key = before, after, nbytes, joins
         if key not in self._moves:
             made = Collectives(self.device)
             if before is None:
@@ -114,7 +119,7 @@ class Units:
                 made.all_to_all(every, nbytes // self.device.size)
             else:
                 self._changes(made, before, after, nbytes)
-            self._moves[key] = self.machine.seconds(made.found)
+            self._moves[key] = self._seconds(made, joins)
         return self._moves[key]
 
     def _changes(self, made: Collectives, before: Division, after: Division, nbytes: int) -> None:
@@ -138,13 +143,24 @@ class Units:
             made.all_gather(self.mesh_axes(units), local)
             local *= self.count(units)
 
-    def summed(self, units: Sequence[int], local: int, scattered: bool) -> float:
+    def _seconds(self, made: Collectives, joins: bool) -> float:
+        machine, total = self.machine, self.machine.seconds(made.found)
+        if not joins or not made.found:
+            return total
+        own = sum(machine.once(replace(each, received_bytes=0)) for each in made.found)
+        if made.found[0].kind == ALL_REDUCE:  # which XLA joins without a copy
+            return total - own
+        copied = machine.seconds(nbytes=2 * sum(each.received_bytes for each in made.found))
+        return total - own + min(own, copied)
+
+    def summed(
+        self, units: Sequence[int], local: int, scattered: bool, joins: bool = False
+    ) -> float:
         """Seconds to add up partial results of so many bytes on a device."""
-        key = tuple(units), local, scattered
+        key = tuple(units), local, scattered, joins
         if key not in self._sent:
             made = Collectives(self.device)
             send = made.reduce_scatter if scattered else made.all_reduce
             send(self.mesh_axes(units), local)
-            self._sent[key] = self.machine.seconds(made.found)
+            self._sent[key] = self._seconds(made, joins)
         return self._sent[key]
-

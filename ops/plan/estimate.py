@@ -1,9 +1,9 @@
-"""What a program takes where units of the mesh divide classes of dims, and how each node then runs.
+"""What a program takes where units of the mesh divide classes of dims, and how nodes then run.
 
-Dims that equations divide together are one class (the rows of a batch through a whole network, say).
-An *assignment* gives each unit the classes that it divides. It fixes the division in which each value
-is best; a node runs in that of its result, in that of its class, or as its operands are, whichever
-takes the least time.
+Dims that equations divide together are one class: the rows of a batch through a whole network, say.
+An *assignment* gives each unit the classes that it divides, and so each value a division that it is
+best in. A node runs in that of its result, in that of its classes, or as its operands are divided,
+whichever takes the least time.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ class Estimator:
         names: dict[Any, int] = {}
         self.of_value: list[tuple[int, ...]] = []
         for value, shape in enumerate(self.graph.shapes):
-            found = [names.setdefault(self._root((value, d)), len(names)) for d in range(len(shape))]
-            self.of_value.append(tuple(found))
+            roots = [self._root((value, d)) for d in range(len(shape))]
+            self.of_value.append(tuple(names.setdefault(root, len(names)) for root in roots))
         self.of_node: list[tuple[int, ...]] = []
         self.weights: dict[int, float] = {}
         for number, node in enumerate(self.graph.nodes):
@@ -151,9 +151,9 @@ class Estimator:
         return tuple(map(tuple, found))
 
     def estimate(self, assignment: Assignment, most: float = float("inf")) -> Estimate:
-        """The program under an assignment; not followed to its end where it takes more than `most`."""
-        made = Estimate()
-        graph, units = self.graph, self.units
+        """The program under an assignment; followed until it takes more than `most` seconds."""
+        made, graph = Estimate(), self.graph
+        seen: set[Any] = set()  # moves and sums that others can join
         held: list[list[Division | None]] = [[] for _ in graph.shapes]
         for value, division in enumerate(self.given):
             held[value] = [division]
@@ -168,14 +168,18 @@ class Estimator:
                 continue
             best: tuple[float, Choice] | None = None
             for along in self._ways(number, node, assignment, held):
-                priced = self._priced(node, along, assignment, held)
+                priced = self._priced(node, along, assignment, held, seen)
                 if best is None or priced[0] < best[0]:
                     best = priced
             assert best is not None
             made.seconds += best[2]
             choice = made.choices[node.path] = best[1]
+            if choice.summed:
+                seen.add((choice.summed, choice.scattered))
             for value, division in zip(node.ins, choice.ins, strict=True):
                 if value is not None and division is not None and division not in held[value]:
+                    if value < len(self.given):
+                        seen.add((held[value][0], division))
                     held[value].append(division)
             for out, dims in zip(node.outs, node.factors.outs, strict=True):
                 held[out] = [choice.out if len(dims) == len(choice.out) else ((),) * len(dims)]
@@ -206,7 +210,7 @@ class Estimator:
                 f = max(fits, key=lambda f: (f not in factors.summed, factors.sizes[f], -f))
                 bound[f] = (*bound.get(f, ()), u)
         found.append(bound)
-        if (after := self._follow(factors, factors.outs[0], self.target(node.outs[0], assignment))):
+        if after := self._follow(factors, factors.outs[0], self.target(node.outs[0], assignment)):
             found.append(after)
         for value, dims in zip(node.ins, factors.ins, strict=True):
             if value is None or not self.graph.shapes[value]:
@@ -239,6 +243,7 @@ class Estimator:
         along: Units_,
         assignment: Assignment,
         held: Sequence[Sequence[Division | None]],
+        seen: set[Any],
     ) -> tuple[float, Choice, float]:
         """Seconds to choose by, how the node runs, and seconds without what comes after it."""
         factors, graph, units = node.factors, self.graph, self.units
@@ -249,7 +254,7 @@ class Estimator:
                 ins.append(None)
                 continue
             need = tuple(() if f is None else along.get(f, ()) for f in dims)
-            cost += self._brought(held[value], need, value)
+            cost += self._brought(held[value], need, value, seen)
             ins.append(need)
         out = node.outs[0]
         made = tuple(() if f is None else along.get(f, ()) for f in factors.outs[0])
@@ -263,7 +268,8 @@ class Estimator:
         if summed:
             scattered = self._scatters(made, summed, target, graph.shapes[out])
             after = target if scattered else made
-            cost += units.summed(summed, local, scattered)
+            joins = self.ends[out] is not None and (summed, scattered) in seen
+            cost += units.summed(summed, local, scattered, joins)
         ahead = units.move(after, target, size) if len(after) == len(target) else 0.0
         return cost + ahead, Choice(tuple(ins), made, after, summed, scattered), cost
 
@@ -280,9 +286,18 @@ class Estimator:
                 return False
         return bool(more) and set(more) == set(summed)
 
-    def _brought(self, held: Sequence[Division | None], need: Division, value: int) -> float:
+    def _brought(
+        self,
+        held: Sequence[Division | None],
+        need: Division,
+        value: int,
+        seen: set[Any] | frozenset[Any] = frozenset(),
+    ) -> float:
         size = prod(self.graph.shapes[value]) * self.graph.itemsizes[value]
-        return min(self.units.move(each, need, size) for each in held)
+        given = value < len(self.given)
+        return min(
+            self.units.move(each, need, size, given and (each, need) in seen) for each in held
+        )
 
 
 def _is_used(factors: Factors, f: int) -> bool:

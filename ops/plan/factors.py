@@ -221,4 +221,3 @@ _RULES: dict[str, Callable[..., Factors | None]] = {
     "sort": _along("dimension"),
     "conv_general_dilated": _convolution,
 }
-

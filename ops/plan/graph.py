@@ -58,9 +58,7 @@ class Graph:
         self.itemsizes.append(int(getattr(aval.dtype, "itemsize", 8)))
         return len(self.shapes) - 1
 
-    def _inline(
-        self, closed: Any, values: Sequence[int | None], path: Path
-    ) -> list[int | None]:
+    def _inline(self, closed: Any, values: Sequence[int | None], path: Path) -> list[int | None]:
         jaxpr, at = closed.jaxpr, dict(zip(closed.jaxpr.invars, values, strict=True))
         for var in jaxpr.constvars:
             at[var] = self._new(var)

@@ -20,6 +20,10 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Local, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.sends import Phases, Send, run_alone
+from gridlayout.ops.moves.workspace import Chain, Workspace
+from gridlayout.sharding.collectives import REDUCE_SCATTER
 
 Shape = tuple[int, ...]
 
@@ -80,16 +84,27 @@ def _summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any
     padded = tuple(n * count for n, count in zip(block, pieces, strict=True))
     sent.reduce_scatter(axes, prod(padded) * wide.itemsize)
 
-    def scatter(x: jax.Array) -> list[jax.Array]:
+    def phases(view: LazyView) -> Phases:
+        x = view.materialize()
         more = [(0, n - m, 0) for n, m in zip(padded, x.shape, strict=True)]
         x = lax.pad(x, jnp.zeros((), x.dtype), more) if any(n for _, n, _ in more) else x
-        x = x.reshape([n for pair in zip(pieces, block, strict=True) for n in pair])
-        x = x.transpose([*range(0, x.ndim, 2), *range(1, x.ndim, 2)])
-        x = x.reshape(prod(pieces), -1)
-        x = lax.psum_scatter(x, scattered, scatter_dimension=0, tiled=True)
-        return [x.astype(dtype).reshape(out.local_shape)]
+        both = [n for pair in zip(pieces, block, strict=True) for n in pair]
+        view = LazyView.of(x).reshape(*both)
+        view = view.transpose([*range(0, 2 * len(block), 2), *range(1, 2 * len(block), 2)])
+        view = view.reshape(prod(pieces), prod(block))
+        view = yield Send(REDUCE_SCATTER, scattered, prod(pieces), view)
+        return LazyView.of(view.materialize().astype(dtype)).reshape(*out.local_shape)
 
-    return b.run(scatter, [part], [out], sent)[0]
+    space = Workspace((Chain(nbytes).see(),), (prod(padded) * wide.itemsize,))
+    return b.run(
+        lambda view: [run_alone(phases(view))],
+        [part],
+        [out],
+        sent,
+        is_lazy=True,
+        phases=phases,
+        workspace=lambda: space,
+    )[0]
 
 
 def _block(spec: Any) -> Shape:

@@ -8,7 +8,7 @@ host) run between two such regions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from typing import Any
@@ -23,6 +23,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.pieces import looked_up_once
 from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
+from gridlayout.ops.programs.together import as_one, joined
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machine import Machine
@@ -51,7 +52,8 @@ class Program:
     """Steps on registers, the operands' first. Made by appending decisions.
 
     operands: specs. outs: the results. made: each decision, in order. owners: of each step, the
-    number of its decision there.
+    number of its decision there. parts: of each step those that are done as one in it, with their
+    owners; empty where none are.
     """
 
     device: DeviceGrid
@@ -62,6 +64,7 @@ class Program:
     owners: list[int] = field(default_factory=list)
     made: list[Made] = field(default_factory=list)
     outs: tuple[Value, ...] = ()
+    parts: list[list[tuple[int, Step]]] = field(default_factory=list)
     _made: dict[Any, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -118,13 +121,41 @@ class Program:
         self.steps = [self.steps[n] for n in kept]
         self.scopes = [self.scopes[n] for n in kept]
         self.owners = [self.owners[n] for n in kept]
+        self._join()
         return self
+
+    def _join(self) -> None:
+        """Have collectives that wait for nothing of each other go together, where it pays."""
+        if not self.is_local:
+            return
+        found = joined(self.steps, self.registers, self.device.machine)
+        if found is None:
+            return
+        self.parts = [
+            [(self.owners[n], self._shared(self.steps[n], len(some))) for n in some]
+            for some in found.order
+        ]
+        firsts = [some[0] for some in found.order]
+        self.steps = [
+            self.steps[some[0]] if len(some) == 1 else as_one([self.steps[n] for n in some])
+            for some in found.order
+        ]
+        self.scopes = [self.scopes[n] for n in firsts]
+        self.owners = [self.owners[n] for n in firsts]
+
+    def _shared(self, step: Step, count: int) -> Step:
+        """A step as a report tells it, which goes together with others."""
+        if count == 1:
+            return step
+        sent = tuple(replace(each, together=count) for each in step.collectives)
+        return replace(step, collectives=sent)
 
     @property
     def steps_by_decision(self) -> dict[int, list[Step]]:
         """The steps that are run, by the number of their decision."""
         found: dict[int, list[Step]] = {}
-        for step, owner in zip(self.steps, self.owners, strict=True):
+        single = [[(owner, step)] for owner, step in zip(self.owners, self.steps, strict=True)]
+        for owner, step in (pair for some in self.parts or single for pair in some):
             found.setdefault(owner, []).append(step)
         return found
 

@@ -1,0 +1,115 @@
+"""`Send`: one collective of a move, handed to whoever runs it: alone, or together with others.
+
+A move is a generator of an array: it gives a `Send` for each of its collectives and is given what
+came of it. Moves whose collectives are alike can so be run in step, each collective once for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.sharding.collectives import ALL_GATHER, ALL_TO_ALL, REDUCE_SCATTER, Axes
+
+
+@dataclass(frozen=True, eq=False)
+class Send:
+    """A collective over `size` devices along axes, of a part that each has.
+
+    all_gather: dim `at` of the parts one after another. all_to_all: dim `to` is cut in a piece for
+    each device, and those that come are put one after another along `at`. reduce_scatter: dim 0 has
+    a piece for each device, which gets the sum of its own.
+    """
+
+    kind: str
+    axes: Axes
+    size: int
+    part: LazyView
+    at: int = 0
+    to: int = 0
+
+
+Phases = Generator[Send, LazyView, LazyView]
+
+
+def run_alone(phases: Phases) -> LazyView:
+    """A move by itself."""
+    try:
+        send = next(phases)
+        while True:
+            send = phases.send(_alone(send))
+    except StopIteration as stopped:
+        found: LazyView = stopped.value
+        return found
+
+
+def _alone(send: Send) -> LazyView:
+    if send.kind == ALL_GATHER:
+        return send.part.all_gather(send.axes, send.at)
+    part = send.part.materialize()
+    if send.kind == ALL_TO_ALL:
+        return LazyView.of(lax.all_to_all(part, send.axes, send.to, send.at, tiled=True))
+    return LazyView.of(lax.psum_scatter(part, send.axes, scatter_dimension=0, tiled=True))
+
+
+def run_together(moves: Sequence[Phases]) -> list[LazyView]:
+    """Moves that have like collectives in a row, in step: each collective once for all."""
+    sends, found = [next(move) for move in moves], [None] * len(moves)
+    results: list[Any] = list(found)
+    while sends:
+        came, sends = _together(sends), []
+        for n, (move, array) in enumerate(zip(moves, came, strict=True)):
+            try:
+                sends.append(move.send(array))
+            except StopIteration as stopped:
+                results[n] = stopped.value
+    return results
+
+
+def _together(sends: Sequence[Send]) -> list[LazyView]:
+    """What came of collectives of one kind over the same axes, done as one."""
+    first = sends[0]
+    flat = [_flat(send) for send in sends]
+    widths = [each.shape[-1] for each in flat]
+    joined = jnp.concatenate(flat, axis=-1)
+    if first.kind == ALL_GATHER:
+        joined = lax.all_gather(joined, first.axes)
+    elif first.kind == ALL_TO_ALL:
+        joined = lax.all_to_all(joined, first.axes, 0, 0, tiled=True)
+    else:
+        joined = lax.psum_scatter(joined, first.axes, scatter_dimension=0, tiled=False)
+    found, start = [], 0
+    for send, width in zip(sends, widths, strict=True):
+        found.append(_apart(send, lax.slice_in_dim(joined, start, start + width, axis=-1)))
+        start += width
+    return found
+
+
+def _flat(send: Send) -> jax.Array:
+    """A part as one line, or as a line for each device that a piece goes to."""
+    view = send.part
+    if send.kind == ALL_GATHER:
+        return view.reshape(-1).materialize()
+    if send.kind == REDUCE_SCATTER:
+        return view.reshape(send.size, -1).materialize()
+    shape, to = view.shape, send.to
+    view = view.reshape(*shape[:to], send.size, shape[to] // send.size, *shape[to + 1 :])
+    return view.moved(to, 0).reshape(send.size, -1).materialize()
+
+
+def _apart(send: Send, line: jax.Array) -> LazyView:
+    """What came of one, of its part of the line."""
+    shape, at, view = send.part.shape, send.at, LazyView.of(line)
+    if send.kind == REDUCE_SCATTER:
+        return view.reshape(1, *shape[1:]) if shape[0] == send.size else view
+    if send.kind == ALL_TO_ALL:
+        to = send.to
+        shape = (*shape[:to], shape[to] // send.size, *shape[to + 1 :])
+    view = view.reshape(send.size, *shape).moved(0, at)
+    return view.reshape(*shape[:at], send.size * shape[at], *shape[at + 1 :])

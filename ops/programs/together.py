@@ -1,0 +1,138 @@
+"""Collectives that go together: those of several steps that wait for nothing of each other.
+
+Each takes time of its own, however little it sends. Of like ones (kind, mesh axes, element type)
+those go as one whose time is more than that of putting them side by side in memory, as the machine
+says. Sums over all devices (all-reduces) are left to XLA, which joins them without a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from gridlayout.ops.decisions.decision import Step
+from gridlayout.ops.decisions.specs import Held
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.sends import run_together
+from gridlayout.ops.moves.workspace import Chain, Workspace
+from gridlayout.sharding.machine import Machine
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Steps in another order, some of them done as one: by number, those of each."""
+
+    order: tuple[tuple[int, ...], ...]
+
+
+def joined(steps: Sequence[Step], registers: Sequence[Held], machine: Machine) -> Joined | None:
+    """Which steps go together, and in which order all are done; None where none do."""
+    if not machine.has_latency:
+        return None
+    kinds = [_kind(step, registers, machine) for step in steps]
+    if sum(kind is not None for kind in kinds) < 2:
+        return None
+    writer = {k: n for n, step in enumerate(steps) for k in step.writes}
+    reads = [
+        tuple({writer[k] for k in step.reads if isinstance(k, int) and k in writer})
+        for step in steps
+    ]
+    groups = list(range(len(steps)))  # of each step, the first one that it goes with
+    for group in _candidates(kinds, reads):
+        merged = list(groups)
+        for n in group:
+            merged[n] = group[0]
+        if _in_order(merged, reads) is not None:
+            groups = merged
+    if groups == list(range(len(steps))):
+        return None
+    order = _in_order(groups, reads)
+    assert order is not None
+    return Joined(tuple(order))
+
+
+def _kind(step: Step, registers: Sequence[Held], machine: Machine) -> Hashable | None:
+    """What is equal in steps that may go together; None for one that is done by itself."""
+    if step.phases is None or not step.collectives or step.is_global:
+        return None
+    start = sum(machine.once(replace(each, received_bytes=0)) for each in step.collectives)
+    copied = 2 * sum(each.received_bytes for each in step.collectives)
+    if machine.seconds(nbytes=copied) > start:
+        return None
+    (read,) = step.reads
+    if not isinstance(read, int):
+        return None
+    sent = tuple((each.kind, each.axes) for each in step.collectives)
+    return sent, str(registers[read].dtype)
+
+
+def _candidates(kinds: Sequence[Any], reads: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Like steps, none of which waits for another: by how many like ones come before each."""
+    depth: list[dict[Any, int]] = []
+    found: dict[Any, list[int]] = {}
+    for n, kind in enumerate(kinds):
+        mine: dict[Any, int] = {}
+        for before in reads[n]:
+            for each, count in depth[before].items():
+                mine[each] = max(mine.get(each, 0), count)
+        if kind is not None:
+            found.setdefault((kind, mine.get(kind, 0)), []).append(n)
+            mine[kind] = mine.get(kind, 0) + 1
+        depth.append(mine)
+    return [group for group in found.values() if len(group) > 1]
+
+
+def _in_order(
+    groups: Sequence[int], reads: Sequence[Sequence[int]]
+) -> list[tuple[int, ...]] | None:
+    """The groups, each after all that it reads, in order; None where they wait in a ring."""
+    members: dict[int, list[int]] = {}
+    for n, group in enumerate(groups):
+        members.setdefault(group, []).append(n)
+    waits = {
+        group: {groups[k] for n in mine for k in reads[n]} - {group}
+        for group, mine in members.items()
+    }
+    readers: dict[int, list[int]] = {}
+    for group, before in waits.items():
+        for each in before:
+            readers.setdefault(each, []).append(group)
+    left = {group: len(before) for group, before in waits.items()}
+    ready = [group for group, count in left.items() if not count]
+    heapify(ready)
+    found = []
+    while ready:
+        group = heappop(ready)
+        found.append(tuple(members[group]))
+        for reader in readers.get(group, ()):
+            left[reader] -= 1
+            if not left[reader]:
+                heappush(ready, reader)
+    return found if len(found) == len(members) else None
+
+
+def as_one(steps: Sequence[Step]) -> Step:
+    """The step that does several in step."""
+    every = [step.phases for step in steps]
+
+    def run(*views: LazyView) -> list[LazyView]:
+        made = [fn(view) for fn, view in zip(every, views, strict=True) if fn is not None]
+        return run_together(made)
+
+    sent = tuple(
+        replace(some[0], received_bytes=sum(each.received_bytes for each in some))
+        for some in zip(*(step.collectives for step in steps), strict=True)
+    )
+    received = sum(each.received_bytes for each in sent)
+    held = [sum(chain.nbytes for chain in step.workspace().operands) for step in steps]
+    space = Workspace(tuple(Chain(n).see() for n in held), (received, received), is_seen=True)
+    return Step(
+        tuple(k for step in steps for k in step.reads),
+        tuple(k for step in steps for k in step.writes),
+        run,
+        sent,
+        workspace=lambda: space,
+        is_lazy=True,
+    )
