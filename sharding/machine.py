@@ -301,16 +301,19 @@ FAST = Machine(
     rates=Rates(3e10, 1e10, 1e10),
 )
 _HOST = Chip("CPU", (1, 1))
-# Eight devices that share two cores: 20 runs of `gl.Machine.measure`, JAX 0.12.
-_SHARED, _FLOPS, _MEMORY = 8, 2.4e11, 1.6e10
-_START, _EACH = 3e-5, 1.5e-5  # seconds of a collective, and of each device in its group
-_RECEIVED = {  # bytes that each of the eight receives in a second
-    ALL_GATHER: 2.1e9,
-    ALL_REDUCE: 2.1e9,
-    ALL_TO_ALL: 0.8e9,
-    PERMUTE: 1.5e9,
-    REDUCE_SCATTER: 1.2e9,
+# What `gl.Machine.measure` finds of 2 to 16 devices that share two cores, with JAX 0.12: all groups
+# meet in one process, so a collective takes longer the more devices there are, and they share what
+# the memory moves in a second. Seconds of a device of the mesh, and of one of the group.
+_EACH, _IN_GROUP = 4.5e-6, 1.2e-5
+_PERMUTE = 1.8e-5  # of each device of the mesh, in whichever groups
+_RECEIVED = {  # bytes that all devices receive in a second
+    ALL_GATHER: 1.5e10,
+    ALL_REDUCE: 2.0e10,
+    ALL_TO_ALL: 6.5e9,
+    PERMUTE: 1.4e10,
+    REDUCE_SCATTER: 9.5e9,
 }
+_FLOPS, _MEMORY, _ELEMENTWISE = 1.95e11, 3e10, 4e9
 
 
 def emulated(devices: int) -> Machine:
@@ -321,15 +324,18 @@ def emulated(devices: int) -> Machine:
     >>> emulated(16).rates.flops == emulated(8).rates.flops / 2
     True
     """
-    sizes = sorted({n for n in range(2, min(devices, 64) + 1) if devices % n == 0} | {devices})
+    sizes = [n for n in range(2, devices + 1) if devices % n == 0]
     figures = [
-        Figure(kind, n, _START + _EACH * n, rate * _SHARED / devices)
+        Figure(kind, n, _latency(kind, n, devices), rate / devices)
         for kind, rate in _RECEIVED.items()
         for n in sizes
-        if n > 1
     ]
-    rates = Rates(_FLOPS / devices, _MEMORY / devices, _MEMORY / 8 / devices)
+    rates = Rates(*(rate / devices for rate in (_FLOPS, _MEMORY, _ELEMENTWISE)))
     return Machine(_HOST, links=Links(4e9), rates=rates, figures=figures)
+
+
+def _latency(kind: str, group: int, devices: int) -> float:
+    return _PERMUTE * devices if kind == PERMUTE else _EACH * devices + _IN_GROUP * group
 
 
 _KINDS = {"TPU v5 lite": "v5e 4x4", "TPU v5": "v5p 4x4x4", "TPU v5p": "v5p 4x4x4"}

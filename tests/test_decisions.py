@@ -221,7 +221,7 @@ WEIGHTS = {"qkv": (256, 768), "out": (256, 256), "up": (256, 1024), "down": (102
 def test_a_mesh_without_devices_reports_what_one_with_devices_does():
     devices = gl.DeviceGrid((N,))
     sizes = AbstractMesh((N,), ("x",))
-    abstract = gl.DeviceGrid(sizes)
+    abstract = gl.DeviceGrid(sizes, machine=devices.machine)
     layouts = [gl.GridLayout(s, grid=(N, 1)) for s in (*WEIGHTS.values(), (1024, 256))]
     *weights, x = layouts
     there = gl.on_grid(block, devices).report(dict(zip(WEIGHTS, weights, strict=True)), x)
@@ -400,7 +400,7 @@ def test_rules_offer_every_good_way_and_all_of_them_are_right():
         assert len({(way.note, way.collectives) for way, *_ in ways}) == len(ways)
         chosen = decide(ways[0][0].op, ways[0][0].operands, Env(device))
         assert ways[0][0].note == chosen.note
-        seconds = [Env(device).model.seconds(way.collectives) for way, *_ in ways]
+        seconds = [Env(device).machine.seconds(way.collectives) for way, *_ in ways]
         assert seconds[0] == min(seconds)
         wanted = fn(*(jnp.asarray(np.asarray(a)) for a in arrays))
         for way, _, (found,) in ways:

@@ -7,12 +7,13 @@ import pytest
 from hlo import collectives
 from jax import lax
 from laid_out import assert_same, equations, poisoned
+from machines import FAST
 from tiers import few
 
 import gridlayout as gl
 
 COUNT = len(jax.devices())
-DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))
+DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,), machine=FAST)
 BATCH = COUNT + 3
 ROOTS = np.random.default_rng(0).normal(size=(BATCH, 4, 4)).astype("f4")
 POSITIVE = ROOTS @ ROOTS.transpose(0, 2, 1) + 4 * np.eye(4, dtype="f4")

@@ -7,6 +7,7 @@ import optax
 import pytest
 from jax import lax
 from laid_out import assert_same
+from machines import FAST, with_latency
 from test_control import CASES, DEVICE, assert_case_is_jaxs, example
 from tiers import few
 
@@ -15,7 +16,6 @@ from gridlayout.ops.decisions.env import SMALL, Env
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.interpret import decide, loops
 from gridlayout.ops.interpret.planner import planned
-from gridlayout.sharding.cost import CostModel
 
 EIGHT = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
 
@@ -28,12 +28,13 @@ def powers(x, w):
     return lax.fori_loop(0, 5, lambda _, h: h @ w / 8, x)
 
 
-def bodies(fn, layouts, model=None, device=EIGHT):
+def bodies(fn, layouts, machine=FAST):
     """The programs of the loops' bodies in a function of arrays in these layouts."""
+    device = gl.DeviceGrid(EIGHT.mesh, machine=machine)
     structs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in layouts]
     specs = [Sharded(x, device.placement(x.core_shape)) for x in layouts]
     program = planned(
-        Env(device, templates=tuple(layouts), model=model or CostModel()),
+        Env(device, templates=tuple(layouts)),
         jax.make_jaxpr(fn)(*structs),
         specs,
     )
@@ -170,10 +171,10 @@ def test_a_rule_of_the_user_is_asked_in_a_loop():
 
 def test_a_latency_decides_by_seconds():
     fn, layouts = lambda x: lax.fori_loop(0, 5, lambda _, h: h * h.sum(), x), laid((64, 64))
-    for model in (CostModel(), CostModel(latency=1e-4)):
-        assert sent(bodies(fn, layouts, model)) == 0
+    for machine in (FAST, with_latency(1e-4)):
+        assert sent(bodies(fn, layouts, machine)) == 0
     # Where sending is all that takes time, sixteen kilobytes are more than five numbers.
-    assert sent(bodies(fn, layouts, CostModel(latency=1e-12))) > 0
+    assert sent(bodies(fn, layouts, with_latency(1e-12))) > 0
 
 
 def lbfgs(x, y, w):

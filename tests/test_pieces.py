@@ -11,6 +11,7 @@ import pytest
 from hlo import compiled_collectives
 from jax.sharding import AbstractMesh
 from laid_out import assert_claim_holds, layouts, packed, poisoned, read
+from machines import FAST, with_latency
 from tiers import few
 
 import gridlayout as gl
@@ -18,7 +19,6 @@ from gridlayout.layouts.blocks import find_blocks
 from gridlayout.layouts.program import PadMove
 from gridlayout.ops.moves.relayout import find_move, offered_moves
 from gridlayout.sharding.collectives import total_bytes
-from gridlayout.sharding.cost import CostModel
 from gridlayout.sharding.overlaps import find_overlaps
 from gridlayout.sharding.pieces import find_pieces
 from gridlayout.sharding.rounds import Messages, coloured, most_at_one
@@ -140,7 +140,7 @@ HERE = [mesh for mesh in MESHES if 1 < prod(mesh) <= N]
 @pytest.mark.parametrize("seed", few(range(4), 1))
 def test_values_arrive_by_the_collectives_that_the_plan_names(seed):
     for mesh, a, b in random_pairs(5, 100 + seed, HERE):
-        check(a, b, gl.DeviceGrid(mesh))
+        check(a, b, gl.DeviceGrid(mesh, machine=FAST))
 
 
 PAIRS = {
@@ -170,7 +170,7 @@ PAIRS = {
 @pytest.mark.parametrize("pair", PAIRS)
 def test_every_kind_of_piece(pair):
     a, b = (gl.GridLayout((53, 63), "float32", **arguments) for arguments in PAIRS[pair])
-    device, ways = gl.DeviceGrid((2, 4)), [(a, b), (b, a)]
+    device, ways = gl.DeviceGrid((2, 4), machine=FAST), [(a, b), (b, a)]
     assert "pieces" in {gl.relayout_plan(*each, device).how for each in ways}
     turn = list(PAIRS).index(pair) % 2
     for each in few(ways[turn:] + ways[:turn], 1):
@@ -198,7 +198,7 @@ def test_alike_pieces_are_put_together_at_once(pair):
     before, after, tile, wanted = ALIKE[pair]
     a = gl.GridLayout((24, 16), grid=before)
     b = gl.GridLayout((24, 16), grid=after, tile=tile, oob=3)
-    device = gl.DeviceGrid((2, 4))
+    device = gl.DeviceGrid((2, 4), machine=FAST)
     pieces = check(a, b, device).pieces
     schedule, order = pieces.schedule, pieces.order
     cut = schedule.tables[0]
@@ -212,7 +212,7 @@ def test_large_parts_are_put_piece_by_piece(pair, monkeypatch):
     monkeypatch.setattr("gridlayout.sharding.pieces.LARGE", 0)
     before, after, tile, _ = ALIKE[pair]
     a, b = gl.GridLayout((48, 16), grid=before), gl.GridLayout((48, 16), grid=after, tile=tile)
-    assert check(a, b, gl.DeviceGrid((2, 4))).pieces.order is None
+    assert check(a, b, gl.DeviceGrid((2, 4), machine=FAST)).pieces.order is None
 
 
 # The mesh divides what every device has whole before, once each has padded it.
@@ -231,7 +231,7 @@ PADDED = {
 def test_a_whole_dim_is_padded_where_it_is_and_goes_in_one_collective(pair):
     shape = (63, 64) if pair == "columns to rows" else (64, 63)
     a, b = (gl.GridLayout(shape, "float32", **arguments) for arguments in PADDED[pair])
-    plan = check(a, b, gl.DeviceGrid((2, 4)))
+    plan = check(a, b, gl.DeviceGrid((2, 4), machine=FAST))
     assert plan.how == "exchange"
     assert [c.kind for c in plan.collectives] == ["all_to_all"]
     assert plan.received <= 1.25 * plan.moved
@@ -265,14 +265,14 @@ def test_pieces_of_any_type(dtype):
     alike = gl.GridLayout((12, 8), dtype, (1, 4)), gl.GridLayout((12, 8), dtype, (3, 1))
     for a, b in (uneven, alike):
         x = np.random.default_rng(0).integers(0, 2, a.shape).astype(dtype)
-        out = gl.relayout(poisoned(x, a, gl.DeviceGrid((2, 4))), b)
+        out = gl.relayout(poisoned(x, a, gl.DeviceGrid((2, 4), machine=FAST)), b)
         np.testing.assert_array_equal(read(out), x)
         np.testing.assert_array_equal(np.asarray(out), x)
 
 
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 def test_pieces_of_small_tensors_of_every_layout():
-    device = gl.DeviceGrid((2, 4))
+    device = gl.DeviceGrid((2, 4), machine=FAST)
     ways = Counter()
     for shape in [(7,), (5, 7), (3, 4, 5)]:
         table = list(layouts(shape).values())
@@ -288,7 +288,7 @@ def test_pieces_of_small_tensors_of_every_layout():
 
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 def test_derivatives_and_batches_of_pieces():
-    device = gl.DeviceGrid((2, 4))
+    device = gl.DeviceGrid((2, 4), machine=FAST)
     a, b = gl.GridLayout((5, 7), grid=(3, 2)), gl.GridLayout((5, 7), grid=(2, 3), tile=(2, 2))
     assert gl.relayout_plan(a, b, device).how == "pieces"
     x, w = (np.random.default_rng(k).standard_normal((5, 7)).astype(np.float32) for k in range(2))
@@ -306,8 +306,12 @@ def test_derivatives_and_batches_of_pieces():
 # -- choosing --------------------------------------------------------------------------------------
 
 
-def test_the_cost_model_chooses_and_all_ways_are_right():
-    device = abstract((8,))
+def test_the_machine_chooses_and_all_ways_are_right():
+    mesh = AbstractMesh((8,), ("x",))
+    device, often, rarely = (
+        gl.DeviceGrid(mesh, machine=machine)
+        for machine in (FAST, with_latency(1e-9), with_latency(1.0))
+    )
     a, b = gl.GridLayout((530, 630), grid=(8, 1)), gl.GridLayout((530, 630), grid=(7, 1))
     places = [device.placement(layout.grid) for layout in (a, b)]
     whole, pieces = offered_moves(a, b, device, *places)
@@ -317,8 +321,8 @@ def test_the_cost_model_chooses_and_all_ways_are_right():
     assert total_bytes(whole.collectives) > 10 * total_bytes(pieces.collectives)
     assert find_move(a, b, device, *places).pieces is not None
     # Collectives that take long to begin make few of them better.
-    assert find_move(a, b, device, *places, CostModel(latency=1.0)).pieces is None
-    assert find_move(a, b, device, *places, CostModel(latency=1e-9)).pieces is not None
+    assert find_move(a, b, rarely, *places).pieces is None
+    assert find_move(a, b, often, *places).pieces is not None
 
 
 def test_many_devices_are_counted_without_pieces():

@@ -17,13 +17,14 @@ from deciding import Traced, kinds_of
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from laid_out import assert_same, equations, layouts, poisoned
+from machines import FAST
 
 import gridlayout as gl
 from gridlayout.ops.interpret.planner import CALLS
 from gridlayout.ops.rules.table import RULES
 
 COUNT = len(jax.devices())
-DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))
+DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,), machine=FAST)
 FEW = gl.DeviceGrid((min(4, COUNT),))
 ONE = gl.DeviceGrid((1,))
 TURNS = 30 if tiers.ALL else 4

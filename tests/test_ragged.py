@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from jax import lax
 from laid_out import assert_same, poisoned
+from machines import FAST
 
 import gridlayout as gl
 
 COUNT = len(jax.devices())
-DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))
+DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,), machine=FAST)
 SIZES = np.int32([3, 0, 7, 4])  # of 17 rows: the last ones are in no group
 
 

@@ -5,11 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from machines import FAST
 from tiers import few
 
 import gridlayout as gl
 
-DEVICE = gl.DeviceGrid((2, 4))
+DEVICE = gl.DeviceGrid((2, 4), machine=FAST)
 ROWS, WIDTH, HIDDEN = 30, 47, 190
 
 

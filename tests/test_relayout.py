@@ -10,6 +10,7 @@ import pytest
 from hlo import collectives
 from jax.sharding import NamedSharding
 from laid_out import indices, layouts, optimized, packed, poisoned
+from machines import FAST
 from tiers import few
 
 import gridlayout as gl
@@ -22,7 +23,8 @@ DEVICES = len(jax.devices())
 
 
 def device_grid():
-    return gl.DeviceGrid((2, DEVICES // 2) if DEVICES % 2 == 0 else (DEVICES,))
+    mesh = (2, DEVICES // 2) if DEVICES % 2 == 0 else (DEVICES,)
+    return gl.DeviceGrid(mesh, machine=FAST)
 
 
 def compiled(x, layout):

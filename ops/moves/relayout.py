@@ -15,12 +15,13 @@ from functools import cache, lru_cache, partial
 from math import prod
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.program import ReshapeMove, host_fill, moves
+from gridlayout.layouts.program import ReshapeMove, TransposeMove, host_fill, moves
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
@@ -347,7 +348,7 @@ def _exchanged_workspace(
         _gather(chain, shape, k, before)
     if exchange.transfers:
         shape = list(exchange.held)
-        if any(not isinstance(move, ReshapeMove) for move in exchange.first):
+        if _is_copied(exchange, (*before.per_device, *old.local_shape)):
             chain.see(exchange.padded(chain.nbytes)).make()
     for transfer in exchange.transfers:
         source, target, n = transfer.source, transfer.target, transfer.size
@@ -367,6 +368,14 @@ def _exchanged_workspace(
         chain.nbytes = local_bytes(new, after) // final.size
         chain.gather(final.size, 1)
     return of_moves(chain)
+
+
+def _is_copied(exchange: Exchange, shape: tuple[int, ...]) -> bool:
+    """Whether a part has to be put in another order, or padded, before it is sent."""
+    if not all(isinstance(move, (ReshapeMove, TransposeMove)) for move in exchange.first):
+        return True
+    part = LazyView.of(jax.ShapeDtypeStruct(shape, "float32"))  # type: ignore[arg-type]
+    return not packing.run_moves(part, exchange.first, None).is_in_order  # type: ignore[arg-type]
 
 
 def _gathered_workspace(old: Layout, before: Placement) -> Workspace:

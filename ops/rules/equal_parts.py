@@ -12,7 +12,6 @@ import jax.numpy as jnp
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.flops import Rule, nothing
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value, nbytes
@@ -102,12 +101,7 @@ def _is_beside(together: Value, part: Sharded) -> bool:
 
 
 def _is_cheap(b: Builder, x: Value) -> bool:
-    """Whether something moves, and no more than all of it once."""
+    """Whether something moves; where bytes decide, no more than all of it once."""
     moved = total_bytes(each for step in b.steps for each in step.collectives)
-    return 0 < moved <= nbytes(x.shape, x.dtype)
+    return 0 < moved and (b.env.machine.has_latency or moved <= nbytes(x.shape, x.dtype))
 
-
-EQUAL_PARTS: dict[str, Rule] = {
-    "split": Rule(split, nothing),
-    "concatenate": Rule(concatenate, nothing),
-}

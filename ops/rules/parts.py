@@ -25,6 +25,7 @@ from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import relabelled
 from gridlayout.ops.moves.padding import valid_mask
+from gridlayout.ops.rules import equal_parts
 from gridlayout.ops.rules.along import Shape, of_replicated, result_layout, run, target_layout
 
 # A device holds as much for each part that is joined as for the whole.
@@ -92,7 +93,8 @@ def _sliced_there(b: Builder, op: Op, value: Value) -> Any:
 
 def split(b: Builder, op: Op, value: Value) -> Any:
     """Parts one after another."""
-    return cheapest(b, op, [_split_along, _split_there], value) or of_replicated(b, op, value)
+    ways = [equal_parts.split, _split_along, _split_there]
+    return cheapest(b, op, ways, value) or of_replicated(b, op, value)
 
 
 def _split_along(b: Builder, op: Op, value: Value) -> Any:
@@ -193,7 +195,8 @@ def _padded_there(b: Builder, op: Op, value: Value, fill: Value) -> Value | None
 
 def concatenate(b: Builder, op: Op, *values: Value) -> Any:
     """Arrays one after another."""
-    return cheapest(b, op, [_joined_along, _joined_there], *values) or of_replicated(b, op, *values)
+    ways = [equal_parts.concatenate, _joined_along, _joined_there]
+    return cheapest(b, op, ways, *values) or of_replicated(b, op, *values)
 
 
 def _joined_along(b: Builder, op: Op, *values: Value) -> Any:

@@ -44,7 +44,6 @@ from gridlayout.ops.rules.control import cond, scan, while_
 from gridlayout.ops.rules.convolution import conv_general_dilated
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, barrier, elementwise, key
 from gridlayout.ops.rules.empty import EMPTY
-from gridlayout.ops.rules.equal_parts import EQUAL_PARTS
 from gridlayout.ops.rules.fourier import fft
 from gridlayout.ops.rules.linalg import LINALG, MATRICES
 from gridlayout.ops.rules.parts import PARTS
@@ -127,7 +126,7 @@ class _Rules(UserDict[str, tuple[Rule, ...]]):
         self.version += 1
 
 
-RULES = _Rules(_in_order(_FIRST, (EQUAL_PARTS,), _GENERAL))
+RULES = _Rules(_in_order(_FIRST, _GENERAL))
 
 
 def rules_version() -> int:
