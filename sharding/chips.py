@@ -10,8 +10,18 @@ from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any
 
+from gridlayout.arguments import one_of, positive
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import CHIPS, Chip
+from gridlayout.sharding.collectives import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    PERMUTE,
+    REDUCE_SCATTER,
+)
+
+KINDS = (ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, PERMUTE, REDUCE_SCATTER)
 
 GB, TERA = 1e9, 1e12
 
@@ -48,6 +58,25 @@ class Links:
         check_figure(self.start, "start of collectives, in seconds,", above=False)
         if not isinstance(self.wrap, bool):
             raise LayoutError(f"wrap {self.wrap!r} of links must be True (a ring) or False (line)")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a kind of collective takes in groups of so many devices, as it was measured.
+
+    latency: seconds of the smallest. bandwidth: bytes that a device receives in a second.
+    """
+
+    kind: str
+    group_size: int
+    latency: float
+    bandwidth: float
+
+    def __post_init__(self) -> None:
+        one_of(self.kind, KINDS, "kind")
+        positive((self.group_size,), "group_size")
+        check_figure(self.latency, f"latency of {self.kind}, in seconds,", above=False)
+        check_figure(self.bandwidth, f"bandwidth of {self.kind}, in bytes a second,")
 
 
 @dataclass(frozen=True)
@@ -156,7 +185,11 @@ _H100 = (
     Chip("H100", (1, 1), {"dram": int(80 * GB)}),
     Rates(
         *(989 * TERA, 3350 * GB, 3350 * GB / 2),
-        sources={"flops": f"{_BOOK}: bfloat16, dense", "memory": _BOOK},
+        sources={
+            "flops": f"{_BOOK}: bfloat16, dense",
+            "memory": _BOOK,
+            "elementwise": "as memory brings",
+        },
     ),
 )
 _N150, _P150 = CHIPS["wormhole"], CHIPS["blackhole"]

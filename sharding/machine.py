@@ -13,12 +13,16 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gridlayout.arguments import Shape, one_of, positive
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from gridlayout.arguments import Shape, positive
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
-from gridlayout.sharding.chips import BOARDS, Links, Rates, check_figure
+from gridlayout.sharding.chips import BOARDS, Figure, Links, Rates
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -28,31 +32,13 @@ from gridlayout.sharding.collectives import (
     REDUCE_SCATTER,
     Collective,
 )
+from gridlayout.sharding.measure import measured
+from gridlayout.sharding.placement import MeshAxes
 
 if TYPE_CHECKING:
     from gridlayout.sharding.device_grid import DeviceGrid
 
-KINDS = (ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, PERMUTE, REDUCE_SCATTER)
 _FORMAT = "gridlayout machine"
-
-
-@dataclass(frozen=True)
-class Figure:
-    """What a kind of collective takes in groups of so many devices, as it was measured.
-
-    latency: seconds of the smallest. bandwidth: bytes that a device receives in a second.
-    """
-
-    kind: str
-    group_size: int
-    latency: float
-    bandwidth: float
-
-    def __post_init__(self) -> None:
-        one_of(self.kind, KINDS, "kind")
-        positive((self.group_size,), "group_size")
-        check_figure(self.latency, f"latency of {self.kind}, in seconds,", above=False)
-        check_figure(self.bandwidth, f"bandwidth of {self.kind}, in bytes a second,")
 
 
 @dataclass(frozen=True)
@@ -111,7 +97,8 @@ class Machine:
         if not isinstance(rates, Rates):
             raise LayoutError(f"rates {rates!r} must be a gl.Rates")
         sizes = None if mesh is None else positive(mesh, "mesh")
-        given = (links,) if isinstance(links, Links) else tuple(links or ())
+        given: tuple[Any, ...] = tuple(links) if isinstance(links, Sequence) else (links,)
+        given = () if links is None else given
         if not all(isinstance(each, Links) for each in given):
             raise LayoutError(f"links {links!r} must be a gl.Links, or one for each axis")
         if sizes is not None and len(given) not in (1, len(sizes)) and prod(sizes) > 1:
@@ -133,14 +120,23 @@ class Machine:
         return tuple(BOARDS)
 
     @staticmethod
-    def measure(device: DeviceGrid) -> Machine:
-        """The machine of a device grid, as a few seconds of its collectives and products tell.
+    def measure(device: DeviceGrid | None = None) -> Machine:
+        """The machine at hand, as some seconds of its collectives, products and passes tell.
 
-        `LayoutError` where there are no devices.
+        device: whose mesh is measured; by default all devices that JAX has, for any mesh of them.
+        Medians of a few runs, all groups of devices at the same time. `LayoutError` where there
+        are no devices.
         """
-        from gridlayout.sharding.measure import measured
-
-        return measured(device)
+        if device is not None:
+            device.check_has_devices("gl.Machine.measure")
+        every = np.array(jax.devices())
+        factors = MeshAxes.of(("x",), every.shape)
+        mesh = Mesh(every.reshape(factors.sizes), factors.names) if device is None else device.fine
+        figures, rates = measured(mesh)
+        links = Links(max((each.bandwidth for each in figures), default=1e9))
+        chip = Chip(str(mesh.devices.flat[0].device_kind), (1, 1))
+        shape = None if device is None else device.shape
+        return Machine(chip, shape, links, rates=rates, figures=figures)
 
     # -- seconds ---------------------------------------------------------------------------------
 
@@ -330,7 +326,7 @@ def emulated(devices: int) -> Machine:
         for kind, rate in _RECEIVED.items()
         for n in sizes
     ]
-    rates = Rates(*(rate / devices for rate in (_FLOPS, _MEMORY, _ELEMENTWISE)))
+    rates = Rates(_FLOPS / devices, _MEMORY / devices, _ELEMENTWISE / devices)
     return Machine(_HOST, links=Links(4e9), rates=rates, figures=figures)
 
 

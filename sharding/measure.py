@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import combinations
+from math import prod
 from statistics import median
 from time import perf_counter
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from gridlayout.layouts.memory import Chip
-from gridlayout.sharding.chips import Links, Rates
+from gridlayout.sharding.chips import Figure, Rates
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -24,8 +24,6 @@ from gridlayout.sharding.collectives import (
     REDUCE_SCATTER,
     Axes,
 )
-from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.machine import Figure, Machine
 
 # Bytes of a device's part in a small and in a large collective; how often a program does one, and
 # how often it is run.
@@ -35,30 +33,35 @@ PRODUCT, PASS = 512, 1 << 21
 Run = Callable[[jax.Array, Axes, int], jax.Array]
 
 
-def measured(device: DeviceGrid) -> Machine:
-    """`Machine.measure`: medians of a few runs of each, all groups of devices at the same time."""
-    device.check_has_devices("gl.Machine.measure")
+def measured(mesh: Mesh) -> tuple[list[Figure], Rates]:
+    """What collectives take by kind and size of group, and what a device does by itself.
+
+    mesh: of axes in prime factors.
+    """
     figures = []
-    for axes in _groups(device):
-        n = device.count(axes)
+    for axes in _groups(mesh):
+        n = _count(mesh, axes)
         for kind, (run, received) in _COLLECTIVES.items():
-            small, large = (_seconds(device, run, axes, size) for size in (SMALL, LARGE))
+            small, large = (_seconds(mesh, run, axes, size) for size in (SMALL, LARGE))
             more = received(LARGE, n) - received(SMALL, n)
             per_byte = max(large - small, 1e-9) / more
             latency = max(small - received(SMALL, n) * per_byte, 0.0)
             figures.append(Figure(kind, n, latency, 1 / per_byte))
-    chip = Chip(device.platform, (1, 1))
-    links = Links(min((f.bandwidth for f in figures), default=1e9))
-    return Machine(chip, device.shape, links, rates=_rates(device), figures=figures)
+    return figures, _rates(mesh)
 
 
-def _groups(device: DeviceGrid) -> list[Axes]:
-    """Axes of the mesh's factors, one choice for each size of a group, the last ones first."""
-    names, found = tuple(device.fine.axis_names), {}
+def _groups(mesh: Mesh) -> list[Axes]:
+    """Axes of a mesh, one choice for each size of a group, the last ones first."""
+    names: Axes = tuple(map(str, mesh.axis_names))
+    found: dict[int, Axes] = {}
     for count in range(1, len(names) + 1):
         for axes in combinations(names[::-1], count):
-            found.setdefault(device.count(axes), tuple(n for n in names if n in axes))
+            found.setdefault(_count(mesh, axes), tuple(n for n in names if n in axes))
     return [axes for n, axes in sorted(found.items()) if n > 1]
+
+
+def _count(mesh: Mesh, axes: Axes) -> int:
+    return prod(mesh.shape[axis] for axis in axes)
 
 
 def _gather(x: jax.Array, axes: Axes, n: int) -> jax.Array:
@@ -87,9 +90,9 @@ _COLLECTIVES: dict[str, tuple[Run, Callable[[int, int], float]]] = {
 }
 
 
-def _seconds(device: DeviceGrid, run: Run, axes: Axes, size: int) -> float:
+def _seconds(mesh: Mesh, run: Run, axes: Axes, size: int) -> float:
     """Seconds of one collective: of a program of several, less those of a program of one."""
-    n, words = device.count(axes), max(size // 4, device.size) // device.size * device.size
+    n, words = _count(mesh, axes), max(size // 4, mesh.size) // mesh.size * mesh.size
 
     def repeated(times: int) -> Callable[[jax.Array], jax.Array]:
         def body(x: jax.Array) -> jax.Array:
@@ -99,27 +102,24 @@ def _seconds(device: DeviceGrid, run: Run, axes: Axes, size: int) -> float:
 
         return body
 
-    few, many = (_timed(device, repeated(times), words) for times in (1, 1 + TIMES))
+    few, many = (_timed(mesh, repeated(times), words) for times in (1, 1 + TIMES))
     return max(many - few, 1e-9) / TIMES
 
 
-def _timed(device: DeviceGrid, body: Callable[..., Any], *words: int) -> float:
+def _timed(mesh: Mesh, body: Callable[..., Any], *words: int) -> float:
     """Median seconds of a program on every device's part of so many words."""
-    spec = PartitionSpec(device.fine.axis_names)
+    spec = PartitionSpec(mesh.axis_names)
     fn = jax.jit(
         jax.shard_map(
             body,
-            mesh=device.fine,
+            mesh=mesh,
             in_specs=(spec,) * len(words),
             out_specs=spec,
             check_vma=False,
         )
     )
-    sharding = NamedSharding(device.fine, spec)
-    arrays = [
-        jax.make_array_from_callback((n * device.size,), sharding, lambda at, n=n: np.ones(n, "f4"))
-        for n in words
-    ]
+    sharding = NamedSharding(mesh, spec)
+    arrays = [jax.jit(partial(jnp.ones, n * mesh.size), out_shardings=sharding)() for n in words]
     jax.block_until_ready(fn(*arrays))
     times = []
     for _ in range(ROUNDS):
@@ -129,7 +129,7 @@ def _timed(device: DeviceGrid, body: Callable[..., Any], *words: int) -> float:
     return median(times)
 
 
-def _rates(device: DeviceGrid) -> Rates:
+def _rates(mesh: Mesh) -> Rates:
     """Products and passes of every device at once."""
 
     def product(times: int) -> Callable[[jax.Array], jax.Array]:
@@ -141,15 +141,19 @@ def _rates(device: DeviceGrid) -> Rates:
 
         return body
 
+    def once(_: Any, x: jax.Array) -> jax.Array:
+        return x * 0.5 + 1
+
     def passes(times: int) -> Callable[[jax.Array], jax.Array]:
         def body(x: jax.Array) -> jax.Array:
             # A loop, each of whose steps XLA does by itself.
-            return lax.fori_loop(0, times, lambda _, x: x * 0.5 + 1, x)
+            found: jax.Array = lax.fori_loop(0, times, once, x)
+            return found
 
         return body
 
     def each(make: Callable[[int], Any], words: int) -> float:
-        few, many = (_timed(device, make(times), words) for times in (2, 6))
+        few, many = (_timed(mesh, make(times), words) for times in (2, 6))
         return max(many - few, 1e-9) / 4
 
     multiplied, passed = each(product, PRODUCT**2), each(passes, PASS)

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import tiers
 from deciding import Compiled, Traced
+from devices import turn as device_of
 from hlo import collectives
 from jax import lax
 from laid_out import assert_same, choices, poisoned
+from machines import FAST
 from tiers import few
 
 import gridlayout as gl
@@ -202,9 +204,11 @@ def assert_is_jaxs(name, compiled):
     fn, shapes = CASES[name]
     arrays = [example(shape, k) for k, shape in enumerate(shapes)]
     traced = Traced(fn, arrays)
-    for layouts in choices(shapes, 20 if tiers.ALL else 6, list(CASES).index(name)):
-        if compiled.is_new(name, traced.kinds(layouts, DEVICE, name)):
-            laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
+    number = list(CASES).index(name)
+    for n, layouts in enumerate(choices(shapes, 20 if tiers.ALL else 6, number)):
+        device = device_of(DEVICE, number + n)
+        if compiled.is_new(name, traced.kinds(layouts, device, name)):
+            laid = [poisoned(a, layout, device) for a, layout in zip(arrays, layouts, strict=True)]
             wanted = jax.jit(fn)(*map(jnp.asarray, arrays))
             assert_same(jax.jit(gl.on_grid(fn))(*laid), wanted, rtol=2e-5)
 
@@ -392,7 +396,9 @@ def test_vectors_are_cut_and_joined_on_grids_of_any_size(n):
 
 def test_a_slice_of_a_vector_asks_the_neighbours_only():
     n = 16 * COUNT
-    x = gl.put(example((n,)), gl.GridLayout((n,), grid=(COUNT,)), DEVICE)
+    x = gl.put(
+        example((n,)), gl.GridLayout((n,), grid=(COUNT,)), gl.DeviceGrid(DEVICE.mesh, machine=FAST)
+    )
     fn = gl.on_grid(lambda x: x[1:])
     assert fn.report(x).bytes_moved == (COUNT - 1) * 4
     text = jax.jit(fn).lower(x).compile().as_text()

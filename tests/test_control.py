@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import turn as device_of
 from jax import lax
 from laid_out import assert_same, choices, poisoned
 from tiers import few
@@ -92,8 +93,9 @@ def assert_case_is_jaxs(name, count):
     fn, shapes = CASES[name]
     arrays = [example(shape, k) / 3 for k, shape in enumerate(shapes)]
     wanted = jax.jit(fn)(*map(jnp.asarray, arrays))
-    for layouts in few(choices(shapes, count, len(name)), 1):
-        laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
+    for n, layouts in enumerate(few(choices(shapes, count, len(name)), 1)):
+        device = device_of(DEVICE, list(CASES).index(name) + n)
+        laid = [poisoned(a, layout, device) for a, layout in zip(arrays, layouts, strict=True)]
         found = jax.jit(gl.on_grid(fn))(*laid)
         assert_same(found, wanted, rtol=2e-5, atol=2e-5)
 
@@ -122,8 +124,9 @@ def test_their_gradients_are_jaxs(name):
 
     every = tuple(range(len(shapes)))
     wanted = jax.jit(jax.grad(loss, argnums=every))(*map(jnp.asarray, arrays))
-    for layouts in few(choices(shapes, 2, len(name)), 1):
-        laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
+    for n, layouts in enumerate(few(choices(shapes, 2, len(name)), 1)):
+        device = device_of(DEVICE, 2 * n + 2 if name in ("map", "nested") else 0)
+        laid = [poisoned(a, layout, device) for a, layout in zip(arrays, layouts, strict=True)]
         found = jax.jit(jax.grad(gl.on_grid(loss), argnums=every))(*laid)
         for f, w in zip(found, wanted, strict=True):
             np.testing.assert_allclose(np.asarray(f), w, rtol=1e-4, atol=1e-4)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from deciding import Compiled, Traced, decisions, kinds_of
+from devices import turn as device_of
 from hlo import collectives
 from jax import lax
 from laid_out import assert_same, poisoned
@@ -108,13 +109,14 @@ def decided(fn, arrays, compiled, name, primitive=None):
         layouts = [
             gl.GridLayout(a.shape, **arguments) for a, arguments in zip(arrays, given, strict=True)
         ]
-        program = traced.sound_program(layouts, DEVICE, name)
+        device = device_of(DEVICE, k)
+        program = traced.sound_program(layouts, device, name)
         assert all(made.how != "fallback" for made in decisions(program)), (name, layouts)
         if primitive is not None:
             hows = {made.how for made in decisions(program) if made.op.name == primitive}
             assert hows == {"rule"}, (name, layouts)
         if compiled.is_new(name, kinds_of(program)):
-            yield [poisoned(a, x, DEVICE) for a, x in zip(arrays, layouts, strict=True)]
+            yield [poisoned(a, x, device) for a, x in zip(arrays, layouts, strict=True)]
 
 
 def test_every_convolution_and_its_gradients_on_every_layout():

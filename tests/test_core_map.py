@@ -307,6 +307,43 @@ def test_the_device_attribute_is_read():
             gl.tenstorrent.CoreMap.parse(text)
 
 
+# Functions whose work goes on a grid of another rank than their operands', which the map does not
+# place, or the other way round: device grid, shape, grid, function.
+OF_OTHER_RANKS = {
+    "rows at indices": ((2, 4), MIRRORED, (2,), (2,), lambda x: x[jnp.array([0, 1])]),
+    "sorted by indices": ((2, 4), MIRRORED, (24,), (2,), lambda x: x[jnp.argsort(x)]),
+    "a map over planes": ((2, 4), TRANSPOSED, (8, 3, 8), (2, 2), lambda x: mapped(x)),
+    "over planes, wide": ((2, 4), TRANSPOSED, (8, 3, 8), (2, 4), lambda x: mapped(x)),
+    "over planes, folded": (
+        *((2, 2), "(d0, d1) -> (d1 floordiv 2, d0, d1 mod 2)", (8, 3, 8), (2, 2)),
+        lambda x: mapped(x),
+    ),
+    "a scan of rows": (
+        *((2, 4), TRANSPOSED, (8, 6, 4), (2, 2)),
+        lambda x: jax.lax.scan(lambda c, v: (c + v * v.sum(), c[0]), jnp.zeros(x.shape[1:]), x),
+    ),
+    "written in part": (
+        *((2, 4), TRANSPOSED, (6, 4), (2, 4)),
+        jax.grad(lambda x: jnp.sum(jnp.sin(x.at[1:3].set(x[:2] * 2)) ** 2)),
+    ),
+    "sums of batches": ((2, 4), TRANSPOSED, (4, 6, 8), (2, 2), lambda x: (x @ x.mT).sum(0)),
+}
+
+
+def mapped(x):
+    return jax.lax.map(lambda v: v * v.sum() * 0.1, x)
+
+
+@pytest.mark.parametrize("name", OF_OTHER_RANKS)
+def test_work_on_a_grid_of_another_rank_is_jaxs(name):
+    mesh, core_map, shape, grid, fn = OF_OTHER_RANKS[name]
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    laid = gl.put(x, gl.GridLayout(shape, grid=grid), gl.DeviceGrid(mesh, core_map=core_map))
+    found, wanted = (jax.tree.leaves(each) for each in (gl.on_grid(fn)(laid), jax.jit(fn)(x)))
+    for f, w in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(f), w, rtol=1e-5, atol=1e-5)
+
+
 def test_all_orders_of_four_devices_are_placed_where_they_are_named():
     for order in permutations(range(4)):
         steps = [b - a for a, b in pairwise(order)]

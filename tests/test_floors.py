@@ -116,12 +116,13 @@ ROOMS = {
         *("images", "constructor", "text", "conversion", "dump", "explorer", "gallery", "demo"),
     ),
     "sharding": (
-        *("emulate", "collectives", "cost", "placement", "core_map", "device_grid"),
+        *("emulate", "collectives", "cost", "placement", "core_map"),
+        *("chips", "measure", "machine", "device_grid"),
         *("processes", "agreement", "exchange", "rounds", "windows", "overlaps", "pieces"),
     ),
     "ops": (
-        *("moves", "array", "decisions", "trees", "programs", "products", "rules", "interpret"),
-        *("user", "tenstorrent"),
+        *("moves", "array", "decisions", "trees", "programs", "products", "rules", "plan"),
+        *("interpret", "user", "tenstorrent"),
     ),
 }
 

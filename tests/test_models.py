@@ -15,6 +15,7 @@ import numpy as np
 import optax
 import pytest
 import tiers
+from devices import turn as device_of
 from flax import nnx
 from jax import lax
 from laid_out import assert_same, poisoned
@@ -57,13 +58,17 @@ class Case:
         updates, state = self.optimizer.update(grads, state, params)
         return optax.apply_updates(params, updates), state, loss
 
+    @property
+    def device(self):
+        return device_of(DEVICE, sum(self.x.shape))
+
     def laid(self, a):
         a = np.asarray(a)
         if a.ndim == 0:
             return a
         layout = gl.GridLayout(a.shape, a.dtype, (2, 4), self.tile)
         assert layout.nbytes > a.nbytes
-        return poisoned(a, layout, DEVICE)
+        return poisoned(a, layout, self.device)
 
 
 # -- equinox ---------------------------------------------------------------------------------------

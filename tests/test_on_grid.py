@@ -19,6 +19,7 @@ import optax
 import pytest
 import tiers
 from deciding import Compiled, Traced
+from devices import turn as device_of
 from hlo import collectives, operations
 from jax import lax
 from laid_out import (
@@ -316,7 +317,8 @@ def operands(shapes, seed, turn=0):
     """Plain arguments, and the same with poisoned padding in layouts whose turn it is."""
     plain = examples(shapes)
     *_, chosen = choices(shapes, turn + 1, seed)
-    return plain, [poisoned(a, layout, DEVICE) for a, layout in zip(plain, chosen, strict=True)]
+    device = device_of(DEVICE, seed + turn)
+    return plain, [poisoned(a, layout, device) for a, layout in zip(plain, chosen, strict=True)]
 
 
 ALL = groups(TABLE, 5)
@@ -408,16 +410,17 @@ def test_gradients_are_jaxs(kind):
             continue
         traced = Traced(gradients(fn, shapes), examples(shapes))
         for turn, chosen in enumerate(choices(shapes, TURNS, seed)):
-            kinds = traced.kinds(chosen, DEVICE, name)
+            device = device_of(DEVICE, seed + turn)
+            kinds = traced.kinds(chosen, device, name)
             every = name if kind == "calls" or not tiers.ALL else None
             if name in chance and compiled.is_new(every, kinds):
-                assert_gradients_are_jaxs(fn, shapes, chosen, around=(seed + turn) % 3 > 0)
+                assert_gradients_are_jaxs(fn, shapes, chosen, (seed + turn) % 3 > 0, device)
 
 
-def assert_gradients_are_jaxs(fn, shapes, layouts, around):
+def assert_gradients_are_jaxs(fn, shapes, layouts, around, device=DEVICE):
     """The gradient of a function on the grid, or on the grid the gradient of a function."""
     plain = examples(shapes)
-    grid = [poisoned(a, layout, DEVICE) for a, layout in zip(plain, layouts, strict=True)]
+    grid = [poisoned(a, layout, device) for a, layout in zip(plain, layouts, strict=True)]
     every = tuple(range(len(shapes)))
     wanted = jax.jit(gradients(fn, shapes))(*plain)
     if around:
@@ -1543,3 +1546,15 @@ def test_shard_map_inside_is_refused():
 def test_reductions_of_all_dims_where_a_grid_dim_holds_nothing(fn):
     x = poisoned(example((5,)), gl.GridLayout((5,), grid=(2, 3)), DEVICE)
     np.testing.assert_allclose(gl.on_grid(fn)(x), fn(example((5,))), rtol=1e-5)
+
+
+@pytest.mark.parametrize("layout", [((1, 1), (4, 4)), ((2, 4), None), ((3, 2), (4, 4))])
+def test_what_is_left_of_one_element_is_a_number(layout):
+    x = example((1, 5))
+    laid = poisoned(x, gl.GridLayout(x.shape, "float32", *layout), DEVICE)
+    for fn in (
+        lambda x: jnp.where(x > 0, x, x.var(1)),
+        lambda x: x - x.mean(1),
+        lambda x: jnp.maximum(x, x.max(1)[:, None]) * x.sum(),
+    ):
+        assert_same(gl.on_grid(fn)(laid), fn(jnp.asarray(x)))

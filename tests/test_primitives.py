@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import tiers
 from deciding import Traced, kinds_of
+from devices import turn as device_of
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from laid_out import assert_same, equations, layouts, poisoned
@@ -515,7 +516,7 @@ def draws(kind):
     for turn in range(TURNS):
         rng = np.random.default_rng([list(TABLE).index(kind), turn])
         yield (
-            {1: FEW, 3: ONE}.get(turn % 8, DEVICE),
+            {1: FEW, 3: ONE}.get(turn % 8) or device_of(DEVICE, turn),
             [drawn(a.shape, rng).with_dtype(a.dtype) for a in arrays],
         )
 

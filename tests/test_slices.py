@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from deciding import every_way
+from devices import turn as device_of
 from hlo import OURS, compiled_collectives
 from jax import lax
 from jax.sharding import AbstractMesh
@@ -136,7 +137,7 @@ def physical(spec):
 
 def check(fn, given, seed):
     """Every way for operands that lie somewhere, against JAX, and what it says against XLA."""
-    device = gl.DeviceGrid(MESHES[seed % len(MESHES)])
+    device = device_of(gl.DeviceGrid(MESHES[seed % len(MESHES)]), seed)
     arrays = [x if isinstance(x, np.ndarray) else numbers(x) for x in given]
     wanted = fn(*map(jnp.asarray, arrays))
     (layouts,) = choices([x.shape for x in arrays if x.ndim], 1, seed)

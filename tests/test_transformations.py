@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiers
+from devices import turn as device_of
 from jax import lax
 from jax.experimental import checkify
 from laid_out import assert_claim_holds, choices, leaves, poisoned, read, wide
@@ -219,7 +220,8 @@ def check(fn, arrays, seed, wrap=jax.jit):
     *_, (first, other) = choices([a.shape for a in arrays], 3, seed)
     # A tangent is laid out as its primal, so both are here, where they have one shape.
     chosen = (first, first if arrays[0].shape == arrays[1].shape else other)
-    laid = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, chosen, strict=True)]
+    device = device_of(DEVICE, seed)
+    laid = [poisoned(a, layout, device) for a, layout in zip(arrays, chosen, strict=True)]
     found, wanted = fn(Grid, *laid), wrap(partial(fn, Plain))(*arrays)
     assert len(leaves(found)) == len(leaves(wanted))
     for f, w in zip(leaves(found), leaves(wanted), strict=True):

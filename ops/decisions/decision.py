@@ -146,7 +146,7 @@ Decide = Callable[..., Any]
 class Choice:
     """Several good ways to do one op: rules of the same operands.
 
-    best: the cheapest by the cost model. others: gives the others, when they are asked for.
+    best: the cheapest on the machine. others: gives the others, when they are asked for.
     """
 
     best: Decide

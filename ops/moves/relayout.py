@@ -4,7 +4,7 @@ A replicated array is a layout too, of one core on every device: so laying an ar
 it whole again are moves like any other. Along a route (`gridlayout.layouts.route`) the exchange of
 the two layouts says which collectives there are; without one the array is gathered, unpacked,
 packed, and each device keeps its part. Where that receives more than has to move, what the devices'
-boxes have in common goes piece by piece; the cost model chooses.
+boxes have in common goes piece by piece; the machine chooses.
 """
 
 from __future__ import annotations

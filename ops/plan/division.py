@@ -74,7 +74,8 @@ class Units:
         found: list[tuple[int, ...]] = [()] * len(spec.shape)
         whole = {self.axes[u]: (u,) for u in range(len(self.axes))}
         for k, axes in enumerate(spec.placement.axes):
-            units, rest = [], axes
+            units: list[int] = []
+            rest = axes
             while rest:
                 run = next((a for a in whole if rest[: len(a)] == a), None)
                 if run is None:

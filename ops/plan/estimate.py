@@ -155,10 +155,10 @@ class Estimator:
         made, graph = Estimate(), self.graph
         seen: set[Any] = set()  # moves and sums that others can join
         held: list[list[Division | None]] = [[] for _ in graph.shapes]
-        for value, division in enumerate(self.given):
-            held[value] = [division]
-        for value in graph.constants:
-            held[value] = [((),) * len(graph.shapes[value])]
+        for k, division in enumerate(self.given):
+            held[k] = [division]
+        for k in graph.constants:
+            held[k] = [((),) * len(graph.shapes[k])]
         for number, node in enumerate(graph.nodes):
             if made.seconds > most:
                 return made
@@ -166,7 +166,7 @@ class Estimator:
                 for out in node.outs:
                     held[out] = [None]
                 continue
-            best: tuple[float, Choice] | None = None
+            best: tuple[float, Choice, float] | None = None
             for along in self._ways(number, node, assignment, held):
                 priced = self._priced(node, along, assignment, held, seen)
                 if best is None or priced[0] < best[0]:
@@ -183,9 +183,9 @@ class Estimator:
                     held[value].append(division)
             for out, dims in zip(node.outs, node.factors.outs, strict=True):
                 held[out] = [choice.out if len(dims) == len(choice.out) else ((),) * len(dims)]
-        for out, division in zip(graph.outs, self.wanted, strict=True):
-            if out is not None and division is not None:
-                made.seconds += self._brought(held[out], division, out)
+        for last, end in zip(graph.outs, self.wanted, strict=True):
+            if last is not None and end is not None:
+                made.seconds += self._brought(held[last], end, last)
         return made
 
     def _ways(
@@ -248,7 +248,8 @@ class Estimator:
         """Seconds to choose by, how the node runs, and seconds without what comes after it."""
         factors, graph, units = node.factors, self.graph, self.units
         assert factors is not None
-        cost, ins = 0.0, []
+        cost = 0.0
+        ins: list[Division | None] = []
         for value, dims in zip(node.ins, factors.ins, strict=True):
             if value is None or not graph.shapes[value]:
                 ins.append(None)

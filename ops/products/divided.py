@@ -18,7 +18,7 @@ from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import Requested
-from gridlayout.ops.decisions.specs import Local, Replicated, Sharded
+from gridlayout.ops.decisions.specs import Local, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.sends import Phases, Send, run_alone
@@ -32,15 +32,15 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
     """The product of operands divided as `requested` says."""
     contracted, _ = op.params["dimension_numbers"]
     values = []
-    for value, spec, dims in zip((lhs, rhs), requested.ins, contracted, strict=True):
-        assert spec is not None
-        there = b.on_cores(value, spec.layout, placement=spec.placement)
-        grid = spec.layout.grouped
+    for value, entry, dims in zip((lhs, rhs), requested.ins, contracted, strict=True):
+        assert entry is not None
+        there = b.on_cores(value, entry.layout, placement=entry.placement)
+        grid = entry.layout.grouped
         assert grid is not None
         # Zeros after the end of contracted dims: what lies there is multiplied too.
         along = [d for k in dims for d in grid.axis_dims(k)]
         values.append(b.filled(there, 0, along) if along else there)
-    dtype, made, out = op.out.dtype, requested.made, requested.out
+    dtype, made = op.out.dtype, requested.made
     wide = sum_dtype(dtype) if requested.summed else dtype
     shapes = [_block(value.spec) for value in values]
     block = _product_shape(op, *shapes)
@@ -53,11 +53,10 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
         return [lax.dot_general(*pair, **_known(params))]
 
     if not requested.summed:
-        spec: Any = made if op.out.shape else Replicated((), dtype)
-        local = made.local_shape if op.out.shape else ()
-        return b.run(lambda x, y: [multiply(x, y)[0].reshape(local)], values, [spec])[0]
+        local = made.local_shape
+        return b.run(lambda x, y: [multiply(x, y)[0].reshape(local)], values, [made])[0]
     (part,) = b.run(multiply, values, [Local(block, wide)])
-    return _summed(b, part, requested, wide, dtype) if out is not None else part
+    return _summed(b, part, requested, wide, dtype)
 
 
 def _summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any) -> Value:
@@ -66,14 +65,14 @@ def _summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any
     sent = b.collectives()
     nbytes = prod(shape) * wide.itemsize
     if not requested.scattered:
-        spec: Any = requested.made if requested.made.shape else Replicated((), dtype)
-        local = requested.made.local_shape if requested.made.shape else ()
+        made = requested.made
+        local = made.local_shape
         sent.all_reduce(axes, nbytes)
 
         def add(x: jax.Array) -> list[jax.Array]:
             return [lax.psum(x, axes).astype(dtype).reshape(local)]
 
-        return b.run(add, [part], [spec], sent)[0]
+        return b.run(add, [part], [made], sent)[0]
     out = requested.out
     block, device = _block(out), b.device
     pieces, order = [], []

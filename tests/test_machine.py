@@ -1,0 +1,197 @@
+"""`gl.Machine`: what it says of collectives and products, what it refuses, and its files."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import AbstractMesh
+
+import gridlayout as gl
+from gridlayout.sharding.chips import BOARDS, Figure
+from gridlayout.sharding.collectives import Collective
+from gridlayout.sharding.machine import FAST, default_machine, emulated
+
+LINKS = gl.Links(10e9, latency=1e-6)
+CHIP = gl.Chip("toy", (2, 2))
+RATES = gl.Rates(1e12, 1e11)
+
+
+def collective(kind, n, received, axes=("x",)):
+    return Collective(kind, axes, n, received, n)
+
+
+# -- formulas --------------------------------------------------------------------------------------
+
+
+# The scaling book's, of V bytes on N devices in a row or a ring: all-gather and reduce-scatter take
+# V (N - 1) / N over one link or two, an all-reduce twice that, an all-to-all N / 4 of what a device
+# has over the middle; then the hops.
+V, N, W, A = 8_000_000, 8, 10e9, 1e-6
+HELD = V // N
+FORMULAS = [
+    ("all_gather", HELD * (N - 1), False, (N - 1) * A + HELD * (N - 1) / W),
+    ("all_gather", HELD * (N - 1), True, N // 2 * A + HELD * (N - 1) / 2 / W),
+    ("reduce_scatter", HELD * (N - 1), True, N // 2 * A + HELD * (N - 1) / 2 / W),
+    ("all_reduce", 2 * HELD * (N - 1), True, 2 * (N // 2) * A + HELD * (N - 1) / W),
+    ("all_to_all", HELD // N * (N - 1), True, N // 2 * A + HELD * N / 8 / W),
+    ("all_to_all", HELD // N * (N - 1), False, (N - 1) * A + HELD * N / 4 / W),
+    ("permute", HELD, True, A + HELD / W),
+]
+
+
+@pytest.mark.parametrize(("kind", "received", "wrap", "seconds"), FORMULAS)
+def test_rings_and_lines(kind, received, wrap, seconds):
+    machine = gl.Machine(CHIP, mesh=(N,), links=gl.Links(W, latency=A, wrap=wrap), rates=RATES)
+    assert machine.once(collective(kind, N, received)) == pytest.approx(seconds)
+
+
+def test_several_axes_share_what_is_sent():
+    machine = gl.Machine(CHIP, mesh=(4, 4), links=gl.Links(W, wrap=True), rates=RATES)
+    one, two = (
+        collective("all_gather", n, 15 * 10**6, axes) for n, axes in [(16, "x"), (16, "xy")]
+    )
+    assert machine.once(two) == pytest.approx(machine.once(one) / 2)
+
+
+def test_axes_have_links_of_their_own():
+    fast, slow = gl.Links(100e9), gl.Links(1e9)
+    machine = gl.Machine(CHIP, mesh=(2, 4), links=(fast, slow), rates=RATES)
+    x, y = (machine.once(collective("permute", 2, 10**6, (axis,))) for axis in ("x", "y1"))
+    assert (x, y) == pytest.approx((1e-5, 1e-3))
+
+
+def test_seconds_add_up():
+    machine = gl.Machine(CHIP, mesh=(4,), links=LINKS, rates=RATES)
+    sent = [collective("permute", 4, 10**6).times(3)]
+    assert machine.seconds(sent, 10**9, 10**8) == pytest.approx(3 * 1.01e-4 + 1e-3 + 1e-3)
+    assert machine.seconds() == 0
+
+
+def test_published_gathers_of_wormhole_are_met():
+    """4.47 + 1.91 (N - 1) us + (N - 1) shard / 11.8 GB/s, within a fifth for megabytes."""
+    machine = gl.Machine("n150", mesh=(8,))
+    for shard in (1 << 20, 1 << 24):
+        published = 4.47e-6 + 1.91e-6 * 7 + 7 * shard / 11.8e9
+        assert machine.once(collective("all_gather", 8, 7 * shard)) == pytest.approx(
+            published, rel=0.2
+        )
+
+
+def test_figures_are_between_those_of_neighbours():
+    figures = [Figure("all_gather", n, n * 1e-5, n * 1e9) for n in (2, 8)]
+    machine = gl.Machine(CHIP, links=LINKS, rates=RATES, figures=figures)
+    for n, between in ((2, 2), (5, 5), (8, 8), (64, 8)):
+        found = machine.once(collective("all_gather", n, 10**6))
+        assert found == pytest.approx(between * 1e-5 + 1e6 / (between * 1e9))
+
+
+# -- ready ones ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_ready_machines_have_a_source_for_every_figure(name):
+    board, machine = BOARDS[name], gl.Machine(name)
+    assert (machine.chip, machine.mesh, machine.links) == (board.chip, board.mesh, board.links)
+    known = [key for key, value in vars(board.rates).items() if value and key != "sources"]
+    assert set(known) == set(board.rates.sources)
+    assert board.links_source
+    sent = [collective("all_gather", 2, 10**6, machine.axis_names[:1])]
+    assert 0 < machine.seconds(sent, 10**9, 10**6) < 1
+    described = gl.DeviceGrid(AbstractMesh(board.mesh, machine.axis_names), machine=machine)
+    assert described.machine is machine
+
+
+def test_emulated_devices_share_the_cores():
+    eight, sixteen = emulated(8), emulated(16)
+    gather = collective("all_gather", 8, 10**6)
+    assert sixteen.rates.flops * 2 == pytest.approx(eight.rates.flops)
+    assert sixteen.once(gather) > eight.once(gather)
+    assert eight.has_latency
+    assert not FAST.has_latency
+    assert gl.DeviceGrid((len(jax.devices()),)).machine == emulated(len(jax.devices()))
+    assert gl.DeviceGrid(AbstractMesh((4,), ("x",))).machine is FAST
+
+
+def test_devices_are_known_by_their_kind():
+    assert default_machine("tpu", "TPU v5 lite", 16).chip.name == "TPU v5e"
+    assert default_machine("gpu", "NVIDIA H100 80GB HBM3", 8).chip.name == "H100"
+    assert default_machine("gpu", "another", 8) is FAST
+
+
+# -- measured and kept -----------------------------------------------------------------------------
+
+
+def test_a_machine_is_measured_kept_and_used(tmp_path, monkeypatch):
+    monkeypatch.setattr("gridlayout.sharding.measure.ROUNDS", 1)
+    monkeypatch.setattr("gridlayout.sharding.measure.LARGE", 1 << 14)
+    count = len(jax.devices())
+    device = gl.DeviceGrid((2, count // 2) if count % 2 == 0 else (count,))
+    machine = gl.Machine.measure(device)
+    kinds = {each.kind for each in machine.figures}
+    assert count == 1 or len(kinds) == 5
+    assert all(each.bandwidth > 0 for each in machine.figures)
+    machine.save(tmp_path / "machine.json")
+    again = gl.Machine.load(tmp_path / "machine.json")
+    assert again == machine
+    assert hash(again) == hash(machine)
+    assert json.loads((tmp_path / "machine.json").read_text())["mesh"] == list(device.shape)
+    measured = gl.DeviceGrid(device.mesh, machine=again)
+    assert measured != device
+    array = np.arange(35, dtype="f4").reshape(5, 7)
+    x = gl.put(array, gl.GridLayout((5, 7), grid=(2, 2)), measured)
+    np.testing.assert_array_equal(np.asarray(x + x), 2 * array)
+
+
+# -- refused ---------------------------------------------------------------------------------------
+
+NAN = float("nan")
+REFUSED = {
+    "bandwidth of nothing": (lambda: gl.Links(0), "bandwidth"),
+    "negative bandwidth": (lambda: gl.Links(-1e9), "bandwidth"),
+    "bandwidth that is no number": (lambda: gl.Links(NAN), "bandwidth"),
+    "a text": (lambda: gl.Links("fast"), "bandwidth"),
+    "negative latency": (lambda: gl.Links(1e9, latency=-1), "latency"),
+    "infinite latency": (lambda: gl.Links(1e9, latency=float("inf")), "latency"),
+    "a number for a ring": (lambda: gl.Links(1e9, wrap=1), "wrap"),
+    "no rates": (lambda: gl.Machine(CHIP, (2,), LINKS), "rates"),
+    "flops of nothing": (lambda: gl.Rates(0, 1e9), "flops"),
+    "an unknown chip": (lambda: gl.Machine("n151"), "n150"),
+    "no chip": (lambda: gl.Machine(3, (2,), LINKS, rates=RATES), "gl.Chip"),
+    "no links": (lambda: gl.Machine(CHIP, (2, 2), rates=RATES), "links"),
+    "too many links": (lambda: gl.Machine(CHIP, (2, 2), [LINKS] * 3, rates=RATES), "links"),
+    "links of another kind": (lambda: gl.Machine(CHIP, (2,), 3e9, rates=RATES), "gl.Links"),
+    "an empty mesh": (lambda: gl.Machine(CHIP, (0,), LINKS, rates=RATES), "mesh"),
+    "another mesh": (
+        lambda: gl.DeviceGrid(AbstractMesh((2, 2), ("x", "y")), machine=gl.Machine("n300")),
+        r"mesh=\(2, 2\)",
+    ),
+    "no machine": (lambda: gl.DeviceGrid(AbstractMesh((2,), ("x",)), machine="n300"), "gl.Machine"),
+    "nothing to measure": (
+        lambda: gl.Machine.measure(gl.DeviceGrid(AbstractMesh((2,), ("x",)))),
+        "devices",
+    ),
+    "no file": (lambda: gl.Machine.load("/nowhere.json"), "gl.Machine.save"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_impossible_machines_are_refused(name):
+    make, words = REFUSED[name]
+    with pytest.raises(gl.LayoutError, match=words):
+        make()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "gridlayout machine"}', "\0"])
+def test_other_files_are_refused(tmp_path, text):
+    path = tmp_path / "machine.json"
+    path.write_text(text)
+    with pytest.raises(gl.LayoutError, match="machine"):
+        gl.Machine.load(path)
+
+
+def test_a_saved_machine_of_another_mesh_is_refused(tmp_path):
+    gl.Machine("n300").save(tmp_path / "m.json")
+    machine = gl.Machine.load(tmp_path / "m.json")
+    with pytest.raises(gl.LayoutError, match="measure"):
+        gl.DeviceGrid(AbstractMesh((2, 4), ("x", "y")), machine=machine)
