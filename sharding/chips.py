@@ -106,6 +106,9 @@ class Rates:
             check_figure(getattr(self, name), f"{name} a second")
         for name in ("elementwise", "clock", "noc", "hop", "start"):
             check_figure(getattr(self, name), name, above=False)
+        for name in ("tile_cycles", "sources"):
+            if not isinstance(getattr(self, name), Mapping):
+                raise LayoutError(f"{name} {getattr(self, name)!r} must be a dict")
         for fidelity, cycles in self.tile_cycles.items():
             check_figure(cycles, f"tile_cycles of {fidelity}")
         known = {each.name for each in fields(self)}

@@ -81,7 +81,7 @@ class Machine:
                     "links= and rates="
                 )
             board = BOARDS[name]
-            chip, rates = board.chip, rates or board.rates
+            chip, rates = board.chip, board.rates if rates is None else rates
             links = board.links if links is None else links
             mesh = board.mesh if mesh is None else mesh
         if not isinstance(chip, Chip):
@@ -106,6 +106,8 @@ class Machine:
                 f"a machine of {sizes} devices has {len(given)} links: give one gl.Links for all "
                 f"axes, or {len(sizes)}"
             )
+        if not isinstance(figures, Sequence) or not all(isinstance(x, Figure) for x in figures):
+            raise LayoutError(f"figures {figures!r} must be a sequence of measured figures")
         values = (chip, sizes, given, rates, tuple(figures))
         for name, value in zip(("chip", "mesh", "links", "rates", "figures"), values, strict=True):
             object.__setattr__(self, name, value)
@@ -128,6 +130,8 @@ class Machine:
         are no devices.
         """
         if device is not None:
+            if not hasattr(device, "check_has_devices"):
+                raise LayoutError(f"device {device!r} must be a gl.DeviceGrid, or None for all")
             device.check_has_devices("gl.Machine.measure")
         every = np.array(jax.devices())
         factors = MeshAxes.of(("x",), every.shape)

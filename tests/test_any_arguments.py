@@ -5,7 +5,9 @@ of the right type that no layout has. A wrong number of arguments is Python's ow
 """
 
 import inspect
+import tempfile
 import warnings
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +17,9 @@ import pytest
 import gridlayout as gl
 
 DEVICE = gl.DeviceGrid((2, 2))
+ONE = gl.DeviceGrid((1,))
+MACHINE = Path(tempfile.mkdtemp()) / "machine.json"
+gl.Machine("n300").save(MACHINE)
 LAYOUT = gl.GridLayout((4, 6), grid=(2, 2))
 ARRAY = np.ones((4, 6), np.float32)
 GX = gl.put(ARRAY, LAYOUT, DEVICE)
@@ -184,6 +189,11 @@ CALLS = {
     "with_layout": (gl.with_layout, {"value": jnp.ones((4, 6)), "layout": LAYOUT}),
     "with_oob": (GX.with_oob, {"oob": 0}),
     "DeviceGrid": (gl.DeviceGrid, {"mesh": (2, 2)}),
+    "Links": (gl.Links, {"bandwidth": 1e9}),
+    "Rates": (gl.Rates, {"flops": 1e9, "memory": 1e9}),
+    "Machine": (gl.Machine, {"chip": "n300"}),
+    "Machine.measure": (lambda device: gl.Machine.measure(device), {"device": ONE}),
+    "Machine.load": (gl.Machine.load, {"path": MACHINE}),
     "core_map": (DEVICE.core_map, {"grid": (2, 2)}),
     "placement": (DEVICE.placement, {"grid": (2, 2)}),
     "emulate_devices": (gl.emulate_devices, {"count": 8}),

@@ -54,7 +54,7 @@ class _Buffers:
     def _chained(self, chain: Chain, own: set[int]) -> set[int]:
         """The last buffers of a chain that begins with given ones."""
         if chain.made and not chain.copies:
-            own = self._new(0, own)  # seen in another shape, which takes a turn
+            own = own | self._new(0, own)  # seen in another shape, which takes a turn
         first: set[int] = set()
         for nbytes, pieces in chain.made:
             apart = chain.is_apart and len(own) == pieces

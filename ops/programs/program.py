@@ -137,7 +137,9 @@ class Program:
         ]
         firsts = [some[0] for some in found.order]
         self.steps = [
-            self.steps[some[0]] if len(some) == 1 else as_one([self.steps[n] for n in some])
+            self.steps[some[0]]
+            if len(some) == 1
+            else as_one([self.steps[n] for n in some], self.registers)
             for some in found.order
         ]
         self.scopes = [self.scopes[n] for n in firsts]

@@ -17,6 +17,7 @@ from gridlayout.ops.decisions.specs import Held
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.sends import run_together
 from gridlayout.ops.moves.workspace import Chain, Workspace
+from gridlayout.sharding.collectives import ALL_GATHER, ALL_TO_ALL
 from gridlayout.sharding.machine import Machine
 
 
@@ -113,7 +114,7 @@ def _in_order(
     return found if len(found) == len(members) else None
 
 
-def as_one(steps: Sequence[Step]) -> Step:
+def as_one(steps: Sequence[Step], registers: Sequence[Held]) -> Step:
     """The step that does several in step."""
     every = [step.phases for step in steps]
 
@@ -125,9 +126,17 @@ def as_one(steps: Sequence[Step]) -> Step:
         replace(some[0], received_bytes=sum(each.received_bytes for each in some))
         for some in zip(*(step.collectives for step in steps), strict=True)
     )
-    received = sum(each.received_bytes for each in sent)
-    held = [sum(chain.nbytes for chain in step.workspace().operands) for step in steps]
-    space = Workspace(tuple(Chain(n).see() for n in held), (received, received), is_seen=True)
+    parts = [registers[k].device_bytes for step in steps for k in step.reads]
+    together = [sum(parts)]  # side by side; then what comes of each collective
+    for each in sent:
+        if each.kind == ALL_GATHER:
+            together.append(together[-1] * each.group_size)
+        elif each.kind == ALL_TO_ALL:
+            together.append(together[-1])
+        else:
+            together.append(together[-1] // each.group_size)
+    chains = tuple(Chain(n).see() for n in parts)
+    space = Workspace(chains, tuple(together), is_seen=True)
     return Step(
         tuple(k for step in steps for k in step.reads),
         tuple(k for step in steps for k in step.writes),
