@@ -117,8 +117,8 @@ tall, wide = laid_out((64, 4096), (1, 8), device), laid_out((4096, 64), (8, 1), 
 compare(tall, wide)
 
 # %% [markdown]
-# Nobody has to choose by hand. Without a name, `on_grid` compares what each takes on the machine. The
-# table says what it took.
+# Nobody has to choose by hand. Without a name, `on_grid` compares what each takes on the machine.
+# The table says what it took.
 
 # %%
 print(gl.on_grid(jnp.matmul).report(tall, wide))

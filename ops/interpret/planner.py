@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -27,7 +28,7 @@ from gridlayout.ops.decisions.specs import (
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide, has_effects
 from gridlayout.ops.interpret.readers import Readers
-from gridlayout.ops.plan.chosen import Chosen, choices_for
+from gridlayout.ops.plan.chosen import Chosen, choices_for, is_open
 from gridlayout.ops.programs.program import RELAYOUT, Program
 from gridlayout.ops.rules.composed import composition
 from gridlayout.ops.rules.table import RULES
@@ -41,10 +42,14 @@ def planned(
     env: Env, closed: Any, operands: Sequence[Spec], wanted: Sequence[Spec | None] = ()
 ) -> Program:
     """The program of a whole call: arrays among its operands and results are laid out."""
-    program = _planned(env, closed, operands, wanted)
+    if not is_open(env, closed, operands):
+        return _planned(env, closed, operands, wanted)
+    # Where results are does not depend on how products are done.
+    simple = replace(env, algorithm="gathered")
+    program = _planned(simple, closed, operands, wanted)
     chosen = choices_for(env, closed, operands, program)
     if chosen is None:
-        return program
+        return _planned(env, closed, operands, wanted)
     asked = [wanted[k] if k < len(wanted) else None for k in range(len(program.results))]
     there = [
         spec if spec is not None else _unmasked(found)

@@ -9,6 +9,7 @@ from typing import Any
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.jaxprs import CALLS, called
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Sharded, Spec, layout_of
 from gridlayout.ops.decisions.value import Value
@@ -16,11 +17,12 @@ from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.estimate import Choice, Estimator
 from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.plan.search import best
-from gridlayout.ops.programs.program import Program
+from gridlayout.ops.programs.program import PRODUCTS, Program
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 
-# Programs that send less often are left as their equations choose one by one.
-_LEAST = 3
+# Programs that send less often are left as their equations choose one by one; so are those that use
+# the mesh in more units.
+_LEAST, _UNITS = 3, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +73,15 @@ class Chosen:
 
 
 def choices_for(env: Env, closed: Any, operands: Sequence[Spec], program: Program) -> Chosen | None:
-    """The choices for a whole program, planned equation by equation before; None where it stays."""
-    if not _is_open(env, operands, program):
+    """The choices for a whole program; None where it is to stay as equations choose one by one.
+
+    program: planned by equations, whose results are where they are wanted.
+    """
+    if not program.is_local or sum(each.count for each in program.collectives) < _LEAST:
         return None
     units = Units.of(env.device, [*operands, *program.results])
     graph = Graph.of(closed)
-    if not any(node.flops for node in graph.nodes) or len(units.axes) > 3:
+    if not _has_choice(graph) or len(units.axes) > _UNITS:
         return None
     given = [units.division(spec) for spec in operands]
     wanted = [
@@ -86,13 +91,26 @@ def choices_for(env: Env, closed: Any, operands: Sequence[Spec], program: Progra
     return Chosen(units, found.choices)
 
 
-def _is_open(env: Env, operands: Sequence[Spec], program: Program) -> bool:
-    """Whether layouts of what is computed are left to choose, and worth it."""
+def _has_choice(graph: Graph) -> bool:
+    """Whether there is a product of which no `with_layout` says where it is placed."""
+    told = {v for node in graph.nodes if node.name == "with_layout" for v in node.ins}
+    return any(node.flops and node.outs[0] not in told for node in graph.nodes)
+
+
+def is_open(env: Env, closed: Any, operands: Sequence[Spec]) -> bool:
+    """Whether the layouts of what is computed are left to choose, on a machine where it pays."""
     if env.policy is not same_grid_and_tile or env.algorithm is not None or env.whole:
         return False
-    if not env.machine.has_latency or not program.is_local:
-        return False
-    if sum(each.count for each in program.collectives) < _LEAST:
+    if not env.machine.has_latency or not _has_products(closed.jaxpr):
         return False
     layouts = [layout for layout in map(layout_of, operands) if layout is not None]
     return all(isinstance(x, GridLayout) and x.memory in (None, "l1") for x in layouts)
+
+
+def _has_products(jaxpr: Any) -> bool:
+    """Whether a jaxpr, or one that it calls, multiplies matrices."""
+    return any(
+        eqn.primitive.name in PRODUCTS
+        or (eqn.primitive.name in CALLS and _has_products(called(eqn).jaxpr))
+        for eqn in jaxpr.eqns
+    )

@@ -11,6 +11,7 @@ from jax.extend import core
 from gridlayout.ops.decisions.jaxprs import CALLS, called
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.plan.factors import Factors, factors_of
+from gridlayout.ops.programs.program import PRODUCTS
 from gridlayout.ops.rules.table import flops
 
 Shape = tuple[int, ...]
@@ -73,12 +74,9 @@ class Graph:
                 outs: Sequence[int | None] = self._inline(called(eqn), ins, here)
             else:
                 made = [self._new(var) for var in eqn.outvars]
-                work = flops(Op.of(eqn)) if eqn.primitive.name in _COUNTED else 0
+                work = flops(Op.of(eqn)) if eqn.primitive.name in PRODUCTS else 0
                 node = Node(eqn, here, tuple(ins), tuple(made), factors_of(eqn), work)
                 self.nodes.append(node)
                 outs = made
             at.update(zip(eqn.outvars, outs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
-
-
-_COUNTED = ("dot_general", "conv_general_dilated")

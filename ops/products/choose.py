@@ -6,7 +6,7 @@ places included.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf, isqrt, prod
@@ -16,10 +16,10 @@ import numpy as np
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.moves.relayout import moved_bytes, nothing_moves
+from gridlayout.ops.moves.relayout import LocalMove, find_move, nothing_moves
 from gridlayout.ops.products.algorithms import Axes, Dims, Matrices, Plan, plans
 from gridlayout.ops.products.schedules import sends
-from gridlayout.sharding.collectives import total_bytes
+from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.pieces import find_pieces
 from gridlayout.sharding.placement import Placement
@@ -38,13 +38,13 @@ def choose(
     matrices: Matrices,
     device: DeviceGrid,
     wanted: Layout,
-    gathered: tuple[int, int],
+    gathered: tuple[int, float],
     name: str | None,
 ) -> Plan | None:
     """The plan of a named algorithm, or the cheapest one; None for `gathered`.
 
-    wanted: the layout that the result goes to. gathered: the multiplications of a device, and the
-    bytes that all receive, if K is gathered. `LayoutError` where the devices do not lie as a named
+    wanted: the layout that the result goes to. gathered: the multiplications of a device, and
+    seconds of what is sent, if K is gathered. `LayoutError` where the devices do not lie as a named
     algorithm needs it.
     """
     if name == "gathered" or device.size == 1 or matrices.dtype == np.bool_:
@@ -63,8 +63,8 @@ def choose(
 
     # Where it costs the same, the factor that is larger when gathered is the left one.
     def cost(plan: Plan) -> tuple[float, int]:
-        sent = total_bytes(sends(plan)[0].found)
-        return received(plan, wanted, sent, (0, 0, 0)), -plan.matrices.left.layout.size
+        sent = price(device, sends(plan)[0].found)
+        return sent + brought(plan, wanted, (0, 0, 0)), -plan.matrices.left.layout.size
 
     return min(found, key=cost)
 
@@ -81,7 +81,7 @@ def _best(
     matrices: Matrices,
     device: DeviceGrid,
     wanted: Layout,
-    gathered: tuple[int, int],
+    gathered: tuple[int, float],
 ) -> Plan | None:
     """The cheapest plan of all; None where `gathered` is as cheap.
 
@@ -95,18 +95,18 @@ def _best(
     def seconds(work: int, received: float) -> float:
         return machine.bytes_seconds(received / device.size) + machine.seconds(flops=2 * work)
 
-    best, least = None, seconds(*gathered)
+    best, least = None, seconds(gathered[0], 0) + gathered[1]
 
-    def candidates(grids: Iterable[Grid]) -> list[tuple[float, int, tuple[int, int, int], Plan]]:
+    def candidates(grids: Iterable[Grid]) -> list[tuple[float, float, tuple[int, int, int], Plan]]:
         found = []
         for grid in grids:
             there = replace(matrices, grid=grid)
             for plan in (plan for name in _TRIED for plan in plans(name, there, device)):
                 if seconds(plan.work, 0) < least:
-                    sent = total_bytes(sends(plan)[0].found)
-                    if seconds(plan.work, sent) < least:
+                    sent = price(device, sends(plan)[0].found)
+                    if seconds(plan.work, 0) + sent < least:
                         lacks = lacking(plan, wanted)
-                        bound = seconds(plan.work, sent + sum(lacks))
+                        bound = seconds(plan.work, sum(lacks)) + sent
                         found.append((bound, sent, lacks, plan))
         return sorted(found, key=lambda each: each[0])
 
@@ -118,10 +118,22 @@ def _best(
             if bound >= least or tried == most:
                 break
             tried += 1
-            room = (least - seconds(plan.work, 0)) * device.size / machine.bytes_seconds(1)
-            if (cost := seconds(plan.work, received(plan, wanted, sent, lacks, room))) < least:
+            kernel = seconds(plan.work, 0) + sent
+            if (cost := kernel + brought(plan, wanted, lacks, least - kernel)) < least:
                 best, least, tried = plan, cost, 0
     return best
+
+
+def price(device: DeviceGrid, collectives: Sequence[Collective]) -> float:
+    """Seconds of collectives; where only bytes count, of what a device receives on average."""
+    if device.machine.has_latency:
+        return device.machine.seconds(collectives)
+    return device.machine.bytes_seconds(total_bytes(collectives) / device.size)
+
+
+def move_price(move: LocalMove | None, device: DeviceGrid) -> float:
+    """The same of a move."""
+    return 0.0 if move is None else price(device, move.collectives)
 
 
 @dataclass(frozen=True)
@@ -202,23 +214,27 @@ def _divisors(n: int) -> list[int]:
     return sorted({*small, *(n // k for k in small)})
 
 
-def received(
-    plan: Plan, wanted: Layout, sent: int, lacks: tuple[int, int, int], least: float = inf
-) -> float:
-    """Bytes that all devices receive: `sent` in the kernel, for the result, and for both operands.
+def brought(plan: Plan, wanted: Layout, lacks: tuple[int, int, int], least: float = inf) -> float:
+    """Seconds to bring both operands to a plan's places, and the result to its own.
 
-    lacks: what each of these three is at least. Not counted to the end where all are `least`.
+    lacks: bytes that all devices receive for each of these at least. Not priced to the end where
+    all take `least`.
     """
-    total, bounded = sent + sum(lacks), []
+    device = plan.device
+
+    def at_least(nbytes: int) -> float:
+        return device.machine.bytes_seconds(nbytes / device.size)
+
+    total, bounded = sum(map(at_least, lacks)), []
     for lack, move in zip(lacks, _moves(plan, wanted), strict=True):
         if total >= least:
             return total
-        bound = lack if move is None else max(lack, _has_to_move(*move))
-        total += bound - lack
+        bound = at_least(lack if move is None else max(lack, _has_to_move(*move)))
+        total += bound - at_least(lack)
         bounded.append((bound, move))
     for bound, move in bounded:
         if move is not None and total < least:
-            total += moved_bytes(*move) - bound
+            total += move_price(find_move(*move), device) - bound
     return total
 
 

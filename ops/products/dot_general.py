@@ -26,7 +26,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import transposed
 from gridlayout.ops.products import schedules
 from gridlayout.ops.products.algorithms import ALGORITHMS, Matrices, Operand, Plan
-from gridlayout.ops.products.choose import choose
+from gridlayout.ops.products.choose import choose, price
 from gridlayout.ops.products.divided import divided
 from gridlayout.ops.products.entry import Dims, Side
 from gridlayout.ops.products.gathered import Product, Row, gathered_cost, multiplied
@@ -63,7 +63,8 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     matrices = _matrices(product, layouts, batch, order, shape, dtype)
     wanted = _unmoved(b.wanted(op, left.layout), product.natural, bool(batch[0]))
     cost = gathered_cost(b.device, product, layouts, wanted)
-    pick = partial(choose, matrices, b.device, wanted, cost)
+    priced = cost[0], price(b.device, cost[1])
+    pick = partial(choose, matrices, b.device, wanted, priced)
 
     def way(plan: Plan | None) -> Decide:
         def rule(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:
@@ -259,7 +260,9 @@ def _batched(
     few = [sides for sides, (work, _) in found.items() if 4 * work <= 5 * least]
     if len(few) == 1:
         return few[0]
-    return min(few, key=lambda sides: gathered_cost(device, found[sides][1], layouts, None)[1])
+    return min(
+        few, key=lambda s: price(device, gathered_cost(device, found[s][1], layouts, None)[1])
+    )
 
 
 def _held(layout: Layout, batch: Dims) -> Runs:

@@ -22,10 +22,10 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.ops.moves.relayout import moved_bytes
+from gridlayout.ops.moves.relayout import find_move
 from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.ops.products.entry import Dims, Entry, Gather, Side, entered, extents
-from gridlayout.sharding.collectives import Collectives, total_bytes
+from gridlayout.sharding.collectives import Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
 
@@ -84,22 +84,26 @@ def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, wanted:
 @lru_cache(maxsize=4096)
 def gathered_cost(
     device: DeviceGrid, product: Product, layouts: tuple[Layout, Layout], wanted: Layout | None
-) -> tuple[int, int]:
-    """Multiplications of a device, and bytes that all receive, if each gathers K whole and at once.
+) -> tuple[int, tuple[Collective, ...]]:
+    """Multiplications of a device, and what is sent, if each gathers K whole and at once.
 
     layouts: those that the operands come in. wanted: where the result goes.
     """
-    made, total = Collectives(device), 0
+    made = Collectives(device)
     entries = _entries(device, product)
     for old, entry in zip(layouts, entries, strict=True):
-        total += moved_bytes(old, entry.spec.layout, device, None, entry.spec.placement)
+        before = device.placement(old.core_shape)
+        move = find_move(old, entry.spec.layout, device, before, entry.spec.placement)
+        made.found += () if move is None else move.collectives
         entry.collectives(made)
-    if product.natural is not None and wanted is not None:
-        total += moved_bytes(product.natural, wanted, device)
+    if (natural := product.natural) is not None and wanted is not None:
+        places = device.placement(natural.core_shape), device.placement(wanted.core_shape)
+        move = find_move(natural, wanted, device, *places)
+        made.found += () if move is None else move.collectives
     left, right = (extents(entry.side, entry.spec.placement, False) for entry in entries)
     batch, free, columns = left[0], left[1], right[1]
     k = prod(product.left.layout.shape[d] for d in product.contract[0])
-    return batch * free * columns * k, total + total_bytes(made.found)
+    return batch * free * columns * k, tuple(made.found)
 
 
 @lru_cache(maxsize=4096)

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from gridlayout.ops.decisions.decision import Decision, Renumbering, Step
+from gridlayout.ops.decisions.decision import VIEW, Decision, Renumbering, Step
 from gridlayout.ops.decisions.specs import Held, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.pieces import looked_up_once
@@ -29,6 +29,8 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.pieces import Pieces
 
+# What is priced by its multiplications.
+PRODUCTS = ("dot_general", "conv_general_dilated")
 RELAYOUT = "relayout"  # the op that brings values to their places, where no equation says so
 
 
@@ -172,9 +174,19 @@ class Program:
         return tuple(each for step in self.steps for each in step.all_collectives)
 
     def seconds(self, machine: Machine) -> float:
-        """What a device takes for what it sends and multiplies, one after another."""
-        flops = sum(made.decision.device_flops for made in self.made)
-        return machine.seconds(self.collectives, flops)
+        """What a device takes for what it sends and computes, one after another.
+
+        Of products their multiplications, of other equations their results, which are written once.
+        """
+        products = [made.decision for made in self.made if made.decision.op.name in PRODUCTS]
+        flops = sum(decision.device_flops for decision in products)
+        made = sum(
+            out.spec.device_bytes
+            for each in self.made
+            if each.decision.how != VIEW and each.decision.op.name not in PRODUCTS
+            for out in each.outs
+        )
+        return machine.seconds(self.collectives, flops, made)
 
     @property
     def masks(self) -> int:
