@@ -339,3 +339,29 @@ def test_what_waits_for_another_does_not_go_with_it():
     gathers = [c for row in report.rows for c in row.collectives if c.kind == "all_gather"]
     assert [c.together for c in gathers] in ([2, 2], [])
     assert joined([], [], FAST) is None
+
+
+# -- seen ------------------------------------------------------------------------------------------
+
+
+def test_reports_have_seconds_and_say_what_else_there_was():
+    layouts = [
+        gl.GridLayout(s, grid=g) for s, g in zip(SIZES["even"], PLACEMENTS["2x4"], strict=True)
+    ]
+    report = gl.on_grid(step(mlp), ABSTRACT).report(*layouts)
+    machine = ABSTRACT.machine
+    assert report.seconds == pytest.approx(sum(row.seconds for row in report.rows))
+    for row in report.rows:
+        sent = sum(each.count * machine.once(each) / each.together for each in row.collectives)
+        assert row.seconds >= sent
+        assert row.limit in ("links", "products", "memory", "")
+        assert (row.limit == "links") == (sent > row.seconds / 2)
+    product = next(row for row in report.rows if row.primitive == "dot_general")
+    why = report.why(product)
+    assert why.ways[0].is_chosen
+    assert len({way.note for way in why.ways}) > 1
+    assert report.why(report.rows.index(product)) == why
+    assert "us" in str(why)
+    for wrong in (len(report.rows), -1, "dot_general", True, None):
+        with pytest.raises(gl.LayoutError, match="no row"):
+            report.why(wrong)

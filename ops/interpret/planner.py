@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import jax
@@ -26,7 +27,7 @@ from gridlayout.ops.decisions.specs import (
     layout_of,
 )
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.interpret.decide import decide, has_effects
+from gridlayout.ops.interpret.decide import decide, has_effects, offers
 from gridlayout.ops.interpret.readers import Readers
 from gridlayout.ops.plan.chosen import Chosen, choices_for, is_open
 from gridlayout.ops.programs.program import RELAYOUT, Program
@@ -56,7 +57,9 @@ def planned(
         for spec, found in zip(asked, program.results, strict=True)
     ]
     other = _planned(env, closed, operands, there, chosen)
-    return min(program, other, key=lambda each: each.seconds(env.machine))
+    if min(program, other, key=lambda each: each.seconds(env.machine)) is other:
+        return other
+    return _planned(env, closed, operands, wanted)  # products as is cheapest for each
 
 
 def _unmasked(spec: Spec) -> Spec | None:
@@ -95,6 +98,7 @@ class Planner:
 
     def __init__(self, env: Env, operands: Sequence[Spec], chosen: Chosen | None = None) -> None:
         self.env, self.made = env, Program(env.device, tuple(operands))
+        self.made.offers = partial(offers, env=env, plan=Planner)
         self.chosen = chosen
         self._path: tuple[int, ...] = ()  # the numbers of the calls that equations are in
         self._within: tuple[tuple[str, int], ...] = ()  # the calls that equations are in

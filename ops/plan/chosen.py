@@ -17,7 +17,8 @@ from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.estimate import Choice, Estimator
 from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.plan.search import best
-from gridlayout.ops.programs.program import PRODUCTS, Program
+from gridlayout.ops.programs.program import Program
+from gridlayout.ops.programs.row import PRODUCTS
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 
 # Programs that send less often are left as their equations choose one by one; so are those that use

@@ -11,7 +11,7 @@ from jax.extend import core
 from gridlayout.ops.decisions.jaxprs import CALLS, called
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.plan.factors import Factors, factors_of
-from gridlayout.ops.programs.program import PRODUCTS
+from gridlayout.ops.programs.row import PRODUCTS
 from gridlayout.ops.rules.table import flops
 
 Shape = tuple[int, ...]

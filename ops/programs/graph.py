@@ -186,7 +186,7 @@ class _Reading:
             if read is not None
         )
         node = Node(
-            row_of(decision, steps, self.times, self.note),
+            row_of(decision, steps, self.times, self.note, self.program.device.machine),
             decision.note,
             tuple(reads),
             tuple(tensor_of(out.spec) for out in made.outs),

@@ -7,7 +7,7 @@ host) run between two such regions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -17,11 +17,12 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from gridlayout.ops.decisions.decision import VIEW, Decision, Renumbering, Step
+from gridlayout.ops.decisions.decision import Decision, Renumbering, Step
 from gridlayout.ops.decisions.specs import Held, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.pieces import looked_up_once
 from gridlayout.ops.moves.relayout import LocalMove
+from gridlayout.ops.programs.row import priced
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
 from gridlayout.ops.programs.together import as_one, joined
 from gridlayout.sharding.collectives import Collective
@@ -29,8 +30,6 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.pieces import Pieces
 
-# What is priced by its multiplications.
-PRODUCTS = ("dot_general", "conv_general_dilated")
 RELAYOUT = "relayout"  # the op that brings values to their places, where no equation says so
 
 
@@ -55,7 +54,7 @@ class Program:
 
     operands: specs. outs: the results. made: each decision, in order. owners: of each step, the
     number of its decision there. parts: of each step those that are done as one in it, with their
-    owners; empty where none are.
+    owners; empty where none are. offers: all good decisions for an op on operands of some specs.
     """
 
     device: DeviceGrid
@@ -67,6 +66,7 @@ class Program:
     made: list[Made] = field(default_factory=list)
     outs: tuple[Value, ...] = ()
     parts: list[list[tuple[int, Step]]] = field(default_factory=list)
+    offers: Callable[..., Sequence[Decision]] | None = None
     _made: dict[Any, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -178,15 +178,8 @@ class Program:
 
         Of products their multiplications, of other equations their results, which are written once.
         """
-        products = [made.decision for made in self.made if made.decision.op.name in PRODUCTS]
-        flops = sum(decision.device_flops for decision in products)
-        made = sum(
-            out.spec.device_bytes
-            for each in self.made
-            if each.decision.how != VIEW and each.decision.op.name not in PRODUCTS
-            for out in each.outs
-        )
-        return machine.seconds(self.collectives, flops, made)
+        made = sum(sum(priced(each.decision, (), machine).values()) for each in self.made)
+        return machine.seconds(self.collectives) + made
 
     @property
     def masks(self) -> int:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from gridlayout.draw.svg import Drawing
 from gridlayout.dump.comparing.costs import Costs, cores_of, mean_of
+from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import FALLBACK, VIEW
 from gridlayout.ops.decisions.specs import layout_of
+from gridlayout.ops.programs.alternatives import Alternatives, alternatives
 from gridlayout.ops.programs.graph import Graph, graph_of
 from gridlayout.ops.programs.memory import peak_bytes
 from gridlayout.ops.programs.program import Program
@@ -25,7 +27,7 @@ class Report:
     peak_bytes: the most that one device holds at a time, operands and results included;
     core_peak_bytes: the most that one core holds of arrays in layouts. arguments: their layouts,
     None of those that no core holds. graph: the primitives with the values between them, which
-    `draw` draws.
+    `draw` draws. program: what it is of.
     """
 
     rows: tuple[Row, ...]
@@ -33,13 +35,14 @@ class Report:
     core_peak_bytes: int = 0
     arguments: tuple[Layout | None, ...] = ()
     graph: Graph = field(default_factory=lambda: Graph((), (), (), ()), repr=False, compare=False)
+    program: Program | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, program: Program) -> Report:
         """The report of a program: its decisions, and those of the programs inside."""
         graph = graph_of(program)
         arguments = tuple(map(layout_of, program.operands))
-        return cls(tuple(graph.rows), *peak_bytes(program), arguments, graph)
+        return cls(tuple(graph.rows), *peak_bytes(program), arguments, graph, program)
 
     def named(self, operands: tuple[str, ...], results: tuple[str, ...], title: str) -> Report:
         """The same with what users call the function, its arguments and its results."""
@@ -95,6 +98,33 @@ class Report:
             results_known=known,
             results=count,
         )
+
+    @property
+    def seconds(self) -> float:
+        """What one device takes, row after row, on the device grid's machine."""
+        return sum(row.seconds for row in self.rows)
+
+    def why(self, row: Row | int) -> Alternatives:
+        """The ways to do a row, and what each takes on the machine; row: itself or its number.
+
+        They are those that the primitive's rule offers for the same operands. `LayoutError` for
+        what is no row of this report.
+
+        >>> from gridlayout import DeviceGrid, GridLayout, on_grid
+        >>> x = GridLayout((64, 64), grid=(2, 2))
+        >>> report = on_grid(lambda x: x @ x, DeviceGrid((1,))).report(x)
+        >>> report.why(0).ways[0].is_chosen
+        True
+        """
+        if isinstance(row, int) and not isinstance(row, bool) and row in range(len(self.rows)):
+            row = self.rows[row]
+        if not isinstance(row, Row) or row not in self.rows or row.decision is None:
+            raise LayoutError(
+                f"{row!r} is no row of this report: give one of report.rows, or a number from 0 to "
+                f"{len(self.rows) - 1}"
+            )
+        assert self.program is not None
+        return alternatives(row, row.decision, self.program)
 
     def draw(self, path: str | Path | None = None) -> Drawing:
         """The program as a graph: its steps, the values between them, and what is moved on the way.

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.decision import Decision, Step
+from gridlayout.ops.decisions.decision import VIEW, Decision, Step
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.cost import Cost
+from gridlayout.sharding.machine import Machine
+
+# What is priced by its multiplications, not by what it writes.
+PRODUCTS = ("dot_general", "conv_general_dilated")
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,9 @@ class Row:
     holds: a scalar, a constant. `note` names the algorithm, where a rule has several, or says what
     of a loop or a branch is counted. `collectives` are what the devices send each other, and
     `device_flops` one device's operations, on padding too. times: how often it runs, in a loop;
-    bytes, masks and flops are of all of them.
+    bytes, masks and flops are of all of them. seconds: what one device takes for it, on the device
+    grid's machine; limit: what takes the most of that, `links`, `products` or `memory`, empty where
+    nothing does. decision: what it is of.
     """
 
     primitive: str
@@ -37,9 +43,29 @@ class Row:
     collectives: tuple[Collective, ...] = ()
     device_flops: int = 0
     times: int = 1
+    seconds: float = 0.0
+    limit: str = ""
+    decision: Decision | None = field(default=None, repr=False, compare=False)
 
 
-def row_of(decision: Decision, steps: Sequence[Step], times: int, note: str) -> Row:
+def priced(
+    decision: Decision, collectives: Sequence[Collective], machine: Machine
+) -> dict[str, float]:
+    """Seconds of one device by what they go to; a collective that is joined, its share."""
+    made = 0
+    if decision.how != VIEW and decision.op.name not in PRODUCTS and not decision.bodies:
+        made = sum(out.spec.device_bytes for out in decision.outs)
+    flops = decision.device_flops if decision.op.name in PRODUCTS else 0
+    return {
+        "links": sum(each.count * machine.once(each) / each.together for each in collectives),
+        "products": machine.seconds(flops=flops),
+        "memory": machine.seconds(nbytes=made),
+    }
+
+
+def row_of(
+    decision: Decision, steps: Sequence[Step], times: int, note: str, machine: Machine
+) -> Row:
     """The row of a decision and its steps that are run, so many times."""
     own = tuple(c.times(times) for step in steps for c in step.collectives)
     before, after = (
@@ -47,6 +73,8 @@ def row_of(decision: Decision, steps: Sequence[Step], times: int, note: str) -> 
     )
     held = sum(spec.core_bytes for spec in (*decision.operands, *decision.results))
     peak = held + decision.workspace_bytes
+    seconds = priced(decision, [c for step in steps for c in step.collectives], machine)
+    limit = max(seconds, key=seconds.__getitem__)
     cost = decision.stated or Cost(total_bytes(own), decision.flops * times, peak)
     return Row(
         decision.op.name,
@@ -61,4 +89,7 @@ def row_of(decision: Decision, steps: Sequence[Step], times: int, note: str) -> 
         own,
         decision.device_flops * times,
         times,
+        sum(seconds.values()) * times,
+        limit if seconds[limit] else "",
+        decision,
     )
