@@ -16,7 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from benchmarks import algorithms, calling, compiling, deciding, loops, programs, reading
+from benchmarks import (
+    algorithms,
+    calling,
+    compiling,
+    deciding,
+    loops,
+    programs,
+    ranks,
+    reading,
+    steps,
+)
 from benchmarks.timing import Result, medians, table
 
 RNG = np.random.default_rng(0)
@@ -123,6 +133,10 @@ def main() -> int:
     results += algorithms.results() + deciding.results() + reading.results()
     results.append(import_time())
     print(table([result.row() for result in results]))
+    print("\nwhole steps: gridlayout's time, GSPMD's, collectives of both, first calls")
+    steps.report()
+    ways = ranks.results()
+    print(f"\nmachine: {len(ways)} ways, rank correlation {ranks.correlation(ways):.3f}, >= 0.9")
     return 0
 
 

@@ -57,7 +57,7 @@ def planned(
         for spec, found in zip(asked, program.results, strict=True)
     ]
     other = _planned(env, closed, operands, there, chosen)
-    if min(program, other, key=lambda each: each.seconds(env.machine)) is other:
+    if min(other, program, key=lambda each: each.seconds(env.machine)) is other:
         return other
     return _planned(env, closed, operands, wanted)  # products as is cheapest for each
 
