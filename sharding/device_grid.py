@@ -92,7 +92,7 @@ class DeviceGrid:
             if not isinstance(machine, Machine):
                 raise LayoutError(f"machine {machine!r} must be a gl.Machine")
             machine.check_mesh(sizes)
-        self._machine = machine
+        self._machine = None if machine is None else machine.named(names)
         self.mesh: Any = self._mesh(sizes, names)
         self._axes: MeshAxes = MeshAxes.of(names, sizes)
         self._given, self._stated = core_map, None

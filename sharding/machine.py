@@ -21,7 +21,7 @@ from jax.sharding import Mesh
 
 from gridlayout.arguments import Shape, positive
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.memory import Chip
+from gridlayout.layouts.memory import CHIPS, Chip
 from gridlayout.sharding.chips import BOARDS, Figure, Links, Rates
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
@@ -47,9 +47,11 @@ class Machine:
 
     chip: a `gl.Chip`, or the name of a ready machine (`Machine.names()`), which brings its mesh,
     links and rates along. mesh: how many devices there are along each axis; None for any mesh.
-    links: one `gl.Links` for all axes, or one an axis. rates: what one device does in a second.
-    figures: what collectives were measured to take, instead of what the links say.
-    `LayoutError` where figures are impossible, or an axis has no links.
+    links: one `gl.Links` for all axes, or one an axis. rates: what one device does in a second;
+    without them, computing on a chip of which nothing is known takes no time. figures: what
+    collectives were measured to take, instead of what the links say. axes: the names of the mesh's
+    axes, by default those of `gl.DeviceGrid`. `LayoutError` where figures are impossible, or an
+    axis has no links.
 
     >>> import gridlayout as gl
     >>> machine = gl.Machine("n150", mesh=(4, 8), links=gl.Links(12.5e9, latency=711e-9))
@@ -61,8 +63,9 @@ class Machine:
     chip: Chip
     mesh: Shape | None
     links: tuple[Links, ...]
-    rates: Rates
+    rates: Rates | None
     figures: tuple[Figure, ...]
+    axis_names: tuple[str, ...]
 
     def __init__(
         self,
@@ -72,13 +75,16 @@ class Machine:
         *,
         rates: Rates | None = None,
         figures: Sequence[Figure] = (),
+        axes: Sequence[str] | None = None,
     ) -> None:
+        if isinstance(chip, str) and chip.lower() in CHIPS:
+            chip = CHIPS[chip.lower()]
         if isinstance(chip, str):
             name = chip.lower()
             if name not in BOARDS:
                 raise LayoutError(
-                    f"machine {chip!r} is none of {', '.join(BOARDS)}: give a gl.Chip with "
-                    "links= and rates="
+                    f"machine {chip!r} is none of {', '.join((*BOARDS, *CHIPS))}: give a gl.Chip "
+                    "with links= and rates="
                 )
             board = BOARDS[name]
             chip, rates = board.chip, board.rates if rates is None else rates
@@ -87,14 +93,8 @@ class Machine:
         if not isinstance(chip, Chip):
             raise LayoutError(f"chip {chip!r} must be a gl.Chip, or one of {', '.join(BOARDS)}")
         if rates is None:
-            known = next((b.rates for b in BOARDS.values() if b.chip is chip), None)
-            if known is None:
-                raise LayoutError(
-                    f"nothing is known of how fast {chip.name} is: give rates=gl.Rates(flops=..., "
-                    "memory=...), in operations and bytes a second"
-                )
-            rates = known
-        if not isinstance(rates, Rates):
+            rates = next((b.rates for b in BOARDS.values() if b.chip == chip), None)
+        if rates is not None and not isinstance(rates, Rates):
             raise LayoutError(f"rates {rates!r} must be a gl.Rates")
         sizes = None if mesh is None else positive(mesh, "mesh")
         given: tuple[Any, ...] = tuple(links) if isinstance(links, Sequence) else (links,)
@@ -108,9 +108,12 @@ class Machine:
             )
         if not isinstance(figures, Sequence) or not all(isinstance(x, Figure) for x in figures):
             raise LayoutError(f"figures {figures!r} must be a sequence of measured figures")
-        values = (chip, sizes, given, rates, tuple(figures))
-        for name, value in zip(("chip", "mesh", "links", "rates", "figures"), values, strict=True):
-            object.__setattr__(self, name, value)
+        names = _default_names(len(sizes or given)) if axes is None else tuple(axes)
+        if not all(isinstance(name, str) for name in names) or len(names) < len(sizes or given):
+            raise LayoutError(f"axes {axes!r} must be a name for each axis of the mesh {sizes}")
+        values = (chip, sizes, given, rates, tuple(figures), names)
+        for field, value in zip(self.__dataclass_fields__, values, strict=True):
+            object.__setattr__(self, field, value)
 
     @staticmethod
     def names() -> tuple[str, ...]:
@@ -152,6 +155,8 @@ class Machine:
         flops: floating-point operations of its products. nbytes: bytes that it reads or writes.
         """
         sent = sum(each.count * self.once(each) for each in collectives)
+        if self.rates is None:
+            return sent
         return sent + flops / self.rates.flops + nbytes / self.rates.memory
 
     def once(self, each: Collective) -> float:
@@ -161,7 +166,7 @@ class Machine:
         what is sent.
         """
         if each.kind == COPY:
-            return each.received_bytes / self.rates.memory
+            return self.seconds(nbytes=each.received_bytes)
         if (figure := self._figure(each.kind, each.group_size)) is not None:
             return figure.latency + each.received_bytes / figure.bandwidth
         links = self._links(each.axes)
@@ -185,15 +190,20 @@ class Machine:
     def _links(self, axes: Sequence[str]) -> list[Links]:
         """The links of some axes of the mesh, or of its factors."""
         if len(self.links) <= 1:
-            return list(self.links) * len({_whole(axis) for axis in axes})
-        names = self.axis_names
-        return [self.links[names.index(axis)] for axis in dict.fromkeys(map(_whole, axes))]
+            return list(self.links) * len({self._whole(axis) for axis in axes})
+        names = dict.fromkeys(map(self._whole, axes))
+        return [self.links[self.axis_names.index(name)] for name in names]
 
-    @cached_property
-    def axis_names(self) -> tuple[str, ...]:
-        """The mesh's axes as `gl.DeviceGrid` names them by default."""
-        rank = len(self.mesh or ())
-        return tuple("xyzw"[:rank]) if rank <= 4 else tuple(f"a{i}" for i in range(rank))
+    def _whole(self, axis: str) -> str:
+        """The mesh axis that a factor is of: `y` of `y0`."""
+        return axis if axis in self.axis_names else axis.rstrip("0123456789") or axis
+
+    def named(self, axes: Sequence[str]) -> Machine:
+        """The same with other names of the mesh's axes."""
+        if len(self.links) <= 1 or tuple(axes) == self.axis_names:
+            return self
+        more = {"rates": self.rates, "figures": self.figures, "axes": axes}
+        return Machine(self.chip, self.mesh, self.links, **more)  # type: ignore[arg-type]
 
     @cached_property
     def _by_kind(self) -> Mapping[str, list[Figure]]:
@@ -237,7 +247,8 @@ class Machine:
             "chip": asdict(self.chip),
             "mesh": self.mesh,
             "links": [asdict(each) for each in self.links],
-            "rates": asdict(self.rates),
+            "rates": None if self.rates is None else asdict(self.rates),
+            "axes": self.axis_names,
             "figures": [asdict(each) for each in self.figures],
         }
         Path(path).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
@@ -256,8 +267,9 @@ class Machine:
                 Chip(**chip),
                 record["mesh"],
                 [Links(**each) for each in record["links"]],
-                rates=Rates(**record["rates"]),
+                rates=None if record["rates"] is None else Rates(**record["rates"]),
                 figures=[Figure(**each) for each in record["figures"]],
+                axes=record["axes"],
             )
         except LayoutError:
             raise
@@ -272,9 +284,9 @@ class Machine:
         return f"Machine({self.chip.name}{mesh}{how})"
 
 
-def _whole(axis: str) -> str:
-    """The mesh axis that a factor is of: `y` of `y0`."""
-    return axis.rstrip("0123456789") or axis
+def _default_names(rank: int) -> tuple[str, ...]:
+    """The axes as `gl.DeviceGrid` names them by default."""
+    return tuple("xyzw"[:rank]) if rank <= 4 else tuple(f"a{i}" for i in range(rank))
 
 
 def _time(each: Collective, link: Links, n: int, axes: int) -> float:

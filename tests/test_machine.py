@@ -60,6 +60,17 @@ def test_axes_have_links_of_their_own():
     x, y = (machine.once(collective("permute", 2, 10**6, (axis,))) for axis in ("x", "y1"))
     assert (x, y) == pytest.approx((1e-5, 1e-3))
 
+    named = gl.DeviceGrid(AbstractMesh((2, 4), ("data", "model")), machine=machine).machine
+    a, b = (named.once(collective("permute", 2, 10**6, (axis,))) for axis in ("data", "model1"))
+    assert (a, b) == pytest.approx((1e-5, 1e-3))
+
+
+def test_without_rates_computing_takes_no_time():
+    machine = gl.Machine(CHIP, mesh=(4,), links=LINKS)
+    sent = collective("permute", 4, 10**6)
+    assert machine.seconds([sent], 10**9, 10**9) == pytest.approx(1.01e-4)
+    assert gl.Machine("wormhole", (2,), LINKS).rates == gl.Machine("n150").rates
+
 
 def test_seconds_add_up():
     machine = gl.Machine(CHIP, mesh=(4,), links=LINKS, rates=RATES)
@@ -154,7 +165,8 @@ REFUSED = {
     "negative latency": (lambda: gl.Links(1e9, latency=-1), "latency"),
     "infinite latency": (lambda: gl.Links(1e9, latency=float("inf")), "latency"),
     "a number for a ring": (lambda: gl.Links(1e9, wrap=1), "wrap"),
-    "no rates": (lambda: gl.Machine(CHIP, (2,), LINKS), "rates"),
+    "rates of another kind": (lambda: gl.Machine(CHIP, (2,), LINKS, rates=1e9), "gl.Rates"),
+    "too few names": (lambda: gl.Machine(CHIP, (2, 2), LINKS, rates=RATES, axes=["x"]), "axes"),
     "flops of nothing": (lambda: gl.Rates(0, 1e9), "flops"),
     "an unknown chip": (lambda: gl.Machine("n151"), "n150"),
     "no chip": (lambda: gl.Machine(3, (2,), LINKS, rates=RATES), "gl.Chip"),

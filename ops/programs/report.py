@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from gridlayout.draw.svg import Drawing
 from gridlayout.dump.comparing.costs import Costs, cores_of, mean_of
@@ -35,7 +36,7 @@ class Report:
     core_peak_bytes: int = 0
     arguments: tuple[Layout | None, ...] = ()
     graph: Graph = field(default_factory=lambda: Graph((), (), (), ()), repr=False, compare=False)
-    program: Program | None = field(default=None, repr=False, compare=False)
+    program: Any = field(default=None, repr=False, compare=False)
 
     @classmethod
     def of(cls, program: Program) -> Report:
@@ -123,7 +124,6 @@ class Report:
                 f"{row!r} is no row of this report: give one of report.rows, or a number from 0 to "
                 f"{len(self.rows) - 1}"
             )
-        assert self.program is not None
         return alternatives(row, row.decision, self.program)
 
     def draw(self, path: str | Path | None = None) -> Drawing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import VIEW, Decision, Step
@@ -45,7 +46,7 @@ class Row:
     times: int = 1
     seconds: float = 0.0
     limit: str = ""
-    decision: Decision | None = field(default=None, repr=False, compare=False)
+    decision: Any = field(default=None, repr=False, compare=False)
 
 
 def priced(
