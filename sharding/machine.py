@@ -108,7 +108,8 @@ class Machine:
             )
         if not isinstance(figures, Sequence) or not all(isinstance(x, Figure) for x in figures):
             raise LayoutError(f"figures {figures!r} must be a sequence of measured figures")
-        names = _default_names(len(sizes or given)) if axes is None else tuple(axes)
+        listed = axes if isinstance(axes, Sequence) else ()
+        names = _default_names(len(sizes or given)) if axes is None else tuple(listed)
         if not all(isinstance(name, str) for name in names) or len(names) < len(sizes or given):
             raise LayoutError(f"axes {axes!r} must be a name for each axis of the mesh {sizes}")
         values = (chip, sizes, given, rates, tuple(figures), names)

@@ -104,6 +104,21 @@ class Planner:
         self._within: tuple[tuple[str, int], ...] = ()  # the calls that equations are in
         self._calls = 0
 
+    @staticmethod
+    def cheapest(
+        env: Env, closed: Any, operands: Sequence[Spec], make: Callable[[Chosen | None], Program]
+    ) -> Program:
+        """A program of a jaxpr on operands of these specs, chosen as a whole where that is cheaper.
+
+        make: plans it, by the choices that it is given.
+        """
+        program = make(None)
+        if not is_open(env, closed, operands):
+            return program
+        if (chosen := choices_for(env, closed, operands, program)) is None:
+            return program
+        return min(make(chosen), program, key=lambda each: each.seconds(env.machine))
+
     @property
     def operands(self) -> list[Value]:
         """The program's operands."""

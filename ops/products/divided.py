@@ -94,7 +94,11 @@ def _summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any
         view = yield Send(REDUCE_SCATTER, scattered, prod(pieces), view)
         return LazyView.of(view.materialize().astype(dtype)).reshape(*out.local_shape)
 
-    space = Workspace((Chain(nbytes).see(),), (prod(padded) * wide.itemsize,))
+    whole = prod(padded) * wide.itemsize
+    # Pieces of the first dim are one after another as they are.
+    is_copied = padded != shape or any(n > 1 for n in pieces[1:])
+    chain = Chain(nbytes).see() if is_copied else Chain(nbytes)
+    space = Workspace((chain,), (*((whole,) if is_copied else ()), whole // prod(pieces)))
     return b.run(
         lambda view: [run_alone(phases(view))],
         [part],

@@ -39,12 +39,18 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
         scanned.append(whole)
         slices.append(spec)
     kept = [_unknown(value.spec) for value in carry]
-    planner = b.plan(b.env, [*(x.spec for x in consts), *kept, *slices])
+    specs = [*(x.spec for x in consts), *kept, *slices]
     count = len(consts) + len(kept)
-    parts = [planner.moved(_given, value) for value in planner.operands[count:]]
-    outs = planner.closed(p["jaxpr"], [*planner.operands[:count], *parts], _layouts(kept))
-    rows = [_stackable(planner, out, length) for out in outs[len(kept) :]]
-    body = planner.program([*outs[: len(kept)], *rows], kept)
+
+    def planned(chosen: Any) -> Program:
+        planner = b.plan(b.env, specs, chosen)
+        parts = [planner.moved(_given, value) for value in planner.operands[count:]]
+        outs = planner.closed(p["jaxpr"], [*planner.operands[:count], *parts], _layouts(kept))
+        rows = [_stackable(planner, out, length) for out in outs[len(kept) :]]
+        found: Program = planner.program([*outs[: len(kept)], *rows], kept)
+        return found
+
+    body = b.plan.cheapest(b.env, p["jaxpr"], specs, planned)
     made = [_stacked(b, row.spec, length) for row in body.outs[len(kept) :]]
 
     def run(*arrays: Any) -> list[Any]:
@@ -105,15 +111,21 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
     going = planner.closed(p["cond_jaxpr"], planner.operands)
     test = planner.program(going, [Replicated(number.shape, number.dtype)])
 
-    planner = b.plan(b.env, [*of_test, *of_body, *kept])
-    given = planner.operands
-    before = given[second:]
-    outs = planner.closed(p["body_jaxpr"], given[first:], _layouts(kept))
-    if number.shape:
-        # `jax.vmap` of a test: each row goes round while its own says so.
-        going = planner.closed(p["cond_jaxpr"], [*given[:first], *before])
-        outs = planner.closed(_kept_rows(p), [*going, *outs, *before])
-    body = planner.program(outs, kept)
+    def planned(chosen: Any) -> Program:
+        planner = b.plan(b.env, [*of_test, *of_body, *kept], chosen)
+        given = planner.operands
+        before = given[second:]
+        outs = planner.closed(p["body_jaxpr"], given[first:], _layouts(kept))
+        if number.shape:
+            # `jax.vmap` of a test: each row goes round while its own says so.
+            going = planner.closed(p["cond_jaxpr"], [*given[:first], *before])
+            outs = planner.closed(_kept_rows(p), [*going, *outs, *before])
+        found: Program = planner.program(outs, kept)
+        return found
+
+    specs = [*of_body, *kept]
+    whole = bool(number.shape)
+    body = planned(None) if whole else b.plan.cheapest(b.env, p["body_jaxpr"], specs, planned)
 
     def run(*arrays: Any) -> list[Any]:
         given = arrays[:second]
