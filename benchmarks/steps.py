@@ -1,4 +1,4 @@
-"""Whole steps against GSPMD's on one mesh, operands divided alike: time, collectives, first call.
+"""Whole steps against GSPMD's with the same shardings: time, collectives, first call.
 
 `python -m benchmarks.steps [name ...]` prints a row for each step and placement.
 """

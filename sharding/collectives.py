@@ -38,8 +38,8 @@ class Collective:
     part from one memory space to another, which `axes` then names. axes: the mesh axes it goes
     over. group_size: devices along these. received_bytes: what a device receives, the most where
     they differ; of an all_reduce, as of a reduce_scatter and an all_gather. receivers: how many of
-    all devices receive that. count: how often it is done, in a loop. together: with how many of
-    its kind it goes as one, itself among them.
+    all devices receive that. count: how often it is done, in a loop. together: how
+    many collectives are joined with it, itself among them.
 
     >>> print(Collective("all_gather", ("x",), 4, 65536, 8))
     all_gather x:4 65,536 B

@@ -67,7 +67,7 @@ class Op:
 
     permutation: the order in which the dims of its one result are wanted, where a transpose that
     follows is done with it. layout: the one to which what reads its one result brings it.
-    requested: where the program as a whole wants its operands and result.
+    requested: the placements of its operands and result, where the program states them.
     equation: the jaxpr's, where there is one: JAX evaluates that.
     """
 

@@ -1,4 +1,4 @@
-"""`Requested`: how a program as a whole wants one op done."""
+"""`Requested`: the placements that a whole program requests of one op."""
 
 from __future__ import annotations
 

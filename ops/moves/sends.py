@@ -1,7 +1,7 @@
 """`Send`: one collective of a move, handed to whoever runs it: alone, or together with others.
 
-A move is a generator of an array: it gives a `Send` for each of its collectives and is given what
-came of it. Moves whose collectives are alike can so be run in step, each collective once for all.
+A move is a generator: it yields a `Send` for each of its collectives and receives its result. Moves
+with the same sequence of collectives can be run in lockstep, each collective once for all of them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Phases = Generator[Send, LazyView, LazyView]
 
 
 def run_alone(phases: Phases) -> LazyView:
-    """A move by itself."""
+    """Runs one move by itself."""
     try:
         send = next(phases)
         while True:
@@ -59,9 +59,9 @@ def _alone(send: Send) -> LazyView:
 
 
 def run_together(moves: Sequence[Phases]) -> list[LazyView]:
-    """Moves that have like collectives in a row, in step: each collective once for all."""
-    sends, found = [next(move) for move in moves], [None] * len(moves)
-    results: list[Any] = list(found)
+    """Runs moves with the same sequence of collectives in lockstep, each one once for all."""
+    sends = [next(move) for move in moves]
+    results: list[Any] = [None] * len(moves)
     while sends:
         came, sends = _together(sends), []
         for n, (move, array) in enumerate(zip(moves, came, strict=True)):
@@ -73,7 +73,7 @@ def run_together(moves: Sequence[Phases]) -> list[LazyView]:
 
 
 def _together(sends: Sequence[Send]) -> list[LazyView]:
-    """What came of collectives of one kind over the same axes, done as one."""
+    """The results of collectives of one kind over the same axes, run as one collective."""
     first = sends[0]
     flat = [_flat(send) for send in sends]
     widths = [each.shape[-1] for each in flat]
@@ -92,7 +92,7 @@ def _together(sends: Sequence[Send]) -> list[LazyView]:
 
 
 def _flat(send: Send) -> jax.Array:
-    """A part as one line, or as a line for each device that a piece goes to."""
+    """A part as one row, or as one row for each device that a piece is sent to."""
     view = send.part
     if send.kind == ALL_GATHER:
         return view.reshape(-1).materialize()
@@ -104,7 +104,7 @@ def _flat(send: Send) -> jax.Array:
 
 
 def _apart(send: Send, line: jax.Array) -> LazyView:
-    """What came of one, of its part of the line."""
+    """The result of one collective, from its part of the joined result."""
     shape, at, view = send.part.shape, send.at, LazyView.of(line)
     if send.kind == REDUCE_SCATTER:
         return view.reshape(1, *shape[1:]) if shape[0] == send.size else view

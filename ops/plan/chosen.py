@@ -1,4 +1,4 @@
-"""`Chosen`: what a program as a whole wants of each equation, once it is chosen."""
+"""`Chosen`: the placements that are requested of each equation of a program."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Chosen:
     def requested(
         self, path: tuple[int, ...], eqn: Any, values: Sequence[Value]
     ) -> Requested | None:
-        """How an equation is wanted on these operands; None where its rule is to say."""
+        """The placements requested of an equation on operands; None leaves them to its rule."""
         choice = self.choices.get(path)
         name, aval = eqn.primitive.name, eqn.outvars[0].aval
         if choice is None or not aval.shape or name == "broadcast_in_dim":
@@ -74,9 +74,9 @@ class Chosen:
 
 
 def choices_for(env: Env, closed: Any, operands: Sequence[Spec], program: Program) -> Chosen | None:
-    """The choices for a whole program; None where it is to stay as equations choose one by one.
+    """The choices for a whole program; None where each equation is to choose by itself.
 
-    program: planned by equations, whose results are where they are wanted.
+    program: the one in which each equation chooses by itself; its results keep their layouts.
     """
     if not program.is_local or sum(each.count for each in program.collectives) < _LEAST:
         return None
@@ -93,9 +93,9 @@ def choices_for(env: Env, closed: Any, operands: Sequence[Spec], program: Progra
 
 
 def _has_choice(graph: Graph) -> bool:
-    """Whether there is a product of which no `with_layout` says where it is placed."""
-    told = {v for node in graph.nodes if node.name == "with_layout" for v in node.ins}
-    return any(node.flops and node.outs[0] not in told for node in graph.nodes)
+    """Whether there is a product whose result no `with_layout` reads."""
+    stated = {v for node in graph.nodes if node.name == "with_layout" for v in node.ins}
+    return any(node.flops and node.outs[0] not in stated for node in graph.nodes)
 
 
 def is_open(env: Env, closed: Any, operands: Sequence[Spec]) -> bool:

@@ -20,7 +20,7 @@ from gridlayout.ops.rules.elementwise import ELEMENTWISE
 
 Assignment = tuple[frozenset[int], ...]  # the classes of each unit
 # The units along each factor of a node.
-Units_ = dict[int, tuple[int, ...]]
+FactorUnits = dict[int, tuple[int, ...]]
 _CHAIN = ELEMENTWISE | {"transpose", "convert_element_type", "copy", "reshape"}
 
 
@@ -185,7 +185,7 @@ class Estimator:
                 held[out] = [choice.out if len(dims) == len(choice.out) else ((),) * len(dims)]
         for last, end in zip(graph.outs, self.wanted, strict=True):
             if last is not None and end is not None:
-                made.seconds += self._brought(held[last], end, last)
+                made.seconds += self._relayout_seconds(held[last], end, last)
         return made
 
     def _ways(
@@ -194,12 +194,12 @@ class Estimator:
         node: Node,
         assignment: Assignment,
         held: Sequence[Sequence[Division | None]],
-    ) -> list[Units_]:
+    ) -> list[FactorUnits]:
         """The units along each factor of a node, in ways that are worth pricing."""
         factors = node.factors
         assert factors is not None
         classes, found = self.of_node[number], []
-        bound: Units_ = {}
+        bound: FactorUnits = {}
         for u, mine in enumerate(assignment):
             fits = [
                 f
@@ -229,9 +229,9 @@ class Estimator:
 
     def _follow(
         self, factors: Factors, dims: Sequence[int | None], division: Division
-    ) -> Units_ | None:
+    ) -> FactorUnits | None:
         """The units along factors where one value is divided so."""
-        found: Units_ = {}
+        found: FactorUnits = {}
         for f, units in zip(dims, division, strict=True):
             if f is not None and units and self._fits(factors, f, units):
                 found[f] = units
@@ -240,7 +240,7 @@ class Estimator:
     def _priced(
         self,
         node: Node,
-        along: Units_,
+        along: FactorUnits,
         assignment: Assignment,
         held: Sequence[Sequence[Division | None]],
         seen: set[Any],
@@ -255,7 +255,7 @@ class Estimator:
                 ins.append(None)
                 continue
             need = tuple(() if f is None else along.get(f, ()) for f in dims)
-            cost += self._brought(held[value], need, value, seen)
+            cost += self._relayout_seconds(held[value], need, value, seen)
             ins.append(need)
         out = node.outs[0]
         made = tuple(() if f is None else along.get(f, ()) for f in factors.outs[0])
@@ -287,7 +287,7 @@ class Estimator:
                 return False
         return bool(more) and set(more) == set(summed)
 
-    def _brought(
+    def _relayout_seconds(
         self,
         held: Sequence[Division | None],
         need: Division,
@@ -305,11 +305,11 @@ def _is_used(factors: Factors, f: int) -> bool:
     return any(f in dims for dims in (*factors.ins, *factors.outs))
 
 
-def _units_of(dims: Sequence[int | None], division: Division) -> Units_:
+def _units_of(dims: Sequence[int | None], division: Division) -> FactorUnits:
     return {f: units for f, units in zip(dims, division, strict=True) if f is not None and units}
 
 
-def _along(dims: Sequence[int | None], units: Units_) -> Division | None:
+def _along(dims: Sequence[int | None], units: FactorUnits) -> Division | None:
     """The division of an operand whose factors are divided so; None where it lacks one of them."""
     if not set(units) <= set(dims):
         return None

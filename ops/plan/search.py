@@ -1,4 +1,4 @@
-"""Which classes of dims each unit of the mesh divides: seeds, then changes that save time."""
+"""The search for an assignment: seeds first, then single changes that reduce the time."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def choose(
     # Where it costs the same, the factor that is larger when gathered is the left one.
     def cost(plan: Plan) -> tuple[float, int]:
         sent = price(device, sends(plan)[0].found)
-        return sent + brought(plan, wanted, (0, 0, 0)), -plan.matrices.left.layout.size
+        return sent + relayout_seconds(plan, wanted, (0, 0, 0)), -plan.matrices.left.layout.size
 
     return min(found, key=cost)
 
@@ -119,7 +119,7 @@ def _best(
                 break
             tried += 1
             kernel = seconds(plan.work, 0) + sent
-            if (cost := kernel + brought(plan, wanted, lacks, least - kernel)) < least:
+            if (cost := kernel + relayout_seconds(plan, wanted, lacks, least - kernel)) < least:
                 best, least, tried = plan, cost, 0
     return best
 
@@ -214,7 +214,9 @@ def _divisors(n: int) -> list[int]:
     return sorted({*small, *(n // k for k in small)})
 
 
-def brought(plan: Plan, wanted: Layout, lacks: tuple[int, int, int], least: float = inf) -> float:
+def relayout_seconds(
+    plan: Plan, wanted: Layout, lacks: tuple[int, int, int], least: float = inf
+) -> float:
     """Seconds to bring both operands to a plan's places, and the result to its own.
 
     lacks: bytes that all devices receive for each of these at least. Not priced to the end where

@@ -127,7 +127,7 @@ class Program:
         return self
 
     def _join(self) -> None:
-        """Have collectives that wait for nothing of each other go together, where it pays."""
+        """Join independent collectives, where that takes less time."""
         if not self.is_local:
             return
         found = joined(self.steps, self.registers, self.device.machine)
@@ -148,7 +148,7 @@ class Program:
         self.owners = [self.owners[n] for n in firsts]
 
     def _shared(self, step: Step, count: int) -> Step:
-        """A step as a report tells it, which goes together with others."""
+        """A step as a report has it, joined with others."""
         if count == 1:
             return step
         sent = tuple(replace(each, together=count) for each in step.collectives)

@@ -1,8 +1,8 @@
-"""Collectives that go together: those of several steps that wait for nothing of each other.
+"""Joined collectives: independent collectives of several steps, run as one.
 
-Each takes time of its own, however little it sends. Of like ones (kind, mesh axes, element type)
-those go as one whose time is more than that of putting them side by side in memory, as the machine
-says. Sums over all devices (all-reduces) are left to XLA, which joins them without a copy.
+Every collective has a latency, however little it sends. Independent collectives of the same kind,
+mesh axes and element type are joined where their latency exceeds the time to concatenate their
+operands, by the machine's figures. All-reduces are left to XLA, which joins them without a copy.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from gridlayout.sharding.machine import Machine
 
 @dataclass(frozen=True)
 class Joined:
-    """Steps in another order, some of them done as one: by number, those of each."""
+    """The new order of steps: the numbers of those that are run as one, in each place."""
 
     order: tuple[tuple[int, ...], ...]
 
 
 def joined(steps: Sequence[Step], registers: Sequence[Held], machine: Machine) -> Joined | None:
-    """Which steps go together, and in which order all are done; None where none do."""
+    """Which steps are joined, and in which order all are run; None where none are."""
     if not machine.has_latency:
         return None
     kinds = [_kind(step, registers, machine) for step in steps]
@@ -55,7 +55,7 @@ def joined(steps: Sequence[Step], registers: Sequence[Held], machine: Machine) -
 
 
 def _kind(step: Step, registers: Sequence[Held], machine: Machine) -> Hashable | None:
-    """What is equal in steps that may go together; None for one that is done by itself."""
+    """What is equal in steps that may be joined; None for a step that is run by itself."""
     if step.phases is None or not step.collectives or step.is_global:
         return None
     start = sum(machine.once(replace(each, received_bytes=0)) for each in step.collectives)
@@ -70,7 +70,7 @@ def _kind(step: Step, registers: Sequence[Held], machine: Machine) -> Hashable |
 
 
 def _candidates(kinds: Sequence[Any], reads: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Like steps, none of which waits for another: by how many like ones come before each."""
+    """Independent steps of one kind: those with as many of that kind before them on any path."""
     depth: list[dict[Any, int]] = []
     found: dict[Any, list[int]] = {}
     for n, kind in enumerate(kinds):
@@ -88,7 +88,7 @@ def _candidates(kinds: Sequence[Any], reads: Sequence[Sequence[int]]) -> list[li
 def _in_order(
     groups: Sequence[int], reads: Sequence[Sequence[int]]
 ) -> list[tuple[int, ...]] | None:
-    """The groups, each after all that it reads, in order; None where they wait in a ring."""
+    """The groups in an order in which each follows all that it reads; None where there is none."""
     members: dict[int, list[int]] = {}
     for n, group in enumerate(groups):
         members.setdefault(group, []).append(n)
@@ -115,7 +115,7 @@ def _in_order(
 
 
 def as_one(steps: Sequence[Step], registers: Sequence[Held]) -> Step:
-    """The step that does several in step."""
+    """One step that runs several in lockstep."""
     every = [step.phases for step in steps]
 
     def run(*views: LazyView) -> list[LazyView]:
