@@ -100,7 +100,8 @@ def _speed(found: Result) -> Iterator[str]:
         return
     ratio = grid / plain
     words = f"{ratio:.1f} times slower" if ratio > 1 else f"{1 / ratio:.1f} times faster"
-    count = sum(each.count for row in found.report.rows for each in row.collectives)
+    sent = [each for row in found.report.rows for each in row.collectives]
+    count = round(sum(each.count / each.together for each in sent))  # joined ones are one
     yield f"{1 / grid:,.0f} steps a second on the grid, {1 / plain:,.0f} in plain JAX: {words}"
     yield (
         f"  why: a step waits for {count} collectives, of which the least takes "
