@@ -31,7 +31,7 @@ Policy = Callable[[Shape, "np.dtype[Any]", Layout | None, DeviceGrid], Layout]
 @lru_cache(maxsize=4096)
 def same_grid_and_tile(
     shape: Shape, dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid
-) -> Layout:
+) -> GridLayout:
     """The default policy: the operand's grid and tile on the new shape, its padding undef.
 
     The last dims stay apart, one to a grid dim; all dims before them are joined. Of a grid of more

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gridlayout import dtypes
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
@@ -91,6 +92,11 @@ class Env:
                 "return a gl.Layout of that shape"
             )
         return chosen
+
+    def choose_grid(self, shape: Shape, dtype: Any, like: Layout) -> GridLayout:
+        """The same as a grid layout: the default policy's where the one in use gives another."""
+        found = self.choose(shape, dtype, like).as_grid
+        return found or same_grid_and_tile(shape, np.dtype(dtype), like, self.device)
 
     def placement(self, layout: Layout) -> Placement:
         """Where the device grid places a layout's cores."""

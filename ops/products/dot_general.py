@@ -195,8 +195,7 @@ def _sides(b: Builder, x: Value, y: Value, contract: Pair, batch: Pair) -> tuple
     right = _side(layouts[1], batch[1], contract[1])
     if left is not None and right is not None and _same_batch(left, right, batch):
         return left, right
-    like = layouts[0].as_grid or b.choose(x.shape, x.dtype, layouts[0]).as_grid
-    assert like is not None
+    like = layouts[0].as_grid or b.env.choose_grid(x.shape, x.dtype, layouts[0])
     if batch[0]:
         return _batched(b.device, layouts, like, contract, batch)
     return (

@@ -284,10 +284,8 @@ def _apart(b: Builder, x: Value, axes: tuple[int, ...]) -> tuple[Value, int]:
     assert x.layout is not None
     layout = x.layout.grouped
     if layout is None:
-        x = b.relayout(x, b.choose(x.shape, x.dtype, x.layout))
-        assert x.layout is not None
-        layout = x.layout.as_grid
-    assert layout is not None
+        layout = b.env.choose_grid(x.shape, x.dtype, x.layout)
+        x = b.relayout(x, layout)
     if layout.groups and _is_apart(layout, axes):
         return x, 0
     return b.relayout(x, _moved_apart(layout, axes)), len(axes)
