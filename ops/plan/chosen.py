@@ -23,7 +23,7 @@ from gridlayout.ops.rules.elementwise import ELEMENTWISE
 
 # Programs that send less often are left as their equations choose one by one; so are those that use
 # the mesh in more units.
-_LEAST, _UNITS = 3, 3
+_LEAST, _UNITS = 0, 3
 
 
 @dataclass(frozen=True, eq=False)

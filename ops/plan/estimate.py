@@ -263,7 +263,8 @@ class Estimator:
         parts = units.count(u for used in along.values() for u in used)
         size = prod(graph.shapes[out]) * graph.itemsizes[out]
         local = size // max(units.parts(made), 1)
-        cost += units.machine.seconds((), node.flops / max(parts, 1), 0 if node.flops else local)
+        passed = 0 if node.flops else self._passed(node, ins, local)
+        cost += units.machine.seconds((), node.flops / max(parts, 1), passed)
         target, scattered = self.target(out, assignment), False
         after = made
         if summed:
@@ -273,6 +274,16 @@ class Estimator:
             cost += units.summed(summed, local, scattered, joins)
         ahead = units.move(after, target, size) if len(after) == len(target) else 0.0
         return cost + ahead, Choice(tuple(ins), made, after, summed, scattered), cost
+
+    def _passed(self, node: Node, ins: Sequence[Division | None], local: int) -> int:
+        """Bytes that a device reads and writes for a node that is no product."""
+        graph, kept = self.graph, self.graph.kept
+        passed = local if node.outs[0] in kept else 0
+        for value, need in zip(node.ins, ins, strict=True):
+            if value in kept and value is not None and need is not None:
+                size = prod(graph.shapes[value]) * graph.itemsizes[value]
+                passed += size // max(self.units.parts(need), 1)
+        return passed
 
     def _scatters(
         self, made: Division, summed: tuple[int, ...], target: Division, shape: tuple[int, ...]

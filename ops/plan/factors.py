@@ -183,6 +183,33 @@ def _changed(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factor
     return _whole_along(axes, ins, outs)
 
 
+def _updated(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    """The array that is written to stays; the update is whole along dims that it is shorter in."""
+    shape, new = ins[0], ins[1]
+    own: Dims = tuple(d if n > 1 else None for d, n in enumerate(shape))
+    update = tuple(own[d] if n == shape[d] else None for d, n in enumerate(new))
+    return Factors((own, update, *((),) * (len(ins) - 2)), (own,), shape)
+
+
+def _gathered(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:
+    """Places by the indices' dims, slices by the array's; dims that indices name are whole."""
+    numbers, sizes, shape = params["dimension_numbers"], params["slice_sizes"], ins[0]
+    if numbers.operand_batching_dims:
+        return None
+    offsets = list(numbers.offset_dims)
+    windows = [d for d in range(len(shape)) if d not in numbers.collapsed_slice_dims]
+    own: list[int | None] = [None] * len(shape)
+    at: list[int | None] = [None] * len(ins[1])
+    out: list[int | None] = [None] * len(outs[0])
+    for to, d in zip(offsets, windows, strict=True):
+        if sizes[d] == shape[d] > 1:
+            own[d] = out[to] = to
+    places = [d for d in range(len(outs[0])) if d not in offsets]
+    for d, to in enumerate(places):
+        at[d] = out[to] = to if outs[0][to] > 1 else None
+    return Factors((tuple(own), tuple(at)), (tuple(out),), outs[0])
+
+
 def _concatenate(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
     return _whole_along({params["dimension"]}, ins, outs)
 
@@ -214,8 +241,10 @@ _RULES: dict[str, Callable[..., Factors | None]] = {
     "broadcast_in_dim": _broadcast,
     "reshape": _reshape,
     "squeeze": _squeeze,
-    **dict.fromkeys(("slice", "pad"), _changed),
+    **dict.fromkeys(("slice", "pad", "dynamic_slice"), _changed),
     "concatenate": _concatenate,
+    "dynamic_update_slice": _updated,
+    "gather": _gathered,
     "split": _along("axis"),
     **{f"cum{name}": _along("axis") for name in ("sum", "prod", "max", "min", "logsumexp")},
     "sort": _along("dimension"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from jax.extend import core
@@ -12,9 +13,14 @@ from gridlayout.ops.decisions.jaxprs import CALLS, called
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.plan.factors import Factors, factors_of
 from gridlayout.ops.programs.row import PRODUCTS
+from gridlayout.ops.rules.elementwise import ELEMENTWISE
+from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.ops.rules.table import flops
 
 Shape = tuple[int, ...]
+# What XLA makes where it is read, and what makes its operands as it reads them.
+_FUSED = ELEMENTWISE | {"broadcast_in_dim", "reshape", "squeeze", "transpose", "slice", "copy"}
+_TAKES_FUSED = _FUSED | NEUTRAL.keys()
 Path = tuple[int, ...]  # the number of an equation in its jaxpr, behind those of the calls it is in
 
 
@@ -51,7 +57,33 @@ class Graph:
         made = cls()
         operands = [made._new(var) for var in closed.jaxpr.invars]
         made.outs = made._inline(closed, operands, ())
+        made.nodes = made._live()
         return made
+
+    def _live(self) -> list[Node]:
+        """The nodes that results depend on: no others are run."""
+        read = {value for value in self.outs if value is not None}
+        found = []
+        for node in reversed(self.nodes):
+            if read.intersection(node.outs) or node.eqn.effects:
+                read |= {value for value in node.ins if value is not None}
+                found.append(node)
+        return found[::-1]
+
+    @cached_property
+    def kept(self) -> frozenset[int]:
+        """The values that are written to memory: results, and what is not fused with its readers.
+
+        Operands and constants are there already.
+        """
+        found = {value for value in self.outs if value is not None}
+        for node in self.nodes:
+            if node.name not in _TAKES_FUSED:
+                found |= {value for value in node.ins if value is not None}
+            if node.name not in _FUSED:
+                found |= set(node.outs)
+        made = {value for node in self.nodes for value in node.outs}
+        return frozenset(found | set(range(len(self.shapes))) - made)
 
     def _new(self, var: Any) -> int:
         aval = Aval.of(var.aval)

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from gridlayout.affine.map import AffineMap, dim, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.flops import Rule, nothing, of_sort, per_operand
 from gridlayout.ops.decisions.op import Aval, Op
@@ -164,15 +165,20 @@ def run(
     *others: Value,
     out_axes: Sequence[Shape] | None = None,
     native: bool = False,
+    on_blocks: Callable[..., Any] | None = None,
 ) -> list[Value] | None:
     """`fn` of the operands' unsharded dims, and of other values that every device has.
 
     native: `fn` itself takes one more dim, the last one, for the rest; else it is mapped over it.
     operands: each with its unsharded dims; in the rest they are alike. out_axes: the dims of
-    each result that `fn` makes, by default those of the first operand. Results lie as the first
-    operand, or where the policy puts their shape. None without a rest.
+    each result that `fn` makes, by default those of the first operand. on_blocks: the same as `fn`
+    of blocks of the logical dims in their order, whose operands and results have the same dims
+    unsharded. Results lie as the first operand, or where the policy puts their shape. None without
+    a rest.
     """
     first, axes = next((pair for pair in operands if pair[0].layout), operands[0])
+    if on_blocks is not None and (outs := _on_blocks(b, op, operands, on_blocks, others)):
+        return outs
     rest = _untiled_rest(b, first, axes)
     if rest is None or (not axes and out_axes is None):
         return None
@@ -194,6 +200,42 @@ def run(
     return [
         b.relayout(out, target_layout(b, spec.layout, first, axes).with_dtype(spec.dtype))
         for out, spec in zip(outs, left, strict=True)
+    ]
+
+
+def _on_blocks(
+    b: Builder,
+    op: Op,
+    operands: Sequence[tuple[Value, Shape]],
+    fn: Callable[..., Any],
+    others: Sequence[Value],
+) -> list[Value] | None:
+    """`run` where the first operand is in blocks of which `axes` are whole; None where it is not."""
+    first, axes = next((pair for pair in operands if pair[0].layout), operands[0])
+    spec = as_blocks(first.spec, b.device)
+    if spec is None or any(spec.placement.axes[a] or spec.placement.grid[a] > 1 for a in axes):
+        return None
+    space = spec.layout.memory or "l1"
+
+    def there(shape: Shape, dtype: Any) -> Sharded:
+        return block_spec(shape, dtype, spec.placement, space)
+
+    entered = []
+    for value, _ in operands:
+        own = there(value.shape, value.dtype)
+        entered.append(b.on_cores(value, own.layout, placement=own.placement))
+    left = [there(aval.shape, aval.dtype) for aval in op.outs]
+    shapes = [block_shape(value.spec) for value in entered]  # type: ignore[arg-type]
+
+    def kernel(*parts: Any) -> list[Any]:
+        blocks = [part.reshape(n) for part, n in zip(parts, shapes, strict=False)]
+        made = fn(*blocks, *parts[len(shapes) :])
+        return [out.reshape(own.local_shape) for out, own in zip(made, left, strict=True)]
+
+    run = b.fused if op.name in _CUTS else b.run
+    return [
+        b.relayout(out, target_layout(b, own.layout, first, axes).with_dtype(own.dtype))
+        for out, own in zip(run(kernel, [*entered, *others], left), left, strict=True)
     ]
 
 
@@ -284,7 +326,8 @@ def _one_dim(name: str) -> Callable[..., Any]:
 
     def rule(b: Builder, op: Op, *values: Value) -> Any:
         axis = op.params[name] % values[0].ndim
-        return run(b, op, [(x, (axis,)) for x in values], op.bound(**{name: 0}), native=True)
+        operands = [(x, (axis,)) for x in values]
+        return run(b, op, operands, op.bound(**{name: 0}), native=True, on_blocks=op.bound())
 
     return rule
 
@@ -305,7 +348,8 @@ def tile(b: Builder, op: Op, value: Value) -> Any:
     """An array repeated along the dims with more than one repetition."""
     reps = op.params["reps"]
     axes = tuple(d for d, count in enumerate(reps) if count != 1)
-    made = run(b, op, [(value, axes)], op.bound(reps=tuple(reps[a] for a in axes)))
+    fn = op.bound(reps=tuple(reps[a] for a in axes))
+    made = run(b, op, [(value, axes)], fn, on_blocks=op.bound())
     return made or of_replicated(b, op, value)
 
 

@@ -51,28 +51,30 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
         return found
 
     body = b.plan.cheapest(b.env, p["jaxpr"], specs, planned)
-    made = [_stacked(b, row.spec, length) for row in body.outs[len(kept) :]]
+    rows = [row.spec for row in body.outs[len(kept) :]]
+    made = [_stacked(b, row, length) for row in rows]
 
     def run(*arrays: Any) -> list[Any]:
         given = arrays[:first]
 
         def step(carried: Any, parts: Any) -> Any:
-            found = body.run_inside([*given, *carried, *parts])
-            return _strong(found[: len(kept)], kept), found[len(kept) :]
+            inside = [*_with_cores(carried, kept), *_with_cores(parts, slices)]
+            found = body.run_inside([*given, *inside])
+            after, made = found[: len(kept)], found[len(kept) :]
+            return _buffers(_strong(after, kept), kept), _buffers(made, rows)
 
         parts = [
             in_front(x, 1, len(spec.placement.grid)) if isinstance(spec, Sharded) else x
             for x, spec in zip(arrays[second:], slices, strict=True)
         ]
-        start = _strong(arrays[first:second], kept)
+        start = _buffers(_strong(arrays[first:second], kept), kept)
+        parts = _buffers(parts, slices, 1)
         final, found = lax.scan(step, start, parts, length, p["reverse"], p["unroll"])
         return [
-            *final,
+            *_with_cores(final, kept),
             *(
-                from_front(x, 1, len(row.spec.placement.grid))
-                if isinstance(row.spec, Sharded)
-                else x
-                for x, row in zip(found, body.outs[len(kept) :], strict=True)
+                from_front(x, 1, len(row.placement.grid)) if isinstance(row, Sharded) else x
+                for x, row in zip(_with_cores(found, rows, 1), rows, strict=True)
             ),
         ]
 
@@ -131,12 +133,15 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
         given = arrays[:second]
 
         def more(carried: Any) -> Any:
-            return jnp.any(test.run_inside([*given[:first], *carried])[0])
+            inside = _with_cores(carried, kept)
+            return jnp.any(test.run_inside([*given[:first], *inside])[0])
 
         def step(carried: Any) -> Any:
-            return _strong(body.run_inside([*given, *carried]), kept)
+            inside = _with_cores(carried, kept)
+            return _buffers(_strong(body.run_inside([*given, *inside]), kept), kept)
 
-        return list(lax.while_loop(more, step, _strong(arrays[second:], kept)))
+        start = _buffers(_strong(arrays[second:], kept), kept)
+        return _with_cores(lax.while_loop(more, step, start), kept)
 
     bodies = [
         Body(test, 1, PER_TRIP, "test", _roles(constant=consts[:first], carry=carry)),
@@ -230,6 +235,30 @@ def _strong(arrays: Sequence[Any], specs: Sequence[Spec]) -> list[Any]:
         else lax.convert_element_type(x, spec.dtype)
         for x, spec in zip(arrays, specs, strict=True)
     ]
+
+
+def _buffers(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> list[Any]:
+    """Parts of one core each as that core's buffer: XLA updates in place what it need not reshape.
+
+    lead: dims in front of the cores.
+    """
+    found = []
+    for x, spec in zip(arrays, specs, strict=True):
+        end = lead + (len(spec.placement.grid) if isinstance(spec, Sharded) else 0)
+        is_one = set(x.shape[lead:end]) == {1}
+        found.append(x.reshape(*x.shape[:lead], *x.shape[end:]) if is_one else x)
+    return found
+
+
+def _with_cores(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> list[Any]:
+    """The inverse of `_buffers`."""
+    found = []
+    for x, spec in zip(arrays, specs, strict=True):
+        if isinstance(spec, Sharded) and x.ndim == lead + len(spec.layout.local_shape):
+            ones = (1,) * len(spec.placement.grid)
+            x = x.reshape(*x.shape[:lead], *ones, *x.shape[lead:])
+        found.append(x)
+    return found
 
 
 def _scanned(b: Builder, value: Value) -> tuple[Value, Spec]:

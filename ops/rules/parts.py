@@ -82,7 +82,17 @@ def _sliced_along(b: Builder, op: Op, value: Value) -> Any:
     bounds = {**op.params, "strides": _strides(op)}
     names = ("start_indices", "limit_indices", "strides")
     fn = op.bound(**{name: tuple(bounds[name][a] for a in axes) for name in names})
-    return run(b, op, [(value, axes)], fn)
+
+    def on_blocks(block: jax.Array) -> list[jax.Array]:
+        whole = {"start_indices": (0,) * block.ndim, "limit_indices": block.shape}
+        whole["strides"] = (1,) * block.ndim
+        rows = {name: enumerate(zip(bounds[name], whole[name], strict=True)) for name in names}
+        return op.bind(
+            block,
+            **{name: tuple(pair[d not in axes] for d, pair in rows[name]) for name in names},
+        )
+
+    return run(b, op, [(value, axes)], fn, on_blocks=on_blocks)
 
 
 def _sliced_there(b: Builder, op: Op, value: Value) -> Any:
@@ -98,7 +108,8 @@ def split(b: Builder, op: Op, value: Value) -> Any:
 
 
 def _split_along(b: Builder, op: Op, value: Value) -> Any:
-    return run(b, op, [(value, (op.params["axis"],))], op.bound(axis=0), native=True)
+    operands = [(value, (op.params["axis"],))]
+    return run(b, op, operands, op.bound(axis=0), native=True, on_blocks=op.bound())
 
 
 def _split_there(b: Builder, op: Op, value: Value) -> list[Value] | None:
@@ -117,7 +128,8 @@ def rev(b: Builder, op: Op, value: Value) -> Any:
 
 def _reversed_along(b: Builder, op: Op, value: Value) -> Any:
     axes = tuple(sorted(op.params["dimensions"]))
-    return run(b, op, [(value, axes)], op.bound(dimensions=tuple(range(len(axes)))))
+    fn = op.bound(dimensions=tuple(range(len(axes))))
+    return run(b, op, [(value, axes)], fn, on_blocks=op.bound())
 
 
 def _reversed_there(b: Builder, op: Op, value: Value) -> Any:
@@ -165,7 +177,7 @@ def _padded(op: Op) -> Shape:
 def _padded_along(b: Builder, op: Op, value: Value, fill: Value) -> Any:
     axes = _padded(op)
     fn = op.bound(padding_config=tuple(op.params["padding_config"][a] for a in axes))
-    return run(b, op, [(value, axes)], fn, b.replicated(fill))
+    return run(b, op, [(value, axes)], fn, b.replicated(fill), on_blocks=op.bound())
 
 
 def _padded_there(b: Builder, op: Op, value: Value, fill: Value) -> Value | None:
@@ -201,7 +213,8 @@ def concatenate(b: Builder, op: Op, *values: Value) -> Any:
 
 def _joined_along(b: Builder, op: Op, *values: Value) -> Any:
     axis = op.params["dimension"]
-    return run(b, op, [(x, (axis,)) for x in values], op.bound(dimension=0), native=True)
+    operands = [(x, (axis,)) for x in values]
+    return run(b, op, operands, op.bound(dimension=0), native=True, on_blocks=op.bound())
 
 
 def _joined_there(b: Builder, op: Op, *values: Value) -> Value | None:

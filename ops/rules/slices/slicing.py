@@ -7,18 +7,22 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import lax
 
+from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder, cheapest
 from gridlayout.ops.decisions.decision import Decide
 from gridlayout.ops.decisions.flops import Rule, nothing
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.specs import known_values
+from gridlayout.ops.decisions.specs import Sharded, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import Shape, of_replicated, result_layout, run
 from gridlayout.ops.rules.parts import replaced
 from gridlayout.ops.rules.slices.in_place import Named, Pieces, Split, taken, written
 from gridlayout.ops.rules.slices.places import window
+from gridlayout.sharding.collectives import index_of
+from gridlayout.sharding.placement import Placement
 
 # Places out of bounds are written by nobody.
 DROP = lax.GatherScatterMode.FILL_OR_DROP
@@ -47,7 +51,13 @@ def _sliced_along(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
     sizes = op.params["slice_sizes"]
     axes = _shortened(value.shape, sizes)
     fn = op.bound(slice_sizes=tuple(sizes[a] for a in axes))
-    return run(b, op, [(value, axes)], fn, *(b.replicated(starts[a]) for a in axes))
+
+    def on_blocks(block: jax.Array, *at: jax.Array) -> list[jax.Array]:
+        own = tuple(sizes[d] if d in axes else n for d, n in enumerate(block.shape))
+        return op.bind(block, *_starts(axes, block.ndim, at), slice_sizes=own)
+
+    others = (b.replicated(starts[a]) for a in axes)
+    return run(b, op, [(value, axes)], fn, *others, on_blocks=on_blocks)
 
 
 def _sliced_in_place(b: Builder, op: Op, value: Value, *starts: Value, along: int | None) -> Any:
@@ -67,7 +77,7 @@ def dynamic_update_slice(b: Builder, op: Op, value: Value, update: Value, *start
     axes = _shortened(value.shape, update.shape)
     if not axes:
         return b.on_cores(update, value.layout)
-    ways: list[Decide] = [_updated_in_place, _updated_there]
+    ways: list[Decide] = [_updated_on_blocks, _updated_in_place, _updated_there]
     if len(axes) < value.ndim:
         ways.insert(0, _updated_along)
     return cheapest(b, op, ways, value, update, *starts)
@@ -77,7 +87,59 @@ def _updated_along(b: Builder, op: Op, value: Value, update: Value, *starts: Val
     """Dims that are replaced in part are whole on each device."""
     axes = _shortened(value.shape, update.shape)
     others = (b.replicated(starts[a]) for a in axes)
-    return run(b, op, [(value, axes), (update, axes)], op.bound(), *others)
+
+    def on_blocks(block: jax.Array, new: jax.Array, *at: jax.Array) -> list[jax.Array]:
+        return op.bind(block, new, *_starts(axes, block.ndim, at))
+
+    operands = [(value, axes), (update, axes)]
+    return run(b, op, operands, op.bound(), *others, on_blocks=on_blocks)
+
+
+def _starts(axes: Shape, rank: int, starts: Sequence[jax.Array]) -> list[jax.Array]:
+    """Where a slice of a block starts: at 0 along dims of which all is taken."""
+    found = [jnp.zeros_like(starts[0])] * rank
+    for a, start in zip(axes, starts, strict=True):
+        found[a] = start
+    return found
+
+
+def _updated_on_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
+    """Where dims that devices divide get one position, whoever has it updates its block."""
+    axes, spec = _shortened(value.shape, update.shape), as_blocks(value.spec, b.device)
+    if spec is None:
+        return None
+    divided = [a for a in axes if spec.placement.slots[a] > 1]
+    if any(update.shape[a] > 1 for a in divided):
+        return None
+    block, placed = block_shape(spec), spec.placement
+
+    def along_others(each: Sequence[Any], none: Any) -> Any:
+        return tuple(none if d in divided else n for d, n in enumerate(each))
+
+    ones = (1,) * value.ndim
+    parts = (placed.grid, 1), (placed.axes, ()), (placed.slots, 1)
+    place = Placement(*(along_others(*part) for part in parts), ones)
+    own = block_spec(update.shape, update.dtype, place)
+    x = b.on_cores(value, spec.layout, placement=placed)
+    new = b.on_cores(update, own.layout, placement=own.placement)
+    shape, small = value.shape, block_shape(own)
+
+    def kernel(part: jax.Array, new: jax.Array, *at: jax.Array) -> list[jax.Array]:
+        found, new = part.reshape(block), new.reshape(small)
+        starts, mine = _starts(axes, found.ndim, at), jnp.ones((), bool)
+        for a in divided:
+            start = jnp.clip(starts[a], 0, shape[a] - 1)
+            start = start - (index_of(placed.axes[a]) * block[a]).astype(start.dtype)
+            mine &= (start >= 0) & (start < block[a])
+            starts[a] = start
+        old = lax.dynamic_slice(found, starts, small)
+        found = lax.dynamic_update_slice(found, jnp.where(mine, new, old), starts)
+        return [found.reshape(part.shape)]
+
+    first = [b.replicated(starts[a]) for a in axes]
+    (out,) = b.run(kernel, [x, new, *first], [spec])
+    assert isinstance(value.spec, Sharded)
+    return b.relayout(out, value.spec.layout.with_oob(None), value.spec.placement)
 
 
 def _updated_there(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
