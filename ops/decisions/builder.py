@@ -128,6 +128,7 @@ class Builder:
             is_kept=move.is_gathered,
             does=move,
             phases=move.phases,
+            sends=move.sends,
         )
         return out
 

@@ -13,7 +13,7 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Held, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.sharding.collectives import Collective, total_bytes
+from gridlayout.sharding.collectives import Axes, Collective, total_bytes
 
 if TYPE_CHECKING:
     from gridlayout.ops.programs.program import Program
@@ -34,7 +34,9 @@ class Step:
     results where several read them. is_view: what it makes is what it
     reads, seen in another shape. does: what is equal in steps that do the same. bodies: the
     programs that it runs inside and that are counted; others: branches that are not. phases: the
-    same function of one view as a generator of its collectives, where these can go with others.
+    same function of one view as a generator of its collectives, where these can go with others;
+    sends: the mesh axes of each, in the order in which it numbers devices; is_joined: they are to
+    go with others, also where it takes longer.
     """
 
     reads: tuple[Any, ...]
@@ -53,6 +55,8 @@ class Step:
     does: Any = None
     others: tuple[Body, ...] = ()
     phases: Callable[[Any], Any] | None = field(default=None, repr=False)
+    sends: tuple[Axes, ...] = ()
+    is_joined: bool = False
 
     def on(self, reads: tuple[Any, ...], writes: tuple[int, ...]) -> Step:
         """The same on other registers; `replace`, which is asked for every step of a program."""

@@ -15,7 +15,8 @@ class Requested:
 
     ins: of each operand, None where it stays as it is. made: of the result before partial sums are
     added up, out: after that. summed: the mesh axes of partial sums; scattered: whether each device
-    keeps its part of the sums, else all along these axes have them.
+    keeps its part of the sums, else all along these axes have them; joined: whether it is so with
+    other such sums at once, also where copying them side by side takes longer.
     """
 
     ins: tuple[Sharded | None, ...]
@@ -23,6 +24,7 @@ class Requested:
     out: Sharded
     summed: Axes = ()
     scattered: bool = False
+    joined: bool = False
 
     @property
     def note(self) -> str:

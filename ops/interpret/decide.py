@@ -35,6 +35,7 @@ from gridlayout.ops.decisions.specs import (
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.loops import sends_often, with_small_whole
+from gridlayout.ops.programs.row import PRODUCTS
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT
 from gridlayout.ops.rules.empty import without_elements
 from gridlayout.ops.rules.table import (
@@ -51,7 +52,7 @@ from gridlayout.ops.rules.table import (
 # Numbers of an array that may be known: as many as index a tensor.
 _MOST_KNOWN = 64
 # Ops whose rules place their operands as is requested.
-_PLACES_ITSELF = ELEMENTWISE | {"dot_general"}
+_PLACES_ITSELF = ELEMENTWISE | {*PRODUCTS}
 # Ops with rules for what has no elements.
 _EMPTY_TOO = (*LOOPS, "with_layout")
 # Ops whose operands have nothing to do with each other, or whose results are asked for elsewhere. A

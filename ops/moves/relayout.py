@@ -31,6 +31,7 @@ from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
     ALL_TO_ALL,
+    Axes,
     Collective,
     Collectives,
     index_of,
@@ -50,7 +51,7 @@ class LocalMove:
 
     workspace: what it holds on a device meanwhile. exchange: what it follows, where whole mesh axes
     go along a route; pieces: where boxes go from device to device. phases: the program as a
-    generator of its collectives, which others can join.
+    generator of its collectives, which others can join; sends: the mesh axes of each, in order.
     """
 
     collectives: tuple[Collective, ...]
@@ -59,6 +60,7 @@ class LocalMove:
     exchange: Exchange | None = None
     pieces: Pieces | None = None
     phases: Callable[[LazyView], Phases] | None = None
+    sends: tuple[Axes, ...] = ()
 
     @property
     def is_view(self) -> bool:
@@ -151,12 +153,30 @@ def _ways(
     whole = _whole(old, new, device, before, after)
     if not whole.collectives:
         return (whole,)
+    found = [whole]
+    if len(whole.collectives) > 1 and device.machine.has_latency:
+        found += _replicated_between(old, new, device, before, after)
     pieces = find_pieces(old, new.with_oob(None), device, before, after)
     if pieces is None or _is_enough(whole, pieces) or pieces.schedule is None:
-        return (whole,)
+        return tuple(found)
     workspace = partial(_pieces_workspace, pieces, local_bytes(old, before))
     move = _move(pieces.collectives, partial(run_pieces, pieces), new, workspace)
-    return whole, replace(move, pieces=pieces)
+    return *found, replace(move, pieces=pieces)
+
+
+def _replicated_between(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> list[LocalMove]:
+    """The move by one all_gather of everything, of which each device keeps its part."""
+    first = replicate(old, device, before)
+    if len(first.collectives) > 1 or first.phases is None:
+        return []
+    last, phases = lay_out(new, device, after), first.phases
+
+    def both(x: LazyView) -> Phases:
+        return last.run((yield from phases(x)))
+
+    return [replace(first, run=lambda x: last.run(first.run(x)), phases=both, exchange=None)]
 
 
 def _is_enough(whole: LocalMove, pieces: Pieces) -> bool:
@@ -187,7 +207,7 @@ def _whole(
         if not collectives or new.dtype.name in packing.AS_BITS:
             return move
         fill = host_fill(new)
-        return replace(move, phases=lambda x: phases(x, fill))
+        return replace(move, phases=lambda x: phases(x, fill), sends=_sends(exchange, before))
     new.check_invertible()
     run = partial(_through_logical, old, new.with_oob(None), before, after)
     workspace = partial(_gathered_workspace, old, before)
@@ -279,6 +299,13 @@ def _exchanged(
     for k in exchange.slices:
         x = _own(x, k, after, fill)
     return x
+
+
+def _sends(exchange: Exchange, before: Placement) -> tuple[Axes, ...]:
+    """The mesh axes of each collective of `_exchanged`."""
+    transfers = [*exchange.transfers, *filter(None, [exchange.final])]
+    gathers = (before.axes[k] for k in exchange.gathers)
+    return (*gathers, *(each.axes for each in transfers if each.source is not None))
 
 
 def _transferred(x: LazyView, transfer: Transfer) -> Phases:

@@ -58,15 +58,17 @@ class Chosen:
             self._needed(value, division, name)
             for value, division in zip(values, choice.ins, strict=True)
         )
-        if name == "dot_general" and any(spec is None for spec in ins):
+        if name in PRODUCTS and any(spec is None for spec in ins):
             return None
+        if name == "conv_general_dilated" and not (choice.summed or any(choice.made)):
+            return None  # its rule divides what windows move along
         axes = units.mesh_axes(choice.summed)
-        return Requested(ins, made, out, axes, choice.scattered)
+        return Requested(ins, made, out, axes, choice.scattered, choice.joined)
 
     def _needed(self, value: Value, division: Division | None, name: str) -> Sharded | None:
         if division is None or not value.shape:
             return None
-        if name != "dot_general":
+        if name not in PRODUCTS:
             stays = not isinstance(value.spec, Sharded)
             if stays or self.units.division(value.spec) == division:
                 return None

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
-from gridlayout.document.grid_layout import GridLayout
+from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.sharding.collectives import ALL_REDUCE, Axes, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -23,14 +23,21 @@ Shape = tuple[int, ...]
 Division = tuple[tuple[int, ...], ...]
 
 
+class Sent(NamedTuple):
+    """What a move or a sum takes: seconds, and collectives that do not go with others."""
+
+    seconds: float = 0.0
+    count: int = 0
+
+
 @dataclass(eq=False)
 class Units:
     """The units of a device grid, in the mesh's order: their axes of `device.fine`."""
 
     device: DeviceGrid
     axes: tuple[Axes, ...]
-    _moves: dict[Any, float] = field(default_factory=dict)
-    _sent: dict[Any, float] = field(default_factory=dict)
+    _moves: dict[Any, Sent] = field(default_factory=dict)
+    _sent: dict[Any, Sent] = field(default_factory=dict)
 
     @classmethod
     def of(cls, device: DeviceGrid, specs: Iterable[Spec]) -> Units:
@@ -98,20 +105,20 @@ class Units:
         """An untiled array in equal blocks, one core a device."""
         axes = tuple(self.mesh_axes(units) for units in division)
         grid = tuple(self.device.count(a) for a in axes)
-        layout = GridLayout(shape, dtype, grid, collapse=[])
-        return Sharded(layout, Placement(grid, axes, grid, (1,) * len(grid)))
+        placed = Placement(grid, axes, grid, (1,) * len(grid))
+        return block_spec(shape, dtype, placed)
 
     # -- what moves take ---------------------------------------------------------------------------
 
     def move(
         self, before: Division | None, after: Division, nbytes: int, joins: bool = False
-    ) -> float:
-        """Seconds to bring a value of so many bytes from one division to another.
+    ) -> Sent:
+        """What it takes to bring a value of so many bytes from one division to another.
 
         joins: whether its collectives can go with those of others.
         """
         if before == after:
-            return 0.0
+            return Sent()
         key = before, after, nbytes, joins
         if key not in self._moves:
             made = Collectives(self.device)
@@ -120,7 +127,7 @@ class Units:
                 made.all_to_all(every, nbytes // self.device.size)
             else:
                 self._changes(made, before, after, nbytes)
-            self._moves[key] = self._seconds(made, joins)
+            self._moves[key] = self._priced(made, joins)
         return self._moves[key]
 
     def _changes(self, made: Collectives, before: Division, after: Division, nbytes: int) -> None:
@@ -144,24 +151,45 @@ class Units:
             made.all_gather(self.mesh_axes(units), local)
             local *= self.count(units)
 
-    def _seconds(self, made: Collectives, joins: bool) -> float:
+    def _priced(self, made: Collectives, joins: bool, always: bool = False) -> Sent:
         machine, total = self.machine, self.machine.seconds(made.found)
-        if not joins or not made.found:
-            return total
+        count = sum(each.count for each in made.found)
+        if not made.found or not (joins or always):
+            return Sent(total, count)
         own = sum(machine.once(replace(each, received_bytes=0)) for each in made.found)
         if made.found[0].kind == ALL_REDUCE:  # which XLA joins without a copy
-            return total - own
+            return Sent(total - own)
         copied = machine.seconds(nbytes=2 * sum(each.received_bytes for each in made.found))
-        return total - own + min(own, copied)
+        if not joins:  # the first of those that go together
+            return Sent(total + copied, count)
+        return Sent(total - own + copied) if always or copied < own else Sent(total, count)
+
+    def is_joined(self, before: Division | None, after: Division, nbytes: int) -> bool:
+        """Whether the collectives of a move go with those of others, should there be any."""
+        alone, beside = (self.move(before, after, nbytes, joins) for joins in (False, True))
+        return beside.count < alone.count
+
+    def is_summed_joined(self, units: Sequence[int], local: int, scattered: bool) -> bool:
+        """The same of a sum."""
+        alone, beside = (self.summed(units, local, scattered, joins) for joins in (False, True))
+        return beside.count < alone.count
 
     def summed(
-        self, units: Sequence[int], local: int, scattered: bool, joins: bool = False
-    ) -> float:
-        """Seconds to add up partial results of so many bytes on a device."""
-        key = tuple(units), local, scattered, joins
+        self,
+        units: Sequence[int],
+        local: int,
+        scattered: bool,
+        joins: bool = False,
+        always: bool = False,
+    ) -> Sent:
+        """What it takes to add up partial results of so many bytes on a device.
+
+        joins: whether it can go with another. always: whether such do, also where it takes longer.
+        """
+        key = tuple(units), local, scattered, joins, always
         if key not in self._sent:
             made = Collectives(self.device)
             send = made.reduce_scatter if scattered else made.all_reduce
             send(self.mesh_axes(units), local)
-            self._sent[key] = self._seconds(made, joins)
+            self._sent[key] = self._priced(made, joins, always)
         return self._sent[key]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from gridlayout.ops.plan.division import Division, Units
+from gridlayout.ops.plan.division import Division, Sent, Units
 from gridlayout.ops.plan.factors import Factors
 from gridlayout.ops.plan.graph import Graph, Node
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
@@ -29,7 +29,8 @@ class Choice:
     """How a node runs: the division of each operand, of its result, and what is summed.
 
     summed: units that have partial results. scattered: whether each then keeps its part of the sum,
-    as `out` says, else all have it. made: the division of the result before the sum.
+    as `out` says, else all have it; joined: whether it is so with all other such sums at once. made:
+    the division of the result before the sum.
     """
 
     ins: tuple[Division | None, ...]
@@ -37,13 +38,15 @@ class Choice:
     out: Division
     summed: tuple[int, ...] = ()
     scattered: bool = False
+    joined: bool = False
 
 
 @dataclass(eq=False)
 class Estimate:
-    """Seconds of a whole program, and the choice for each node that is known."""
+    """Seconds of a whole program, its collectives, and the choice for each node that is known."""
 
     seconds: float = 0.0
+    count: int = 0
     choices: dict[Any, Choice] = field(default_factory=dict)
 
 
@@ -150,8 +153,18 @@ class Estimator:
                 found[max(fits, key=lambda d: (shape[d], -d))].append(u)
         return tuple(map(tuple, found))
 
-    def estimate(self, assignment: Assignment, most: float = float("inf")) -> Estimate:
-        """The program under an assignment; followed until it takes more than `most` seconds."""
+    def estimate(
+        self,
+        assignment: Assignment,
+        most: float = float("inf"),
+        joined: bool = False,
+        is_bound: bool = False,
+    ) -> Estimate:
+        """The program under an assignment; followed until it takes more than `most` seconds.
+
+        joined: whether sums that become results are scattered as one, also where it takes longer.
+        is_bound: whether nodes run as their classes are divided, where these are, whatever is cheaper.
+        """
         made, graph = Estimate(), self.graph
         seen: set[Any] = set()  # moves and sums that others can join
         held: list[list[Division | None]] = [[] for _ in graph.shapes]
@@ -166,26 +179,31 @@ class Estimator:
                 for out in node.outs:
                     held[out] = [None]
                 continue
-            best: tuple[float, Choice, float] | None = None
-            for along in self._ways(number, node, assignment, held):
-                priced = self._priced(node, along, assignment, held, seen)
+            best: tuple[float, Choice, Sent] | None = None
+            ways = self._ways(number, node, assignment, held)
+            for along in ways[:1] if is_bound and ways[0] else ways:
+                priced = self._priced(node, along, assignment, held, seen, joined)
                 if best is None or priced[0] < best[0]:
                     best = priced
             assert best is not None
-            made.seconds += best[2]
+            made.seconds += best[2].seconds
+            made.count += best[2].count
             choice = made.choices[node.path] = best[1]
-            if choice.summed:
+            if choice.summed and self._joins(self._size(node.outs[0]), choice):
                 seen.add((choice.summed, choice.scattered))
             for value, division in zip(node.ins, choice.ins, strict=True):
                 if value is not None and division is not None and division not in held[value]:
-                    if value < len(self.given):
-                        seen.add((held[value][0], division))
+                    moved = held[value][0], division
+                    if value < len(self.given) and self.units.is_joined(*moved, self._size(value)):
+                        seen.add(moved)
                     held[value].append(division)
             for out, dims in zip(node.outs, node.factors.outs, strict=True):
                 held[out] = [choice.out if len(dims) == len(choice.out) else ((),) * len(dims)]
         for last, end in zip(graph.outs, self.wanted, strict=True):
             if last is not None and end is not None:
-                made.seconds += self._relayout_seconds(held[last], end, last)
+                sent = self._relayout(held[last], end, last)
+                made.seconds += sent.seconds
+                made.count += sent.count
         return made
 
     def _ways(
@@ -244,45 +262,50 @@ class Estimator:
         assignment: Assignment,
         held: Sequence[Sequence[Division | None]],
         seen: set[Any],
-    ) -> tuple[float, Choice, float]:
-        """Seconds to choose by, how the node runs, and seconds without what comes after it."""
+        joined: bool,
+    ) -> tuple[float, Choice, Sent]:
+        """Seconds to choose by, how the node runs, and what it takes without what comes after."""
         factors, graph, units = node.factors, self.graph, self.units
         assert factors is not None
-        cost = 0.0
+        cost, count = 0.0, 0
         ins: list[Division | None] = []
         for value, dims in zip(node.ins, factors.ins, strict=True):
             if value is None or not graph.shapes[value]:
                 ins.append(None)
                 continue
             need = tuple(() if f is None else along.get(f, ()) for f in dims)
-            cost += self._relayout_seconds(held[value], need, value, seen)
+            sent = self._relayout(held[value], need, value, seen)
+            cost, count = cost + sent.seconds, count + sent.count
             ins.append(need)
         out = node.outs[0]
         made = tuple(() if f is None else along.get(f, ()) for f in factors.outs[0])
         summed = tuple(u for f in sorted(factors.summed) for u in along.get(f, ()))
         parts = units.count(u for used in along.values() for u in used)
-        size = prod(graph.shapes[out]) * graph.itemsizes[out]
+        size = self._size(out)
         local = size // max(units.parts(made), 1)
         passed = 0 if node.flops else self._passed(node, ins, local)
         cost += units.machine.seconds((), node.flops / max(parts, 1), passed)
-        target, scattered = self.target(out, assignment), False
+        target, scattered, together = self.target(out, assignment), False, False
         after = made
         if summed:
             scattered = self._scatters(made, summed, target, graph.shapes[out])
             after = target if scattered else made
-            joins = self.ends[out] is not None and (summed, scattered) in seen
-            cost += units.summed(summed, local, scattered, joins)
-        ahead = units.move(after, target, size) if len(after) == len(target) else 0.0
-        return cost + ahead, Choice(tuple(ins), made, after, summed, scattered), cost
+            is_end = self.ends[out] is not None
+            joins = is_end and (summed, scattered) in seen
+            together = joined and is_end and scattered
+            sent = units.summed(summed, local, scattered, joins, together)
+            cost, count = cost + sent.seconds, count + sent.count
+        ahead = units.move(after, target, size) if len(after) == len(target) else Sent()
+        choice = Choice(tuple(ins), made, after, summed, scattered, together)
+        return cost + ahead.seconds, choice, Sent(cost, count)
 
     def _passed(self, node: Node, ins: Sequence[Division | None], local: int) -> int:
         """Bytes that a device reads and writes for a node that is no product."""
-        graph, kept = self.graph, self.graph.kept
+        kept = self.graph.kept
         passed = local if node.outs[0] in kept else 0
         for value, need in zip(node.ins, ins, strict=True):
             if value in kept and value is not None and need is not None:
-                size = prod(graph.shapes[value]) * graph.itemsizes[value]
-                passed += size // max(self.units.parts(need), 1)
+                passed += self._size(value) // max(self.units.parts(need), 1)
         return passed
 
     def _scatters(
@@ -298,15 +321,23 @@ class Estimator:
                 return False
         return bool(more) and set(more) == set(summed)
 
-    def _relayout_seconds(
+    def _joins(self, size: int, choice: Choice) -> bool:
+        """Whether others are added up together with the partial sums of a node."""
+        local = size // max(self.units.parts(choice.made), 1)
+        return choice.joined or self.units.is_summed_joined(choice.summed, local, choice.scattered)
+
+    def _size(self, value: int) -> int:
+        """Bytes of a value."""
+        return prod(self.graph.shapes[value]) * self.graph.itemsizes[value]
+
+    def _relayout(
         self,
         held: Sequence[Division | None],
         need: Division,
         value: int,
         seen: set[Any] | frozenset[Any] = frozenset(),
-    ) -> float:
-        size = prod(self.graph.shapes[value]) * self.graph.itemsizes[value]
-        given = value < len(self.given)
+    ) -> Sent:
+        given, size = value < len(self.given), self._size(value)
         return min(
             self.units.move(each, need, size, given and (each, need) in seen) for each in held
         )

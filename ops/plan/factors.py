@@ -222,14 +222,37 @@ def _along(name: str) -> Callable[..., Factors]:
 
 
 def _convolution(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:
-    """Images and their results by batch; other dims are left to the rule."""
-    if params["batch_group_count"] != 1:
-        return None
-    numbers = params["dimension_numbers"]
-    batch, made = numbers.lhs_spec[0], numbers.out_spec[0]
-    left = tuple(0 if d == batch else None for d in range(len(ins[0])))
-    out = tuple(0 if d == made else None for d in range(len(outs[0])))
-    return Factors((left, (None,) * len(ins[1])), (out,), (ins[0][batch],))
+    """Batch and features; dims that windows move along are whole."""
+    left, right, made = ([None] * len(ins[0]) for _ in range(3))
+    numbers, sizes = params["dimension_numbers"], []
+    alone = params["feature_group_count"] == params["batch_group_count"] == 1
+
+    def new(size: int, *places: tuple[list[int | None], int]) -> None:
+        if size > 1:
+            for dims, at in places:
+                dims[at] = len(sizes)
+            sizes.append(size)
+
+    (batch, feature), (out, inner) = numbers.lhs_spec[:2], numbers.rhs_spec[:2]
+    if params["batch_group_count"] == 1:
+        new(ins[0][batch], (left, batch), (made, numbers.out_spec[0]))
+    if alone:
+        new(ins[1][out], (right, out), (made, numbers.out_spec[1]))
+        new(ins[0][feature], (left, feature), (right, inner))
+    summed = frozenset({left[feature]} - {None}) if alone else frozenset[int]()
+    return Factors((tuple(left), tuple(right)), (tuple(made),), tuple(sizes), summed)
+
+
+def _pooled(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:
+    """Dims that windows move along are whole, where they move at all."""
+    names = ("window_dimensions", "window_strides", "base_dilation", "window_dilation")
+    given = [params[name] for name in names if name in params]
+    shape = outs[0]
+    own: Dims = tuple(
+        d if n > 1 and all(sizes[d] == 1 for sizes in given) else None for d, n in enumerate(shape)
+    )
+    ranked = [own if len(x) == len(shape) else (None,) * len(x) for x in ins]
+    return Factors(tuple(ranked), tuple(own for _ in outs), shape)
 
 
 _RULES: dict[str, Callable[..., Factors | None]] = {
@@ -249,4 +272,6 @@ _RULES: dict[str, Callable[..., Factors | None]] = {
     **{f"cum{name}": _along("axis") for name in ("sum", "prod", "max", "min", "logsumexp")},
     "sort": _along("dimension"),
     "conv_general_dilated": _convolution,
+    **dict.fromkeys((f"reduce_window_{name}" for name in ("sum", "max", "min")), _pooled),
+    **dict.fromkeys(("select_and_scatter_add", "select_and_gather_add"), _pooled),
 }

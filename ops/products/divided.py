@@ -1,4 +1,4 @@
-"""A product in one step: each device multiplies its blocks, and partial sums are added up.
+"""A product, or convolution, in one step: each device multiplies its blocks; partial sums are added.
 
 The mesh axes along each dim are stated: of batch and free dims, which the result keeps, and of
 contracted ones, along which devices have partial sums. These are added up for all of them (an
@@ -15,10 +15,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.dtypes import sum_dtype
+from gridlayout.ops.decisions.blocks import block_shape
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.flops import of_convolution, of_product
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import Requested
-from gridlayout.ops.decisions.specs import Local, Sharded
+from gridlayout.ops.decisions.specs import Local
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.sends import Phases, Send, run_alone
@@ -30,8 +32,10 @@ Shape = tuple[int, ...]
 
 def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) -> Value:
     """The product of operands divided as `requested` says."""
-    contracted, _ = op.params["dimension_numbers"]
-    values = []
+    is_product = op.name == "dot_general"
+    numbers = op.params["dimension_numbers"]
+    contracted = numbers[0] if is_product else ((numbers.lhs_spec[1],), (numbers.rhs_spec[1],))
+    work, values = (of_product if is_product else of_convolution)(op), []
     for value, entry, dims in zip((lhs, rhs), requested.ins, contracted, strict=True):
         assert entry is not None
         there = b.on_cores(value, entry.layout, placement=entry.placement)
@@ -42,15 +46,14 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
         values.append(b.filled(there, 0, along) if along else there)
     dtype, made = op.out.dtype, requested.made
     wide = sum_dtype(dtype) if requested.summed else dtype
-    shapes = [_block(value.spec) for value in values]
-    block = _product_shape(op, *shapes)
+    shapes, block = [block_shape(value.spec) for value in values], block_shape(made)
     b.note = requested.note
-    b.device_flops = 2 * prod(block) * prod(shapes[0][d] for d in contracted[0])
+    own = prod(block) * prod(shapes[0][d] for d in contracted[0])
+    whole = prod(op.out.shape) * prod(lhs.shape[d] for d in contracted[0])
+    b.device_flops = work * own // max(whole, 1)
 
     def multiply(x: jax.Array, y: jax.Array) -> list[jax.Array]:
-        pair = (x.reshape(shapes[0]), y.reshape(shapes[1]))
-        params = {**op.params, "preferred_element_type": wide}
-        return [lax.dot_general(*pair, **_known(params))]
+        return op.bind(x.reshape(shapes[0]), y.reshape(shapes[1]), preferred_element_type=wide)
 
     if not requested.summed:
         local = made.local_shape
@@ -74,7 +77,7 @@ def _summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any
 
         return b.run(add, [part], [made], sent)[0]
     out = requested.out
-    block, device = _block(out), b.device
+    block, device = block_shape(out), b.device
     pieces, order = [], []
     for before, after in zip(requested.made.placement.axes, out.placement.axes, strict=True):
         pieces.append(device.count(after[len(before) :]))
@@ -106,25 +109,7 @@ def _summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any
         sent,
         is_lazy=True,
         phases=phases,
+        sends=(scattered,),
+        is_joined=requested.joined,
         workspace=lambda: space,
     )[0]
-
-
-def _block(spec: Any) -> Shape:
-    """A device's part as one block of the logical dims."""
-    assert isinstance(spec, Sharded)
-    local, rank = spec.local_shape, len(spec.placement.grid)
-    return tuple(a * b for a, b in zip(local[:rank], local[rank:], strict=True))
-
-
-def _product_shape(op: Op, left: Shape, right: Shape) -> Shape:
-    (lc, rc), (lb, rb) = op.params["dimension_numbers"]
-    free = [n for d, n in enumerate(left) if d not in (*lc, *lb)]
-    free += [n for d, n in enumerate(right) if d not in (*rc, *rb)]
-    return (*(left[d] for d in lb), *free)
-
-
-def _known(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters that `lax.dot_general` takes."""
-    names = ("dimension_numbers", "precision", "preferred_element_type")
-    return {name: params[name] for name in names}

@@ -60,12 +60,14 @@ def _kind(step: Step, registers: Sequence[Held], machine: Machine) -> Hashable |
         return None
     start = sum(machine.once(replace(each, received_bytes=0)) for each in step.collectives)
     copied = 2 * sum(each.received_bytes for each in step.collectives)
-    if machine.seconds(nbytes=copied) > start:
+    if not step.is_joined and machine.seconds(nbytes=copied) > start:
         return None
     (read,) = step.reads
     if not isinstance(read, int):
         return None
-    sent = tuple((each.kind, each.axes) for each in step.collectives)
+    if len(step.sends) != len(step.collectives):
+        return None
+    sent = tuple((each.kind, axes) for each, axes in zip(step.collectives, step.sends, strict=True))
     return sent, str(registers[read].dtype)
 
 

@@ -21,6 +21,7 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.products.divided import divided
 from gridlayout.ops.rules.windows import (
     Reach,
     Window,
@@ -53,6 +54,8 @@ def conv_general_dilated(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     aval, numbers = op.out, op.params["dimension_numbers"]
     if 0 in (*aval.shape, *lhs.shape, *rhs.shape):
         return None
+    if op.requested is not None:
+        return divided(b, op, op.requested, lhs, rhs)
     dims = _spatial(op, rhs.shape, aval.shape)
     batch, feature = numbers.lhs_spec[:2]
     alone = op.params["feature_group_count"] == op.params["batch_group_count"] == 1

@@ -112,7 +112,8 @@ def _whole(b: Builder, op: Op, *values: Value) -> Any:
     trivial = tuple(_PER_DIM[name] for name in given)
     axes = tuple(k for k, window in enumerate(windows) if window != trivial)
     short = {name: tuple(sizes[k] for k in axes) for name, sizes in given.items()}
-    return run(b, op, [(x, axes) for x in values], op.bound(**short))
+    operands = [(x, axes) for x in values]
+    return run(b, op, operands, op.bound(**short), on_blocks=op.bound())
 
 
 # What a window's parameters say along a dim that it does not move along.
