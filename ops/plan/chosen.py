@@ -21,9 +21,9 @@ from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import PRODUCTS
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 
-# Programs that send less often are left as their equations choose one by one; so are those that use
+# Programs of one product that send less often are left as its rule chooses; so are those that use
 # the mesh in more units.
-_LEAST, _UNITS = 0, 3
+_LEAST, _UNITS = 3, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,8 @@ class Chosen:
         name, aval = eqn.primitive.name, eqn.outvars[0].aval
         if choice is None or not aval.shape or name == "broadcast_in_dim":
             return None
+        if choice.summed and aval.dtype == bool:
+            return None  # no collective adds up truth values
         units = self.units
         made, out = (
             units.spec(tuple(aval.shape), aval.dtype, division)
@@ -80,10 +82,13 @@ def choices_for(env: Env, closed: Any, operands: Sequence[Spec], program: Progra
 
     program: the one in which each equation chooses by itself; its results keep their layouts.
     """
-    if not program.is_local or sum(each.count for each in program.collectives) < _LEAST:
+    if not program.is_local:
         return None
     units = Units.of(env.device, [*operands, *program.results])
     graph = Graph.of(closed)
+    products = sum(bool(node.flops) for node in graph.nodes)
+    if products < 2 and sum(each.count for each in program.collectives) < _LEAST:
+        return None
     if not _has_choice(graph) or len(units.axes) > _UNITS:
         return None
     given = [units.division(spec) for spec in operands]

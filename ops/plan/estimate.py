@@ -167,6 +167,7 @@ class Estimator:
         """
         made, graph = Estimate(), self.graph
         seen: set[Any] = set()  # moves and sums that others can join
+        sums = [0] * len(graph.shapes)  # how many sums in a row a value waits for
         held: list[list[Division | None]] = [[] for _ in graph.shapes]
         for k, division in enumerate(self.given):
             held[k] = [division]
@@ -175,6 +176,9 @@ class Estimator:
         for number, node in enumerate(graph.nodes):
             if made.seconds > most:
                 return made
+            before = max((sums[v] for v in node.ins if v is not None), default=0)
+            for out in node.outs:
+                sums[out] = before
             if node.factors is None:
                 for out in node.outs:
                     held[out] = [None]
@@ -182,15 +186,17 @@ class Estimator:
             best: tuple[float, Choice, Sent] | None = None
             ways = self._ways(number, node, assignment, held)
             for along in ways[:1] if is_bound and ways[0] else ways:
-                priced = self._priced(node, along, assignment, held, seen, joined)
+                priced = self._priced(node, along, assignment, held, seen, before, joined)
                 if best is None or priced[0] < best[0]:
                     best = priced
             assert best is not None
             made.seconds += best[2].seconds
             made.count += best[2].count
             choice = made.choices[node.path] = best[1]
-            if choice.summed and self._joins(self._size(node.outs[0]), choice):
-                seen.add((choice.summed, choice.scattered))
+            if choice.summed:
+                sums[node.outs[0]] += not choice.scattered
+                if self._joins(self._size(node.outs[0]), choice):
+                    seen.add((choice.summed, choice.scattered, before))
             for value, division in zip(node.ins, choice.ins, strict=True):
                 if value is not None and division is not None and division not in held[value]:
                     moved = held[value][0], division
@@ -262,6 +268,7 @@ class Estimator:
         assignment: Assignment,
         held: Sequence[Sequence[Division | None]],
         seen: set[Any],
+        before: int,
         joined: bool,
     ) -> tuple[float, Choice, Sent]:
         """Seconds to choose by, how the node runs, and what it takes without what comes after."""
@@ -290,8 +297,9 @@ class Estimator:
         if summed:
             scattered = self._scatters(made, summed, target, graph.shapes[out])
             after = target if scattered else made
+            # Of sums that wait for as many others, none waits for another.
             is_end = self.ends[out] is not None
-            joins = is_end and (summed, scattered) in seen
+            joins = (is_end or not scattered) and (summed, scattered, before) in seen
             together = joined and is_end and scattered
             sent = units.summed(summed, local, scattered, joins, together)
             cost, count = cost + sent.seconds, count + sent.count
