@@ -163,7 +163,7 @@ class Planner:
             return _constant(atom.val, atom.aval) if isinstance(atom, core.Literal) else env[atom]
 
         readers = Readers(jaxpr, env, wanted)
-        skipped = readers.folded_transposes() if self.chosen is None else {}
+        skipped = readers.folded_transposes()
         outside = self._path
         for number, eqn in enumerate(jaxpr.eqns):
             if number in skipped.values():
@@ -196,7 +196,9 @@ class Planner:
             wanted = [readers.layout(out, 0) for out in eqn.outvars]
             return self._called(str(eqn.params.get("name", "")), called(eqn), values, wanted, scope)
         layout = None
-        requested = None if self.chosen is None else self.chosen.requested(self._path, eqn, values)
+        requested = None
+        if self.chosen is not None:
+            requested = self.chosen.requested(self._path, eqn, values, follower)
         if requested is None and name in _ASK_READERS and self.env.policy is same_grid_and_tile:
             layouts = (layout_of(value.spec) for value in values)
             cores = max((layout.num_cores for layout in layouts if layout is not None), default=1)

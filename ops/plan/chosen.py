@@ -34,18 +34,23 @@ class Chosen:
     choices: dict[tuple[int, ...], Choice]
 
     def requested(
-        self, path: tuple[int, ...], eqn: Any, values: Sequence[Value]
+        self, path: tuple[int, ...], eqn: Any, values: Sequence[Value], follower: Any = None
     ) -> Requested | None:
-        """The placements requested of an equation on operands; None leaves them to its rule."""
+        """The placements requested of an equation on operands; None leaves them to its rule.
+
+        follower: the transpose of its result that is done with it.
+        """
         choice = self.choices.get(path)
-        name, aval = eqn.primitive.name, eqn.outvars[0].aval
+        name, aval = eqn.primitive.name, (follower or eqn).outvars[0].aval
         if choice is None or not aval.shape or name == "broadcast_in_dim":
             return None
         if choice.summed and aval.dtype == bool:
             return None  # no collective adds up truth values
-        units = self.units
+        units, order = self.units, range(len(choice.made))
+        if follower is not None:
+            order = follower.params["permutation"]
         made, out = (
-            units.spec(tuple(aval.shape), aval.dtype, division)
+            units.spec(tuple(aval.shape), aval.dtype, tuple(division[d] for d in order))
             for division in (choice.made, choice.out)
         )
         if name in ELEMENTWISE:

@@ -38,6 +38,7 @@ class Units:
     axes: tuple[Axes, ...]
     _moves: dict[Any, Sent] = field(default_factory=dict)
     _sent: dict[Any, Sent] = field(default_factory=dict)
+    _counts: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, device: DeviceGrid, specs: Iterable[Spec]) -> Units:
@@ -59,7 +60,10 @@ class Units:
 
     def count(self, units: Iterable[int]) -> int:
         """Devices along some units."""
-        return prod(self.device.count(self.axes[u]) for u in units)
+        key = tuple(units)
+        if key not in self._counts:
+            self._counts[key] = prod(self.device.count(self.axes[u]) for u in key)
+        return self._counts[key]
 
     def mesh_axes(self, units: Iterable[int]) -> Axes:
         """Their axes, in their order."""

@@ -1,27 +1,24 @@
 """What a program takes where units of the mesh divide classes of dims, and how nodes then run.
 
-Dims that equations divide together are one class: the rows of a batch through a whole network, say.
-An *assignment* gives each unit the classes that it divides, and so each value a division that it is
-best in. A node runs in that of its result, in that of its classes, or as its operands are divided,
-whichever takes the least time.
+A node runs in the division of its result, in that of its classes, or as its operands are divided,
+whichever takes the least time. What is equal in the layers of a stack is worked out once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 from typing import Any
 
+from gridlayout.ops.plan.classes import Along, Assignment, Classes
 from gridlayout.ops.plan.division import Division, Sent, Units
-from gridlayout.ops.plan.factors import Factors
+from gridlayout.ops.plan.factors import Dims, Factors
 from gridlayout.ops.plan.graph import Graph, Node
-from gridlayout.ops.rules.elementwise import ELEMENTWISE
 
-Assignment = tuple[frozenset[int], ...]  # the classes of each unit
-# The units along each factor of a node.
-FactorUnits = dict[int, tuple[int, ...]]
-_CHAIN = ELEMENTWISE | {"transpose", "convert_element_type", "copy", "reshape"}
+Held = tuple[Division | None, ...]  # the divisions that a value has been brought to
+# Ways to run a node that are priced.
+_WAYS = 6
 
 
 @dataclass(frozen=True)
@@ -50,6 +47,33 @@ class Estimate:
     choices: dict[Any, Choice] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Way:
+    """A node whose factors are divided in some way: what of it no assignment changes.
+
+    seconds: of computing. local: bytes of the result on a device, before a sum.
+    """
+
+    ins: tuple[Division | None, ...]
+    made: Division
+    summed: tuple[int, ...]
+    local: int
+    seconds: float
+
+
+@dataclass(eq=False)
+class _State:
+    """What is known half-way through a program.
+
+    held: of each value. seen: moves and sums that others can join. sums: how many sums in a row a
+    value waits for.
+    """
+
+    held: list[Held]
+    sums: list[int]
+    seen: set[Any] = field(default_factory=set)
+
+
 class Estimator:
     """Estimates of one graph under different assignments.
 
@@ -64,99 +88,33 @@ class Estimator:
         wanted: Sequence[Division | None],
     ) -> None:
         self.graph, self.units, self.given, self.wanted = graph, units, given, wanted
-        self._parent: dict[Any, Any] = {}
-        self._find_classes()
-        self.ends = self._ends()
+        self.classes = Classes(graph, units, wanted)
+        self._sizes = [
+            prod(shape) * itemsize
+            for shape, itemsize in zip(graph.shapes, graph.itemsizes, strict=True)
+        ]
+        self._alike = self._numbered()
+        self._ways: dict[Any, list[_Way]] = {}
+        self._divided: dict[Any, _Way] = {}
+        self._best: dict[Any, tuple[float, Choice, Sent]] = {}
 
-    # -- classes -----------------------------------------------------------------------------------
-
-    def _root(self, key: Any) -> Any:
-        while (above := self._parent.get(key, key)) != key:
-            self._parent[key] = key = self._parent.get(above, above)
-        return key
-
-    def _find_classes(self) -> None:
-        for number, node in enumerate(self.graph.nodes):
-            if node.factors is None:
-                continue
-            pairs = [*zip(node.ins, node.factors.ins, strict=True)]
-            pairs += zip(node.outs, node.factors.outs, strict=True)
-            for value, dims in pairs:
-                for d, factor in enumerate(dims):
-                    if value is not None and factor is not None:
-                        a, b = self._root((value, d)), self._root((-1 - number, factor))
-                        if a != b:
-                            self._parent[a] = b
-        names: dict[Any, int] = {}
-        self.of_value: list[tuple[int, ...]] = []
-        for value, shape in enumerate(self.graph.shapes):
-            roots = [self._root((value, d)) for d in range(len(shape))]
-            self.of_value.append(tuple(names.setdefault(root, len(names)) for root in roots))
-        self.of_node: list[tuple[int, ...]] = []
-        self.weights: dict[int, float] = {}
-        for number, node in enumerate(self.graph.nodes):
-            sizes = () if node.factors is None else node.factors.sizes
-            found = [
-                names.setdefault(self._root((-1 - number, f)), len(names))
-                for f in range(len(sizes))
-            ]
-            self.of_node.append(tuple(found))
-            for f in set(found):
-                self.weights[f] = self.weights.get(f, 0.0) + node.flops
-
-    def _ends(self) -> list[Division | None]:
-        """Of each value the division in which a result of the program is wanted that it becomes.
-
-        Through elementwise operations and transposes alone; None where anything else reads it.
-        """
-        found: list[Division | None] = [None] * len(self.graph.shapes)
-        other = [False] * len(found)
-        for out, division in zip(self.graph.outs, self.wanted, strict=True):
-            if out is not None and division is not None:
-                found[out] = division
-        for number in reversed(range(len(self.graph.nodes))):
-            node = self.graph.nodes[number]
-            if node.name not in _CHAIN or node.factors is None:
-                for value in node.ins:
-                    if value is not None:
-                        other[value] = True
-                continue
-            end = found[node.outs[0]]
-            if other[node.outs[0]]:
-                end = None
-            back = None if end is None else _units_of(node.factors.outs[0], end)
-            for value, dims in zip(node.ins, node.factors.ins, strict=True):
-                if value is None or not self.graph.shapes[value]:
-                    continue
-                mine = None if back is None else _along(dims, back)
-                if back is None or mine is None:
-                    other[value] = True
-                elif found[value] is None:
-                    found[value] = mine
-        return [None if other[v] else end for v, end in enumerate(found)]
-
-    # -- one assignment ----------------------------------------------------------------------------
-
-    def target(self, value: int, assignment: Assignment) -> Division:
-        """The division of a value: that of the result that it becomes, or of its classes."""
-        if (end := self.ends[value]) is not None:
-            return end
-        shape, classes = self.graph.shapes[value], self.of_value[value]
-        found: list[list[int]] = [[] for _ in shape]
-        for u, mine in enumerate(assignment):
-            fits = [
-                d
-                for d, n in enumerate(shape)
-                if classes[d] in mine and n >= self.units.count((*found[d], u))
-            ]
-            if fits:
-                found[max(fits, key=lambda d: (shape[d], -d))].append(u)
-        return tuple(map(tuple, found))
+    def _numbered(self) -> list[int]:
+        """A number for each node, the same for nodes between which no price differs."""
+        numbers: dict[Any, int] = {}
+        found = []
+        for node in self.graph.nodes:
+            values = [*node.ins, *node.outs]
+            sizes = tuple(None if v is None else self._sizes[v] for v in values)
+            kept = tuple(v in self.graph.kept for v in values)
+            ends = tuple(self.classes.ends[v] is not None for v in node.outs)
+            key = node.factors, sizes, kept, node.flops, ends
+            found.append(numbers.setdefault(key, len(numbers)))
+        return found
 
     def estimate(
         self,
         assignment: Assignment,
-        most: float = float("inf"),
+        most: float = inf,
         joined: bool = False,
         is_bound: bool = False,
     ) -> Estimate:
@@ -166,146 +124,143 @@ class Estimator:
         is_bound: whether nodes run as their classes are divided, where these are, whatever is cheaper.
         """
         made, graph = Estimate(), self.graph
-        seen: set[Any] = set()  # moves and sums that others can join
-        sums = [0] * len(graph.shapes)  # how many sums in a row a value waits for
-        held: list[list[Division | None]] = [[] for _ in graph.shapes]
+        state = _State([()] * len(graph.shapes), [0] * len(graph.shapes))
         for k, division in enumerate(self.given):
-            held[k] = [division]
+            state.held[k] = (division,)
         for k in graph.constants:
-            held[k] = [((),) * len(graph.shapes[k])]
+            state.held[k] = (((),) * len(graph.shapes[k]),)
         for number, node in enumerate(graph.nodes):
             if made.seconds > most:
                 return made
-            before = max((sums[v] for v in node.ins if v is not None), default=0)
+            before = max((state.sums[v] for v in node.ins if v is not None), default=0)
             for out in node.outs:
-                sums[out] = before
+                state.sums[out] = before
             if node.factors is None:
                 for out in node.outs:
-                    held[out] = [None]
+                    state.held[out] = (None,)
                 continue
-            best: tuple[float, Choice, Sent] | None = None
-            ways = self._ways(number, node, assignment, held)
-            for along in ways[:1] if is_bound and ways[0] else ways:
-                priced = self._priced(node, along, assignment, held, seen, before, joined)
-                if best is None or priced[0] < best[0]:
-                    best = priced
-            assert best is not None
-            made.seconds += best[2].seconds
-            made.count += best[2].count
-            choice = made.choices[node.path] = best[1]
-            if choice.summed:
-                sums[node.outs[0]] += not choice.scattered
-                if self._joins(self._size(node.outs[0]), choice):
-                    seen.add((choice.summed, choice.scattered, before))
-            for value, division in zip(node.ins, choice.ins, strict=True):
-                if value is not None and division is not None and division not in held[value]:
-                    moved = held[value][0], division
-                    if value < len(self.given) and self.units.is_joined(*moved, self._size(value)):
-                        seen.add(moved)
-                    held[value].append(division)
-            for out, dims in zip(node.outs, node.factors.outs, strict=True):
-                held[out] = [choice.out if len(dims) == len(choice.out) else ((),) * len(dims)]
+            target = self.classes.target(node.outs[0], assignment)
+            bound = self.classes.bound(number, assignment)
+            found = self._chosen(number, bound, target, state, joined, is_bound)
+            _, choice, sent = found
+            made.seconds += sent.seconds
+            made.count += sent.count
+            made.choices[node.path] = choice
+            self._follow(node, choice, state, before)
         for last, end in zip(graph.outs, self.wanted, strict=True):
             if last is not None and end is not None:
-                sent = self._relayout(held[last], end, last)
+                sent = self._relayout(state.held[last], end, last)
                 made.seconds += sent.seconds
                 made.count += sent.count
         return made
 
-    def _ways(
+    def _chosen(
         self,
         number: int,
-        node: Node,
-        assignment: Assignment,
-        held: Sequence[Sequence[Division | None]],
-    ) -> list[FactorUnits]:
-        """The units along each factor of a node, in ways that are worth pricing."""
+        bound: Along,
+        target: Division,
+        state: _State,
+        joined: bool,
+        is_bound: bool,
+    ) -> tuple[float, Choice, Sent]:
+        """The way of a node that takes the least time, what comes after it included.
+
+        Seconds to choose by, how it runs, and what it takes without what comes after.
+        """
+        node = self.graph.nodes[number]
+        held = tuple(() if v is None else state.held[v] for v in node.ins)
+        key = self._alike[number], bound, target, held, is_bound
+        assert node.factors is not None
+        joins = bool(node.factors.summed) or any(
+            v is not None and v < len(self.given) for v in node.ins
+        )
+        if not joins and key in self._best:
+            return self._best[key]
+        ways = self._ways.get(key[:4])
+        if ways is None:
+            ways = self._ways[key[:4]] = self._worth_pricing(number, bound, target, held)
+        if is_bound and any(bound):
+            ways = ways[:1]
+        found = min(
+            (self._priced(node, way, target, state, joined) for way in ways),
+            key=lambda each: each[0],
+        )
+        if not joins:
+            self._best[key] = found
+        return found
+
+    def _follow(self, node: Node, choice: Choice, state: _State, before: int) -> None:
+        """Note what a node has moved, summed and made."""
+        if choice.summed:
+            out = node.outs[0]
+            state.sums[out] += not choice.scattered
+            local = self._sizes[out] // max(self.units.parts(choice.made), 1)
+            if choice.joined or self.units.is_summed_joined(
+                choice.summed, local, choice.scattered
+            ):
+                state.seen.add((choice.summed, choice.scattered, before))
+        for value, division in zip(node.ins, choice.ins, strict=True):
+            if value is None or division is None or division in state.held[value]:
+                continue
+            moved = state.held[value][0], division
+            if value < len(self.given) and self.units.is_joined(*moved, self._sizes[value]):
+                state.seen.add(moved)
+            state.held[value] += (division,)
+        assert node.factors is not None
+        for out, dims in zip(node.outs, node.factors.outs, strict=True):
+            state.held[out] = (choice.out if len(dims) == len(choice.out) else ((),) * len(dims),)
+
+    # -- ways of one node ----------------------------------------------------------------------------
+
+    def _worth_pricing(
+        self, number: int, bound: Along, target: Division, held: Sequence[Held]
+    ) -> list[_Way]:
+        """As its classes are divided; as its result is to be; as its operands are."""
+        node = self.graph.nodes[number]
         factors = node.factors
         assert factors is not None
-        classes, found = self.of_node[number], []
-        bound: FactorUnits = {}
-        for u, mine in enumerate(assignment):
-            fits = [
-                f
-                for f in range(len(factors.sizes))
-                if classes[f] in mine and self._fits(factors, f, (*bound.get(f, ()), u))
-            ]
-            if fits:
-                f = max(fits, key=lambda f: (f not in factors.summed, factors.sizes[f], -f))
-                bound[f] = (*bound.get(f, ()), u)
-        found.append(bound)
-        if after := self._follow(factors, factors.outs[0], self.target(node.outs[0], assignment)):
-            found.append(after)
-        for value, dims in zip(node.ins, factors.ins, strict=True):
+        found = {bound: None}
+        if any(along := self._along(factors, factors.outs[0], target)):
+            found[along] = None
+        for value, dims, divisions in zip(node.ins, factors.ins, held, strict=True):
             if value is None or not self.graph.shapes[value]:
                 continue
-            for division in held[value]:
-                if division is not None and (way := self._follow(factors, dims, division)):
-                    found.append(way)
-        unique = []
-        for way in found:
-            if way not in unique:
-                unique.append(way)
-        return unique[:6]
+            for division in divisions:
+                if division is not None and any(along := self._along(factors, dims, division)):
+                    found[along] = None
+        return [self._way(number, along) for along in [*found][:_WAYS]]
 
-    def _fits(self, factors: Factors, f: int, units: tuple[int, ...]) -> bool:
-        return _is_used(factors, f) and factors.fits(f, self.units.count(units))
-
-    def _follow(
-        self, factors: Factors, dims: Sequence[int | None], division: Division
-    ) -> FactorUnits | None:
-        """The units along factors where one value is divided so."""
-        found: FactorUnits = {}
+    def _along(self, factors: Factors, dims: Dims, division: Division) -> Along:
+        """The units along each factor where one value is divided so."""
+        found: list[tuple[int, ...]] = [()] * len(factors.sizes)
         for f, units in zip(dims, division, strict=True):
-            if f is not None and units and self._fits(factors, f, units):
+            if f is not None and units and factors.fits(f, self.units.count(units)):
                 found[f] = units
-        return found or None
+        return tuple(found)
 
-    def _priced(
-        self,
-        node: Node,
-        along: FactorUnits,
-        assignment: Assignment,
-        held: Sequence[Sequence[Division | None]],
-        seen: set[Any],
-        before: int,
-        joined: bool,
-    ) -> tuple[float, Choice, Sent]:
-        """Seconds to choose by, how the node runs, and what it takes without what comes after."""
-        factors, graph, units = node.factors, self.graph, self.units
+    def _way(self, number: int, along: Along) -> _Way:
+        key = self._alike[number], along
+        if key in self._divided:
+            return self._divided[key]
+        node = self.graph.nodes[number]
+        factors = node.factors
         assert factors is not None
-        cost, count = 0.0, 0
-        ins: list[Division | None] = []
-        for value, dims in zip(node.ins, factors.ins, strict=True):
-            if value is None or not graph.shapes[value]:
-                ins.append(None)
-                continue
-            need = tuple(() if f is None else along.get(f, ()) for f in dims)
-            sent = self._relayout(held[value], need, value, seen)
-            cost, count = cost + sent.seconds, count + sent.count
-            ins.append(need)
-        out = node.outs[0]
-        made = tuple(() if f is None else along.get(f, ()) for f in factors.outs[0])
-        summed = tuple(u for f in sorted(factors.summed) for u in along.get(f, ()))
-        parts = units.count(u for used in along.values() for u in used)
-        size = self._size(out)
-        local = size // max(units.parts(made), 1)
+
+        def division(dims: Dims) -> Division:
+            return tuple(() if f is None else along[f] for f in dims)
+
+        ins = tuple(
+            None if value is None or not self.graph.shapes[value] else division(dims)
+            for value, dims in zip(node.ins, factors.ins, strict=True)
+        )
+        made = division(factors.outs[0])
+        summed = tuple(u for f in sorted(factors.summed) for u in along[f])
+        local = self._sizes[node.outs[0]] // max(self.units.parts(made), 1)
+        parts = self.units.count([u for used in along for u in used])
         passed = 0 if node.flops else self._passed(node, ins, local)
-        cost += units.machine.seconds((), node.flops / max(parts, 1), passed)
-        target, scattered, together = self.target(out, assignment), False, False
-        after = made
-        if summed:
-            scattered = self._scatters(made, summed, target, graph.shapes[out])
-            after = target if scattered else made
-            # Of sums that wait for as many others, none waits for another.
-            is_end = self.ends[out] is not None
-            joins = (is_end or not scattered) and (summed, scattered, before) in seen
-            together = joined and is_end and scattered
-            sent = units.summed(summed, local, scattered, joins, together)
-            cost, count = cost + sent.seconds, count + sent.count
-        ahead = units.move(after, target, size) if len(after) == len(target) else Sent()
-        choice = Choice(tuple(ins), made, after, summed, scattered, together)
-        return cost + ahead.seconds, choice, Sent(cost, count)
+        seconds = self.units.machine.seconds((), node.flops / max(parts, 1), passed)
+        way = self._divided[key] = _Way(ins, made, summed, local, seconds)
+        return way
 
     def _passed(self, node: Node, ins: Sequence[Division | None], local: int) -> int:
         """Bytes that a device reads and writes for a node that is no product."""
@@ -313,8 +268,34 @@ class Estimator:
         passed = local if node.outs[0] in kept else 0
         for value, need in zip(node.ins, ins, strict=True):
             if value in kept and value is not None and need is not None:
-                passed += self._size(value) // max(self.units.parts(need), 1)
+                passed += self._sizes[value] // max(self.units.parts(need), 1)
         return passed
+
+    def _priced(
+        self, node: Node, way: _Way, target: Division, state: _State, joined: bool
+    ) -> tuple[float, Choice, Sent]:
+        """As `_chosen` gives it."""
+        cost, count, out = way.seconds, 0, node.outs[0]
+        for value, need in zip(node.ins, way.ins, strict=True):
+            if value is not None and need is not None:
+                sent = self._relayout(state.held[value], need, value, state.seen)
+                cost, count = cost + sent.seconds, count + sent.count
+        after, scattered, together = way.made, False, False
+        if way.summed:
+            scattered = self._scatters(way.made, way.summed, target, self.graph.shapes[out])
+            after = target if scattered else way.made
+            # Of sums that wait for as many others, none waits for another.
+            is_end = self.classes.ends[out] is not None
+            key = way.summed, scattered, state.sums[out]
+            joins = (is_end or not scattered) and key in state.seen
+            together = joined and is_end and scattered
+            sent = self.units.summed(way.summed, way.local, scattered, joins, together)
+            cost, count = cost + sent.seconds, count + sent.count
+        ahead = 0.0
+        if len(after) == len(target):
+            ahead = self.units.move(after, target, self._sizes[out]).seconds
+        choice = Choice(way.ins, way.made, after, way.summed, scattered, together)
+        return cost + ahead, choice, Sent(cost, count)
 
     def _scatters(
         self, made: Division, summed: tuple[int, ...], target: Division, shape: tuple[int, ...]
@@ -329,38 +310,16 @@ class Estimator:
                 return False
         return bool(more) and set(more) == set(summed)
 
-    def _joins(self, size: int, choice: Choice) -> bool:
-        """Whether others are added up together with the partial sums of a node."""
-        local = size // max(self.units.parts(choice.made), 1)
-        return choice.joined or self.units.is_summed_joined(choice.summed, local, choice.scattered)
-
-    def _size(self, value: int) -> int:
-        """Bytes of a value."""
-        return prod(self.graph.shapes[value]) * self.graph.itemsizes[value]
-
     def _relayout(
         self,
-        held: Sequence[Division | None],
+        held: Held,
         need: Division,
         value: int,
         seen: set[Any] | frozenset[Any] = frozenset(),
     ) -> Sent:
-        given, size = value < len(self.given), self._size(value)
+        if need in held:
+            return Sent()
+        given, size = value < len(self.given), self._sizes[value]
         return min(
             self.units.move(each, need, size, given and (each, need) in seen) for each in held
         )
-
-
-def _is_used(factors: Factors, f: int) -> bool:
-    return any(f in dims for dims in (*factors.ins, *factors.outs))
-
-
-def _units_of(dims: Sequence[int | None], division: Division) -> FactorUnits:
-    return {f: units for f, units in zip(dims, division, strict=True) if f is not None and units}
-
-
-def _along(dims: Sequence[int | None], units: FactorUnits) -> Division | None:
-    """The division of an operand whose factors are divided so; None where it lacks one of them."""
-    if not set(units) <= set(dims):
-        return None
-    return tuple(() if f is None else units.get(f, ()) for f in dims)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd
 from typing import Any
 
@@ -32,9 +33,17 @@ class Factors:
     summed: frozenset[int] = frozenset()
     exact: frozenset[int] = frozenset()
 
+    @cached_property
+    def used(self) -> tuple[int, ...]:
+        """The factors that an operand or a result has."""
+        dims = {f for each in (*self.ins, *self.outs) for f in each}
+        return tuple(f for f in range(len(self.sizes)) if f in dims)
+
     def fits(self, factor: int, parts: int) -> bool:
         """Whether so many devices may divide a factor: each has some of it."""
         size = self.sizes[factor]
+        if factor not in self.used:
+            return False
         return size % parts == 0 if factor in self.exact else size >= parts
 
 

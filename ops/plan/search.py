@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from gridlayout.ops.plan.estimate import Assignment, Estimate, Estimator
+from gridlayout.ops.plan.classes import Assignment
+from gridlayout.ops.plan.estimate import Estimate, Estimator
 
 # Classes that are looked at, and how many nodes are estimated in all.
 _CLASSES, _NODES = 6, 20_000
@@ -62,7 +63,7 @@ def best(estimator: Estimator) -> Estimate:
 
 def _classes(estimator: Estimator) -> list[int]:
     """The classes with the most work, first."""
-    weights = estimator.weights
+    weights = estimator.classes.weights
     known = [c for c in weights if weights[c]] or list(weights)
     return sorted(known, key=lambda c: (-weights[c], c))[:_CLASSES]
 
@@ -73,7 +74,7 @@ def _seeds(estimator: Estimator, count: int) -> Iterator[Assignment]:
     for value, division in enumerate(estimator.given):
         for d, units in enumerate(division or ()):
             for u in units:
-                own[u].add(estimator.of_value[value][d])
+                own[u].add(estimator.classes.of_value[value][d])
     yield tuple(map(frozenset, own))
     classes = [frozenset[int](), *(frozenset({c}) for c in _classes(estimator)[:4])]
     for each in classes:

@@ -52,14 +52,36 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
     whole = prod(op.out.shape) * prod(lhs.shape[d] for d in contracted[0])
     b.device_flops = work * own // max(whole, 1)
 
+    is_swapped, order = _order(op, lhs.ndim)
+    given = {"preferred_element_type": wide}
+    if is_swapped:
+        given["dimension_numbers"] = tuple(pair[::-1] for pair in numbers)
+
     def multiply(x: jax.Array, y: jax.Array) -> list[jax.Array]:
-        return op.bind(x.reshape(shapes[0]), y.reshape(shapes[1]), preferred_element_type=wide)
+        pair = x.reshape(shapes[0]), y.reshape(shapes[1])
+        (found,) = op.bind(*(pair[::-1] if is_swapped else pair), **given)
+        return [found if order is None else lax.transpose(found, order)]
 
     if not requested.summed:
         local = made.local_shape
         return b.run(lambda x, y: [multiply(x, y)[0].reshape(local)], values, [made])[0]
     (part,) = b.run(multiply, values, [Local(block, wide)])
     return _summed(b, part, requested, wide, dtype)
+
+
+def _order(op: Op, left: int) -> tuple[bool, Shape | None]:
+    """Whether to multiply the other way round, and how to transpose the product; None: as it is.
+
+    So its dims are in the order in which `op` wants them. left: dims of the left operand.
+    """
+    if op.permutation is None or op.name != "dot_general":
+        return False, op.permutation
+    (contracted, _), (batch, _) = op.params["dimension_numbers"]
+    lead, rank = len(batch), len(op.permutation)
+    columns = left - len(contracted)
+    if op.permutation == (*range(lead), *range(columns, rank), *range(lead, columns)):
+        return True, None
+    return False, op.permutation
 
 
 def _summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any) -> Value:

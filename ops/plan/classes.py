@@ -1,0 +1,158 @@
+"""`Classes`: dims that equations divide together, through a whole program.
+
+The rows of a batch through a whole network are one class, say. An *assignment* gives each unit of
+the mesh the classes that it divides, and so each value a division that it is best in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from gridlayout.ops.plan.division import Division, Units
+from gridlayout.ops.plan.factors import Dims, Factors
+from gridlayout.ops.plan.graph import Graph
+from gridlayout.ops.rules.elementwise import ELEMENTWISE
+
+Assignment = tuple[frozenset[int], ...]  # the classes of each unit
+Along = tuple[tuple[int, ...], ...]  # the units along each factor of a node
+_CHAIN = ELEMENTWISE | {"transpose", "convert_element_type", "copy", "reshape"}
+
+
+class Classes:
+    """The classes of a graph's dims, by number.
+
+    of_value, of_node: the class of each dim of a value, of each factor of a node. weights: the
+    multiplications of the nodes that have a class. wanted: the division of each result, None where
+    it may be any.
+    """
+
+    def __init__(self, graph: Graph, units: Units, wanted: Sequence[Division | None]) -> None:
+        self.graph, self.units, self._wanted = graph, units, wanted
+        self._parent: dict[Any, Any] = {}
+        self._targets: dict[Any, Division] = {}
+        self._bound: dict[Any, Along] = {}
+        self._find_classes()
+
+    def _root(self, key: Any) -> Any:
+        while (above := self._parent.get(key, key)) != key:
+            self._parent[key] = key = self._parent.get(above, above)
+        return key
+
+    def _find_classes(self) -> None:
+        for number, node in enumerate(self.graph.nodes):
+            if node.factors is None:
+                continue
+            pairs = [*zip(node.ins, node.factors.ins, strict=True)]
+            pairs += zip(node.outs, node.factors.outs, strict=True)
+            for value, dims in pairs:
+                for d, factor in enumerate(dims):
+                    if value is not None and factor is not None:
+                        a, b = self._root((value, d)), self._root((-1 - number, factor))
+                        if a != b:
+                            self._parent[a] = b
+        names: dict[Any, int] = {}
+        self.of_value: list[tuple[int, ...]] = []
+        for value, shape in enumerate(self.graph.shapes):
+            roots = [self._root((value, d)) for d in range(len(shape))]
+            self.of_value.append(tuple(names.setdefault(root, len(names)) for root in roots))
+        self.of_node: list[tuple[int, ...]] = []
+        self.weights: dict[int, float] = {}
+        for number, node in enumerate(self.graph.nodes):
+            sizes = () if node.factors is None else node.factors.sizes
+            found = [
+                names.setdefault(self._root((-1 - number, f)), len(names))
+                for f in range(len(sizes))
+            ]
+            self.of_node.append(tuple(found))
+            for f in set(found):
+                self.weights[f] = self.weights.get(f, 0.0) + node.flops
+
+    @cached_property
+    def ends(self) -> list[Division | None]:
+        """Of each value the division in which a result of the program is wanted that it becomes.
+
+        Through elementwise operations and transposes alone; None where anything else reads it.
+        """
+        found: list[Division | None] = [None] * len(self.graph.shapes)
+        other = [False] * len(found)
+        for out, division in zip(self.graph.outs, self._wanted, strict=True):
+            if out is not None and division is not None:
+                found[out] = division
+        for number in reversed(range(len(self.graph.nodes))):
+            node = self.graph.nodes[number]
+            if node.name not in _CHAIN or node.factors is None:
+                for value in node.ins:
+                    if value is not None:
+                        other[value] = True
+                continue
+            end = found[node.outs[0]]
+            if other[node.outs[0]]:
+                end = None
+            back = None if end is None else _of_factors(node.factors, node.factors.outs[0], end)
+            for value, dims in zip(node.ins, node.factors.ins, strict=True):
+                if value is None or not self.graph.shapes[value]:
+                    continue
+                mine = None if back is None else _back(dims, back)
+                if back is None or mine is None:
+                    other[value] = True
+                elif found[value] is None:
+                    found[value] = mine
+        return [None if other[v] else end for v, end in enumerate(found)]
+
+    def target(self, value: int, assignment: Assignment) -> Division:
+        """The division of a value: that of the result that it becomes, or of its classes."""
+        if (end := self.ends[value]) is not None:
+            return end
+        shape, classes = self.graph.shapes[value], self.of_value[value]
+        key = shape, classes, assignment
+        if key in self._targets:
+            return self._targets[key]
+        found: list[tuple[int, ...]] = [()] * len(shape)
+        for u, mine in enumerate(assignment):
+            fits = [
+                d
+                for d, n in enumerate(shape)
+                if classes[d] in mine and n >= self.units.count((*found[d], u))
+            ]
+            if fits:
+                found[max(fits, key=lambda d: (shape[d], -d))] += (u,)
+        made = self._targets[key] = tuple(found)
+        return made
+
+    def bound(self, number: int, assignment: Assignment) -> Along:
+        """The units along each factor of a node as its classes are divided."""
+        factors, classes = self.graph.nodes[number].factors, self.of_node[number]
+        assert factors is not None
+        key = id(factors), classes, assignment
+        if key in self._bound:
+            return self._bound[key]
+        found: list[tuple[int, ...]] = [()] * len(factors.sizes)
+        for u, mine in enumerate(assignment):
+            fits = [
+                f
+                for f in factors.used
+                if classes[f] in mine and factors.fits(f, self.units.count((*found[f], u)))
+            ]
+            if fits:
+                f = max(fits, key=lambda f: (f not in factors.summed, factors.sizes[f], -f))
+                found[f] += (u,)
+        made = self._bound[key] = tuple(found)
+        return made
+
+
+def _of_factors(factors: Factors, dims: Dims, division: Division) -> Along:
+    """The units along each factor where one value is divided so."""
+    found: list[tuple[int, ...]] = [()] * len(factors.sizes)
+    for f, units in zip(dims, division, strict=True):
+        if f is not None:
+            found[f] = units
+    return tuple(found)
+
+
+def _back(dims: Dims, along: Along) -> Division | None:
+    """The division of an operand whose factors are divided so; None where it lacks one of them."""
+    if any(units and f not in dims for f, units in enumerate(along)):
+        return None
+    return tuple(() if f is None else along[f] for f in dims)
