@@ -60,3 +60,65 @@ def as_blocks(spec: Spec, device: DeviceGrid) -> Sharded | None:
     found = block_spec(shape, own.dtype, there, own.memory_space)
     move = find_move(own, found.layout, device, placed, there)
     return found if move is None or (not move.collectives and move.is_view) else None
+
+
+@lru_cache(maxsize=4096)
+def reshaped_blocks(spec: Sharded, shape: Shape) -> Sharded | None:
+    """The blocks of the same elements under another shape; None where they are not blocks there.
+
+    They are where devices divide only the first dims of those that are joined, or are parted.
+
+    >>> import gridlayout as gl
+    >>> placed = gl.DeviceGrid((1,)).placement((1, 1, 1))
+    >>> reshaped_blocks(block_spec((8, 4, 6), "float32", placed), (32, 6)).layout.shape
+    (32, 6)
+    """
+    placed, own = spec.placement, spec.layout.as_grid
+    if own is None or not own.groups or set(placed.per_device) != {1} or 0 in spec.shape:
+        return None
+    parts: dict[int, int] = {}  # of each dim that devices divide: its place in the grid
+    for k, group in enumerate(own.groups):
+        wide = [d for d in group if spec.shape[d] > 1]
+        if placed.slots[k] > 1 and (len(wide) != 1 or own.shard_shape[k] != -(
+            -spec.shape[wide[0]] // placed.slots[k]
+        )):
+            return None
+        if placed.slots[k] > 1:
+            parts[wide[0]] = k
+    ones = (1,) * len(shape)
+    grid, axes = list(ones), [()] * len(shape)
+    for before, after in runs(spec.shape, shape):
+        old = [d for d in before if spec.shape[d] > 1]
+        new = [d for d in after if shape[d] > 1]
+        for d in parts.keys() & set(before):
+            k = parts[d]
+            is_same = len(old) == len(new) == 1
+            if d != old[0] or (not is_same and shape[new[0]] % placed.slots[k]):
+                return None
+            if not is_same and spec.shape[d] % placed.slots[k]:
+                return None
+            grid[new[0]], axes[new[0]] = placed.slots[k], placed.axes[k]  # type: ignore[call-overload]
+    there = Placement(tuple(grid), tuple(axes), tuple(grid), ones)
+    return block_spec(shape, own.dtype, there, own.memory_space)
+
+
+def runs(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
+    """Runs of dims of both shapes that hold the same elements, as short as can be."""
+    found: list[tuple[list[int], list[int]]] = []
+    i = j = 0
+    while i < len(before) or j < len(after):
+        some, others = [], []
+        a = b = 1
+        while True:
+            if i < len(before) and (a <= b or j >= len(after)):
+                a *= before[i]
+                some.append(i)
+                i += 1
+            elif j < len(after):
+                b *= after[j]
+                others.append(j)
+                j += 1
+            if a == b or (i >= len(before) and j >= len(after)):
+                break
+        found.append((some, others))
+    return found

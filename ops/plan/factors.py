@@ -13,6 +13,7 @@ from functools import cached_property
 from math import gcd
 from typing import Any
 
+from gridlayout.ops.decisions.blocks import runs
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 
 Shape = tuple[int, ...]
@@ -142,7 +143,7 @@ def _reshape(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factor
     right: list[int | None] = [None] * len(after)
     sizes: list[int] = []
     exact = set()
-    for some, others in _runs(before, after):
+    for some, others in runs(before, after):
         wide = [d for d in some if before[d] > 1], [d for d in others if after[d] > 1]
         if not wide[0]:
             continue
@@ -152,28 +153,6 @@ def _reshape(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factor
             exact.add(len(sizes))
         sizes.append(gcd(before[a], after[b]))
     return Factors((tuple(left),), (tuple(right),), tuple(sizes), exact=frozenset(exact))
-
-
-def _runs(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
-    """Runs of dims of both shapes that hold the same elements, as short as can be."""
-    found: list[tuple[list[int], list[int]]] = []
-    i = j = 0
-    while i < len(before) or j < len(after):
-        some, others = [], []
-        a = b = 1
-        while True:
-            if i < len(before) and (a <= b or j >= len(after)):
-                a *= before[i]
-                some.append(i)
-                i += 1
-            elif j < len(after):
-                b *= after[j]
-                others.append(j)
-                j += 1
-            if a == b or (i >= len(before) and j >= len(after)):
-                break
-        found.append((some, others))
-    return found
 
 
 def _squeeze(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:

@@ -9,6 +9,7 @@ from typing import Any
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.route import find_route
+from gridlayout.ops.decisions.blocks import reshaped_blocks
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
@@ -22,6 +23,7 @@ from gridlayout.ops.decisions.views import (
     squeezed,
     transposed,
 )
+from gridlayout.ops.moves.relayout import find_move
 
 
 def broadcast_in_dim(b: Builder, op: Op, value: Value, *_: Value) -> Value:
@@ -58,6 +60,14 @@ def reshape(b: Builder, op: Op, value: Value) -> Value:
     assert isinstance(x.spec, Sharded)
     layout = x.spec.layout
     if old is not None and relabelled(layout, shape, old) is None:
+        # Where devices then have the same elements, each only puts its own in order.
+        blocks = reshaped_blocks(x.spec, shape)
+        back = reshape_map(x.shape, shape)
+        before = blocks and back and relabelled(blocks.layout, x.shape, back)
+        if blocks is not None and before is not None:
+            move = find_move(layout, before, b.device, x.spec.placement, blocks.placement)
+            if move is None or not move.collectives:
+                return b.relayout(x, before, blocks.placement).seen(blocks)
         # Where the new shape's layout can be said of the old shape, the data goes there first.
         wanted = b.choose(shape, x.dtype, x)
         before = relabelled(wanted, x.shape, reshape_map(x.shape, shape))
