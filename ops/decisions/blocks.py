@@ -17,6 +17,7 @@ from gridlayout.sharding.placement import Placement
 Shape = tuple[int, ...]
 
 
+@lru_cache(maxsize=4096)
 def block_spec(shape: Shape, dtype: Any, placement: Placement, memory_space: str = "l1") -> Sharded:
     """An untiled array, each logical dim of which is divided as that grid dim of the placement."""
     layout = GridLayout(shape, dtype, placement.grid, collapse=[], memory_space=memory_space)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.sharding.collectives import ALL_REDUCE, Axes, Collectives
@@ -110,7 +112,7 @@ class Units:
         axes = tuple(self.mesh_axes(units) for units in division)
         grid = tuple(self.device.count(a) for a in axes)
         placed = Placement(grid, axes, grid, (1,) * len(grid))
-        return block_spec(shape, dtype, placed)
+        return block_spec(shape, np.dtype(dtype), placed)
 
     # -- what moves take ---------------------------------------------------------------------------
 
