@@ -89,8 +89,8 @@ def choices_for(env: Env, closed: Any, operands: Sequence[Spec], program: Progra
     """
     if not program.is_local:
         return None
-    units = Units.of(env.device, [*operands, *program.results])
     graph = Graph.of(closed)
+    units = Units.of(env.device, [*operands, *program.results], graph.exact)
     products = sum(bool(node.flops) for node in graph.nodes)
     if products < 2 and sum(each.count for each in program.collectives) < _LEAST:
         return None

@@ -43,14 +43,20 @@ class Units:
     _counts: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, device: DeviceGrid, specs: Iterable[Spec]) -> Units:
-        """The coarsest units of which every dim of these placements takes whole ones."""
+    def of(cls, device: DeviceGrid, specs: Iterable[Spec], extents: Iterable[int] = ()) -> Units:
+        """The coarsest units of which every dim of these placements takes whole ones.
+
+        extents: of dims that can be divided only evenly; a unit that divides none of one is parted
+        where its first axes do.
+        """
         names = [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
         groups = [set(names)]
         for spec in specs:
             for axes in spec.placement.axes if isinstance(spec, Sharded) else ():
                 parts = [(group & set(axes), group - set(axes)) for group in groups]
                 groups = [part for pair in parts for part in pair if part]
+        for extent in set(extents):
+            groups = [part for group in groups for part in _parted(device, names, group, extent)]
         ordered = sorted(tuple(n for n in names if n in group) for group in groups)
         ordered.sort(key=lambda axes: names.index(axes[0]))
         return cls(device, tuple(ordered))
@@ -199,3 +205,15 @@ class Units:
             send(self.mesh_axes(units), local)
             self._sent[key] = self._priced(made, joins, always)
         return self._sent[key]
+
+
+def _parted(
+    device: DeviceGrid, names: Sequence[str], group: set[str], extent: int
+) -> list[set[str]]:
+    """A unit's axes in two, where only the first of them divide an extent evenly."""
+    axes = [name for name in names if name in group]
+    count = len(axes)
+    while count and extent % device.count(tuple(axes[:count])):
+        count -= 1
+    parts = [set(axes[:count]), set(axes[count:])]
+    return [part for part in parts if part] if count else [group]

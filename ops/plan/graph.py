@@ -85,6 +85,12 @@ class Graph:
         made = {value for node in self.nodes for value in node.outs}
         return frozenset(found | set(range(len(self.shapes))) - made)
 
+    @property
+    def exact(self) -> set[int]:
+        """Extents of factors that can be divided only evenly."""
+        factors = [node.factors for node in self.nodes if node.factors is not None]
+        return {each.sizes[f] for each in factors for f in each.exact if each.sizes[f] > 1}
+
     def _new(self, var: Any) -> int:
         aval = Aval.of(var.aval)
         self.shapes.append(aval.shape)
