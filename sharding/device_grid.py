@@ -25,7 +25,8 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import HOST_SPACES
 from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.core_map import stated_map
-from gridlayout.sharding.machine import FAST, Machine, default_machine
+from gridlayout.sharding.default_machine import FAST, default_machine
+from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.placement import MeshAxes, Placement, default_placement
 from gridlayout.tenstorrent.core_maps import CoreMap
 

@@ -24,12 +24,10 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import CHIPS, Chip
 from gridlayout.sharding.chips import BOARDS, Figure, Links, Rates
 from gridlayout.sharding.collectives import (
-    ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,
     COPY,
     PERMUTE,
-    REDUCE_SCATTER,
     Collective,
 )
 from gridlayout.sharding.measure import measured
@@ -39,6 +37,65 @@ if TYPE_CHECKING:
     from gridlayout.sharding.device_grid import DeviceGrid
 
 _FORMAT = "gridlayout machine"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Where a search stops, and what decides between ways that take about as long.
+
+    Seconds are a machine's, and right to about a quarter; searches have to end.
+    """
+
+    # Whole programs. How many times as long as the fastest one may take that sends less often.
+    margin: float = 1.3
+    # A program of one product is chosen as a whole from so many collectives on, and where the mesh
+    # is used in no more units than these.
+    sends: int = 3
+    units: int = 3
+    # Classes of dims that are divided in turn; nodes that are priced in all; ways of each node.
+    classes: int = 6
+    nodes: int = 20_000
+    ways: int = 6
+
+    # Loops whose body sends at least so often are planned a second time with arrays of so many
+    # bytes replicated; those of unknown length are taken to run so many times.
+    often: int = 16
+    small_bytes: int = 1 << 15
+    trips: int = 16
+
+    # Products. Plans in a row, on grids of neither operands nor result, that are no better than the
+    # best; how many times the fewest multiplications batches may leave a device.
+    plans: int = 8
+    work: float = 1.25
+
+    # Relayouts. How many times what must move may be received, for the sake of fewer collectives,
+    # where devices have unequal parts.
+    slack: float = 1.25
+    # Boxes are not sent piece by piece between more devices, in more pieces or rounds: finding them
+    # and compiling them takes long. Parts of arrays on one grid need few rounds, on more devices.
+    devices: int = 2048
+    pieces: int = 1 << 14
+    rounds: int = 128
+    few_rounds: int = 2
+    devices_in_few: int = 1 << 16
+    # Pieces of a device are put by one gather up to so many bytes in all, and where they fill one
+    # of so many blocks.
+    gathered_bytes: int = 1 << 20
+    blocks: int = 4
+    # How much larger the largest box of a round may be than its smallest, along each dim; how many
+    # ways to make rounds, those of the fewest, are tried to the end.
+    ratios: tuple[float, ...] = (8.0, 4.0, 2.0, 1.5, 1.25, 1.1, 1.0)
+    tried: int = 2
+    # How many times as large a buffer may be that is brought to whole rows.
+    growth: int = 8
+
+    # Arrays that are joined where they are, each of which a device holds as large as the result.
+    joined: int = 8
+    # What of a move has to be saved for a result to be laid out on other cores.
+    saved: float = 0.5
+
+
+LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -303,67 +360,3 @@ def _time(each: Collective, link: Links, n: int, axes: int) -> float:
         return hops * link.latency + held * n / 4 / ways / link.bandwidth
     passes = 2 if each.kind == ALL_REDUCE else 1
     return passes * hops * link.latency + received / ways / link.bandwidth
-
-
-# -- of the devices at hand ------------------------------------------------------------------------
-
-# Of devices without figures of their own: fast links, so that the bytes decide.
-FAST = Machine(
-    Chip("a device with fast links", (1, 1)),
-    links=Links(4e9),
-    rates=Rates(3e10, 1e10, 1e10),
-)
-_HOST = Chip("CPU", (1, 1))
-# What `gl.Machine.measure` finds of 2 to 16 devices that share two cores, with JAX 0.12: all groups
-# meet in one process, so a collective takes longer the more devices there are, and they share what
-# the memory moves in a second. Seconds of a device of the mesh, and of one of the group.
-_EACH, _IN_GROUP = 4.5e-6, 1.2e-5
-_PERMUTE = 1.8e-5  # of each device of the mesh, in whichever groups
-_RECEIVED = {  # bytes that all devices receive in a second
-    ALL_GATHER: 1.5e10,
-    ALL_REDUCE: 2.0e10,
-    ALL_TO_ALL: 6.5e9,
-    PERMUTE: 1.4e10,
-    REDUCE_SCATTER: 9.5e9,
-}
-_FLOPS, _MEMORY, _ELEMENTWISE = 1.95e11, 3e10, 4e9
-
-
-def emulated(devices: int) -> Machine:
-    """So many devices that one process emulates on a CPU.
-
-    Their work is done on the same cores: what each does is paid for as often as there are devices.
-
-    >>> emulated(16).rates.flops == emulated(8).rates.flops / 2
-    True
-    """
-    sizes = [n for n in range(2, devices + 1) if devices % n == 0]
-    figures = [
-        Figure(kind, n, _latency(kind, n, devices), rate / devices)
-        for kind, rate in _RECEIVED.items()
-        for n in sizes
-    ]
-    rates = Rates(_FLOPS / devices, _MEMORY / devices, _ELEMENTWISE / devices)
-    return Machine(_HOST, links=Links(4e9), rates=rates, figures=figures)
-
-
-def _latency(kind: str, group: int, devices: int) -> float:
-    return _PERMUTE * devices if kind == PERMUTE else _EACH * devices + _IN_GROUP * group
-
-
-_KINDS = {"TPU v5 lite": "v5e 4x4", "TPU v5": "v5p 4x4x4", "TPU v5p": "v5p 4x4x4"}
-
-
-def default_machine(platform: str, kind: str, devices: int) -> Machine:
-    """The machine of devices of a kind: the ready one, or that of emulated ones on a CPU."""
-    if platform == "cpu":
-        return emulated(devices)
-    name = _KINDS.get(kind, "h100" if "H100" in kind else None)
-    return FAST if name is None else replace_mesh(Machine(name), None)
-
-
-def replace_mesh(machine: Machine, mesh: Shape | None) -> Machine:
-    """The machine of another mesh of the same chips."""
-    return Machine(
-        *(machine.chip, mesh, machine.links), rates=machine.rates, figures=machine.figures
-    )

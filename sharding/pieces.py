@@ -21,6 +21,7 @@ from gridlayout.layouts.blocks import Blocks, find_blocks
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.collectives import Axes, Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.machine import LIMITS
 from gridlayout.sharding.overlaps import Overlaps, find_overlaps
 from gridlayout.sharding.placement import Placement
 from gridlayout.sharding.rounds import Messages
@@ -28,20 +29,6 @@ from gridlayout.sharding.windows import Window, find_windows
 
 Ints = NDArray[np.int64]
 Shape = tuple[int, ...]
-# For more devices, pieces or rounds than these, pieces are not looked for: it takes long to put
-# them in rounds, and to compile a program of so many.
-MOST_DEVICES, MOST_PIECES, MOST_ROUNDS = 2048, 1 << 14, 128
-# But for parts of arrays, which lie on the grid that they go to: so few rounds bring what comes
-# from neighbours. For more rounds an all_to_all is looked for.
-FEW_ROUNDS, MOST_IN_FEW = 2, 1 << 16
-# Slots may hold so many times the bytes of the pieces in them, to be fewer; where all devices have
-# equal parts, pieces are alike and nothing is added.
-SLACK = 1.25
-# Pieces of a device that have more bytes than this in all, or fill less than one of so many blocks,
-# are put one by one.
-LARGE, FILLED = 1 << 20, 4
-
-
 Tables = tuple[Ints, Ints, Ints]
 
 
@@ -187,7 +174,7 @@ class Pieces:
     @property
     def slack(self) -> float:
         """How many times as many bytes may be received, for the sake of fewer collectives."""
-        return 1.0 if self.source.is_even and self.target.is_even else SLACK
+        return 1.0 if self.source.is_even and self.target.is_even else LIMITS.slack
 
     @cached_property
     def schedule(self) -> Schedule | None:
@@ -196,9 +183,9 @@ class Pieces:
         kept = self._kept()
         if not degree:
             return Schedule(kept, ())
-        if degree > FEW_ROUNDS and (deal := self._deal()) is not None:
+        if degree > LIMITS.few_rounds and (deal := self._deal()) is not None:
             return Schedule(kept, (), deal)
-        if degree > MOST_ROUNDS:
+        if degree > LIMITS.rounds:
             return None
         rows, every = self.moving, self.rows
         if (every.sizes == every.sizes[0]).all() and every.degree == degree:
@@ -208,7 +195,7 @@ class Pieces:
         limit = max(self.slack * self.moving.volume, rows.volume)
         rounds = Messages(rows.source, rows.target, rows.sizes).in_rounds(limit)
         slots = tuple(self._slot(rows.at(own)) for own in rounds)
-        return Schedule(kept, slots) if len(slots) <= MOST_ROUNDS else None
+        return Schedule(kept, slots) if len(slots) <= LIMITS.rounds else None
 
     @cached_property
     def order(self) -> Ints | None:
@@ -221,14 +208,14 @@ class Pieces:
         schedule, extents = self.schedule, np.array(self.target.extents)
         if schedule is None or len({*schedule.sizes}) != 1:
             return None
-        if sum(map(self._bytes, schedule.sizes)) > LARGE:
+        if sum(map(self._bytes, schedule.sizes)) > LIMITS.gathered_bytes:
             return None
         size, (_, put, wanted) = np.array(schedule.sizes[0]), schedule.tables
         whole, blocks = (wanted == size).all(axis=2), extents // size
         in_part = ~whole & (wanted > 0).all(axis=2)
         if (extents % size).any() or in_part.any() or (put % size)[whole].any():
             return None
-        if blocks.prod() > FILLED * len(schedule.sizes):
+        if blocks.prod() > LIMITS.blocks * len(schedule.sizes):
             return None
         device, piece = np.nonzero(whole)
         found = np.full((self.device.size, int(blocks.prod())), len(schedule.sizes))
@@ -298,7 +285,7 @@ def find_pieces(
     [(2, 1), (3, 2)] (3,)
     [(1, 0)] (1,)
     """
-    if device.size > (MOST_IN_FEW if before == after else MOST_DEVICES):
+    if device.size > (LIMITS.devices_in_few if before == after else LIMITS.devices):
         return None
     a, b = find_blocks(old), find_blocks(new)
     if a is None or b is None:
@@ -308,7 +295,7 @@ def find_pieces(
     if windows is None:
         return None
     order = tuple(k for window in windows[1] for k in window.atoms)
-    found = find_overlaps(windows, order, device, MOST_IN_FEW)
+    found = find_overlaps(windows, order, device, LIMITS.devices_in_few)
     if found is None:
         return None
     source, target = (
@@ -316,5 +303,5 @@ def find_pieces(
         for side, placement, mine in zip(sides, (before, after), windows, strict=True)
     )
     pieces = Pieces(source, target, found, device, dtypes.bits(old.dtype) / 8)
-    many = device.size > MOST_DEVICES or len(found.source) > MOST_PIECES
-    return None if many and pieces.moving.degree > FEW_ROUNDS else pieces
+    many = device.size > LIMITS.devices or len(found.source) > LIMITS.pieces
+    return None if many and pieces.moving.degree > LIMITS.few_rounds else pieces

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gridlayout.sharding.machine import LIMITS
+
 Ints = NDArray[np.int64]
-# How much larger a class's largest box may be than its smallest, along each dim.
-RATIOS = (8.0, 4.0, 2.0, 1.5, 1.25, 1.1, 1.0)
-TRIED = 2  # ways to make classes, those of the fewest rounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ class Messages:
         # Without merging, a class takes as many rounds as the most that one device sends or gets.
         good.sort(key=lambda c: sum(most_at_one(self.source[k], self.target[k]) for k in c))
         found = []
-        for classes in good[:TRIED]:
+        for classes in good[: LIMITS.tried]:
             rounds = [r for own in classes for r in self._coloured(own)]
             found.append(self._merged(rounds, limit) if len(classes) > 1 else rounds)
         return min(found, key=len)
@@ -56,7 +55,7 @@ class Messages:
     def _classes(self) -> Iterator[list[Ints]]:
         """Boxes of similar sizes, in each of several ways."""
         known = set()
-        for ratio in RATIOS:
+        for ratio in LIMITS.ratios:
             numbers = np.zeros(len(self.sizes), np.int64)
             for column in self.sizes.T:
                 levels = np.zeros(int(column.max()) + 1, np.int64)

@@ -18,14 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.layouts.blocks import Block, Blocks
+from gridlayout.sharding.machine import LIMITS
 from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
 Ints = NDArray[np.int64]
 # Of each atom: from, to.
 Box = tuple[tuple[int, int], ...]
-# A buffer that is brought to whole rows may grow by as much.
-MOST_GROWTH = 8
 # Origins and boxes of the one position of an atom of extent 1.
 ONE: Any = (((0,),), ((((0, 1),),),))
 
@@ -227,7 +226,7 @@ def _rows(joined: _Joined, names: Shape, axes: tuple[str, ...]) -> Window | None
     count = max(-(-(shift + joined.length) // row) for shift in shifts)
     inner = [high // low for high, low in zip(strides[level:], strides[level + 1 :], strict=False)]
     extents = (*(1,) * level, count, *inner)
-    if prod(extents) * strides[-1] > MOST_GROWTH * joined.length:
+    if prod(extents) * strides[-1] > LIMITS.growth * joined.length:
         return None
     boxes = tuple(tuple(joined.boxes(low, high)) for low, high in joined.spans)
     whole = (names, axes, joined.length, False, tuple(shifts), extents, strides[-1])

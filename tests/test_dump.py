@@ -23,13 +23,13 @@ from tiers import examples
 
 import gridlayout as gl
 from gridlayout.__main__ import main
-from gridlayout.dump.findings import fit_of
+from gridlayout.costs import fit_of
 from gridlayout.dump.moves.move import moved
-from gridlayout.dump.pages.words import plain
 from gridlayout.dump.plan import THRESHOLD, propose
 from gridlayout.dump.text.lines import PIECE
 from gridlayout.dump.text.mlir import MAX_ALIAS_CHARACTERS, MAX_ALIASES, MlirContext, define
 from gridlayout.dump.values.readings import _remembered
+from gridlayout.tables.words import plain
 from gridlayout.tenstorrent import BLACKHOLE, WORMHOLE
 
 DUMPS = Path(__file__).parent / "dumps"

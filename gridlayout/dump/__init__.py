@@ -8,9 +8,9 @@ function that is being read, and the worst findings.
 
 from __future__ import annotations
 
+from gridlayout.costs import Costs
 from gridlayout.dump.compare import compare
 from gridlayout.dump.comparing.comparison import Comparison, Program
-from gridlayout.dump.comparing.costs import Costs
 from gridlayout.dump.comparing.matching import Match, Value
 from gridlayout.dump.explanation import Explanation, explain
 from gridlayout.dump.findings import Finding

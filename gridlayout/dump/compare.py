@@ -25,7 +25,7 @@ def compare(
     at several levels of optimization; also reports of `gl.on_grid(f)`, whose devices are taken for
     the chip's cores. names: what they are called; by default the parts in which their paths differ.
     chip, pass_name, function: as for `gl.explain`, of those that are dumps. All bytes are one
-    chip's; `gridlayout.dump.comparing.costs.Costs` says how they are counted.
+    chip's; `gridlayout.costs.Costs` says how they are counted.
 
     Raises `LayoutError` for dumps that `gl.explain` refuses or finds no layout in, of two kinds
     (HLO and TTNN), for other chips, and without one value alike.

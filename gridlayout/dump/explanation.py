@@ -13,11 +13,12 @@ from typing import Any, Protocol, TypedDict, Unpack, overload
 
 from gridlayout import objects
 from gridlayout.arguments import as_flag
+from gridlayout.costs import Costs, fit_of
 from gridlayout.dump.comparing.comparison import Comparison
-from gridlayout.dump.comparing.costs import Costs, costs_of
+from gridlayout.dump.comparing.costs import costs_of
 from gridlayout.dump.comparing.matching import Value, in_order
 from gridlayout.dump.comparing.sides import Side, side_by_side
-from gridlayout.dump.findings import Finding, fit_of
+from gridlayout.dump.findings import Finding
 from gridlayout.dump.moves.collectives import CollectiveOp
 from gridlayout.dump.moves.move import Move, move_of
 from gridlayout.dump.moves.shardings import Reshard, ShardedTensor

@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gridlayout.costs import Described
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.memory import MEMORY_SPACES, Chip, Fit
+from gridlayout.layouts.memory import Fit
 from gridlayout.layouts.padding import padding_share
-from gridlayout.tenstorrent.allocation import Allocation
 
 if TYPE_CHECKING:
     from gridlayout.dump.plan import Proposal
-
-Described = Layout | Allocation
 
 
 @dataclass(frozen=True)
@@ -83,14 +81,3 @@ class Finding:
     def expansion_factor(self) -> float:
         """Bytes held by bytes of data; 1.0 for a tensor without elements."""
         return self.nbytes / self.data_bytes if self.data_bytes else 1.0
-
-
-def fit_of(layout: Described, chip: Chip) -> Fit | None:
-    """Whether the layout fits its memory space on `chip`; None where it names none of the four.
-
-    >>> from gridlayout import tenstorrent
-    >>> toy = Chip("toy", (2, 2), {"l1": 8192})
-    >>> print(fit_of(tenstorrent.ttnn((96, 64), "float32", tile=(32, 32)), toy))
-    fits: 8192 B of 8192 B l1 on each core, 0 B free
-    """
-    return layout.fits(chip) if layout.memory in MEMORY_SPACES else None

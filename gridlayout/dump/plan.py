@@ -19,9 +19,9 @@ from math import isqrt, prod
 from typing import Any
 
 from gridlayout.arguments import Shape
+from gridlayout.costs import Described, fit_of
 from gridlayout.document.collapse import collapse_map
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.dump.findings import Described, fit_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import COMPUTE_TILES, Chip

@@ -12,7 +12,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.placement import Placement
+from gridlayout.sharding.placement import Axes, Placement
 
 Shape = tuple[int, ...]
 
@@ -49,14 +49,15 @@ def as_blocks(spec: Spec, device: DeviceGrid) -> Sharded | None:
     if own is None or not own.groups or own.tile or set(placed.per_device) != {1}:
         return None
     ones = (1,) * len(shape)
-    grid, slots, axes = list(ones), list(ones), [()] * len(shape)
+    grid, slots = list(ones), list(ones)
+    axes: list[Axes] = [()] * len(shape)
     for k, group in enumerate(own.groups):
         if placed.slots[k] > 1:
             first = next((d for d in group if shape[d] > 1), None)
             if first is None:
                 return None
             grid[first], slots[first] = placed.grid[k], placed.slots[k]
-            axes[first] = placed.axes[k]  # type: ignore[call-overload]
+            axes[first] = placed.axes[k]
     there = Placement(tuple(grid), tuple(axes), tuple(slots), ones)
     found = block_spec(shape, own.dtype, there, own.memory_space)
     move = find_move(own, found.layout, device, placed, there)
@@ -80,14 +81,15 @@ def reshaped_blocks(spec: Sharded, shape: Shape) -> Sharded | None:
     parts: dict[int, int] = {}  # of each dim that devices divide: its place in the grid
     for k, group in enumerate(own.groups):
         wide = [d for d in group if spec.shape[d] > 1]
-        if placed.slots[k] > 1 and (len(wide) != 1 or own.shard_shape[k] != -(
-            -spec.shape[wide[0]] // placed.slots[k]
-        )):
+        if placed.slots[k] > 1 and (
+            len(wide) != 1 or own.shard_shape[k] != -(-spec.shape[wide[0]] // placed.slots[k])
+        ):
             return None
         if placed.slots[k] > 1:
             parts[wide[0]] = k
     ones = (1,) * len(shape)
-    grid, axes = list(ones), [()] * len(shape)
+    grid = list(ones)
+    axes: list[Axes] = [()] * len(shape)
     for before, after in runs(spec.shape, shape):
         old = [d for d in before if spec.shape[d] > 1]
         new = [d for d in after if shape[d] > 1]
@@ -98,7 +100,7 @@ def reshaped_blocks(spec: Sharded, shape: Shape) -> Sharded | None:
                 return None
             if not is_same and spec.shape[d] % placed.slots[k]:
                 return None
-            grid[new[0]], axes[new[0]] = placed.slots[k], placed.axes[k]  # type: ignore[call-overload]
+            grid[new[0]], axes[new[0]] = placed.slots[k], placed.axes[k]
     there = Placement(tuple(grid), tuple(axes), tuple(grid), ones)
     return block_spec(shape, own.dtype, there, own.memory_space)
 

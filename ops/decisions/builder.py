@@ -7,6 +7,8 @@ value to that layout, run this kernel on these. Nothing runs and nothing is trac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from math import inf
 from typing import Any, cast
 
 import jax.numpy as jnp
@@ -39,6 +41,7 @@ from gridlayout.ops.decisions.specs import (
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import fill_padding, has_padding
 from gridlayout.ops.moves.relayout import LocalMove, find_move, lay_out, nothing_moves, replicate
+from gridlayout.sharding.choice import Offer, cheapest
 from gridlayout.sharding.collectives import Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
@@ -267,24 +270,27 @@ class Builder:
         )
 
 
-def cheapest(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> Choice | None:
+def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> Choice | None:
     """The ways to do an op that do not decline, the one that takes the least time first.
 
     Of ways that take as long, the first; what follows one in which nothing is sent is not tried.
     """
     found: list[tuple[float, Decide]] = []
-    for way in ways:
+
+    def price(way: Decide, least: float) -> float:
         trial = Builder(b.env, [value.spec for value in values], b.ask, b.plan)
         made = way(trial, op, *values)
         if made is None:
-            continue
+            return inf
         outs = made if isinstance(made, (list, tuple)) else [made]
-        sent = trial.decision(op, (), outs).collectives
-        found.append((b.env.machine.seconds(sent), way))
-        if not sent:
-            break
-    found.sort(key=lambda each: each[0])
-    return Choice(found[0][1], lambda: [way for _, way in found[1:]]) if found else None
+        found.append((b.env.machine.seconds(trial.decision(op, (), outs).collectives), way))
+        return found[-1][0]
+
+    best, _ = cheapest(Offer(way, partial(price, way)) for way in ways)
+    if best is None:
+        return None
+    others = sorted((each for each in found if each[1] is not best), key=lambda each: each[0])
+    return Choice(best, lambda: [way for _, way in others])
 
 
 def _needed(steps: Sequence[Step], outs: Sequence[Value]) -> tuple[Step, ...]:

@@ -18,12 +18,10 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.specs import Spec, layout_of
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.machine import LIMITS, Machine
 from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
-# Bytes of an array that takes about as long to send as nothing.
-SMALL = 1 << 15
 
 
 @jax.jit
@@ -45,8 +43,8 @@ class Env:
 
     templates: the operands' layouts, the first of each shape: values that come from none are laid
     out like the one of their shape, or like the first. algorithm: of matrix products, by name; None
-    where the cheapest is chosen. whole: in the loop that this is of, arrays of at most `SMALL`
-    bytes are whole on every device (`interpret/loops.py`). context: in which what is planned was
+    where the cheapest is chosen. whole: in the loop that this is of, small arrays are
+    replicated (`plan/loops.py`). context: in which what is planned was
     traced, as users' rules are again.
     """
 
@@ -78,7 +76,7 @@ class Env:
             return False
         if layout is not None and layout.memory not in (None, "l1"):
             return False  # it was asked for there
-        return prod(spec.shape) * dtypes.bits(spec.dtype) <= 8 * SMALL
+        return prod(spec.shape) * dtypes.bits(spec.dtype) <= 8 * LIMITS.small_bytes
 
     def choose(self, shape: Shape, dtype: Any, like: Layout | None = None) -> Layout:
         """The policy's layout for a new value that comes from one in the layout `like`."""

@@ -34,7 +34,7 @@ from gridlayout.ops.decisions.specs import (
     layout_of,
 )
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.interpret.loops import sends_often, with_small_whole
+from gridlayout.ops.plan.loops import sends_often, with_small_whole
 from gridlayout.ops.programs.row import PRODUCTS
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT
 from gridlayout.ops.rules.empty import without_elements

@@ -28,8 +28,8 @@ from gridlayout.ops.decisions.specs import (
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide, has_effects, offers
-from gridlayout.ops.interpret.readers import Readers
 from gridlayout.ops.plan.chosen import Chosen, choices_for, is_open
+from gridlayout.ops.plan.readers import Readers
 from gridlayout.ops.programs.program import RELAYOUT, Program
 from gridlayout.ops.rules.composed import composition
 from gridlayout.ops.rules.table import RULES
@@ -57,9 +57,13 @@ def planned(
         for spec, found in zip(asked, program.results, strict=True)
     ]
     other = _planned(env, closed, operands, there, chosen)
-    if min(other, program, key=lambda each: each.seconds(env.machine)) is other:
+    alone, together = (each.seconds(env.machine) for each in (program, other))
+    if together <= alone:
+        other.against = alone
         return other
-    return _planned(env, closed, operands, wanted)  # products as is cheapest for each
+    program = _planned(env, closed, operands, wanted)  # products as is cheapest for each
+    program.against = together
+    return program
 
 
 def _unmasked(spec: Spec) -> Spec | None:

@@ -28,6 +28,7 @@ from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.pieces import reaches, run_pieces
 from gridlayout.ops.moves.sends import Phases, Send, run_alone
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
+from gridlayout.sharding.choice import Offer, cheapest
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
     ALL_TO_ALL,
@@ -125,11 +126,17 @@ def _cheapest(ways: Sequence[LocalMove], machine: Machine) -> LocalMove:
     of them among the ways that receive little more than has to move.
     """
     if machine.has_latency:
-        return min(ways, key=lambda way: machine.seconds(way.collectives))
+        best, _ = cheapest(Offer(way, partial(_seconds, machine, way)) for way in ways)
+        assert best is not None
+        return best
     (pieces,) = (way.pieces for way in ways if way.pieces is not None)
     most = pieces.slack * pieces.moved
     good = [way for way in ways if way.pieces or total_bytes(way.collectives) <= most]
     return min(good, key=lambda way: (len(way.collectives), total_bytes(way.collectives)))
+
+
+def _seconds(machine: Machine, way: LocalMove, least: float) -> float:
+    return machine.seconds(way.collectives)
 
 
 def moved_bytes(

@@ -20,10 +20,7 @@ from gridlayout.ops.plan.search import best
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import PRODUCTS
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
-
-# Programs of one product that send less often are left as its rule chooses; so are those that use
-# the mesh in more units.
-_LEAST, _UNITS = 3, 3
+from gridlayout.sharding.machine import LIMITS
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +89,9 @@ def choices_for(env: Env, closed: Any, operands: Sequence[Spec], program: Progra
     graph = Graph.of(closed)
     units = Units.of(env.device, [*operands, *program.results], graph.exact)
     products = sum(bool(node.flops) for node in graph.nodes)
-    if products < 2 and sum(each.count for each in program.collectives) < _LEAST:
+    if products < 2 and sum(each.count for each in program.collectives) < LIMITS.sends:
         return None
-    if not _has_choice(graph) or len(units.axes) > _UNITS:
+    if not _has_choice(graph) or len(units.axes) > LIMITS.units:
         return None
     given = [units.division(spec) for spec in operands]
     wanted = [

@@ -26,10 +26,10 @@ Division = tuple[tuple[int, ...], ...]
 
 
 class Sent(NamedTuple):
-    """What a move or a sum takes: seconds, and collectives that do not go with others."""
+    """What a move or a sum takes: seconds, and how many collectives go by themselves."""
 
     seconds: float = 0.0
-    count: int = 0
+    alone: int = 0
 
 
 @dataclass(eq=False)
@@ -178,13 +178,12 @@ class Units:
 
     def is_joined(self, before: Division | None, after: Division, nbytes: int) -> bool:
         """Whether the collectives of a move go with those of others, should there be any."""
-        alone, beside = (self.move(before, after, nbytes, joins) for joins in (False, True))
-        return beside.count < alone.count
+        return self.move(before, after, nbytes, True).alone < self.move(before, after, nbytes).alone
 
     def is_summed_joined(self, units: Sequence[int], local: int, scattered: bool) -> bool:
         """The same of a sum."""
-        alone, beside = (self.summed(units, local, scattered, joins) for joins in (False, True))
-        return beside.count < alone.count
+        by_itself = self.summed(units, local, scattered).alone
+        return self.summed(units, local, scattered, True).alone < by_itself
 
     def summed(
         self,

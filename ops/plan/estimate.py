@@ -15,19 +15,18 @@ from gridlayout.ops.plan.classes import Along, Assignment, Classes
 from gridlayout.ops.plan.division import Division, Sent, Units
 from gridlayout.ops.plan.factors import Dims, Factors
 from gridlayout.ops.plan.graph import Graph, Node
+from gridlayout.sharding.machine import LIMITS
 
 Held = tuple[Division | None, ...]  # the divisions that a value has been brought to
-# Ways to run a node that are priced.
-_WAYS = 6
 
 
 @dataclass(frozen=True)
 class Choice:
     """How a node runs: the division of each operand, of its result, and what is summed.
 
-    summed: units that have partial results. scattered: whether each then keeps its part of the sum,
-    as `out` says, else all have it; joined: whether it is so with all other such sums at once. made:
-    the division of the result before the sum.
+    made: the division of the result before a sum. summed: units that have partial results.
+    scattered: whether each then keeps its part of the sum, as `out` says, else all have it; joined:
+    whether it is so with all other such sums at once.
     """
 
     ins: tuple[Division | None, ...]
@@ -121,7 +120,7 @@ class Estimator:
         """The program under an assignment; followed until it takes more than `most` seconds.
 
         joined: whether sums that become results are scattered as one, also where it takes longer.
-        is_bound: whether nodes run as their classes are divided, where these are, whatever is cheaper.
+        is_bound: whether nodes run as their classes are divided, where these are, at any price.
         """
         made, graph = Estimate(), self.graph
         state = _State([()] * len(graph.shapes), [0] * len(graph.shapes))
@@ -144,14 +143,14 @@ class Estimator:
             found = self._chosen(number, bound, target, state, joined, is_bound)
             _, choice, sent = found
             made.seconds += sent.seconds
-            made.count += sent.count
+            made.count += sent.alone
             made.choices[node.path] = choice
             self._follow(node, choice, state, before)
         for last, end in zip(graph.outs, self.wanted, strict=True):
             if last is not None and end is not None:
                 sent = self._relayout(state.held[last], end, last)
                 made.seconds += sent.seconds
-                made.count += sent.count
+                made.count += sent.alone
         return made
 
     def _chosen(
@@ -195,9 +194,7 @@ class Estimator:
             out = node.outs[0]
             state.sums[out] += not choice.scattered
             local = self._sizes[out] // max(self.units.parts(choice.made), 1)
-            if choice.joined or self.units.is_summed_joined(
-                choice.summed, local, choice.scattered
-            ):
+            if choice.joined or self.units.is_summed_joined(choice.summed, local, choice.scattered):
                 state.seen.add((choice.summed, choice.scattered, before))
         for value, division in zip(node.ins, choice.ins, strict=True):
             if value is None or division is None or division in state.held[value]:
@@ -210,7 +207,7 @@ class Estimator:
         for out, dims in zip(node.outs, node.factors.outs, strict=True):
             state.held[out] = (choice.out if len(dims) == len(choice.out) else ((),) * len(dims),)
 
-    # -- ways of one node ----------------------------------------------------------------------------
+    # -- ways of one node --------------------------------------------------------------------------
 
     def _worth_pricing(
         self, number: int, bound: Along, target: Division, held: Sequence[Held]
@@ -228,7 +225,7 @@ class Estimator:
             for division in divisions:
                 if division is not None and any(along := self._along(factors, dims, division)):
                     found[along] = None
-        return [self._way(number, along) for along in [*found][:_WAYS]]
+        return [self._way(number, along) for along in [*found][: LIMITS.ways]]
 
     def _along(self, factors: Factors, dims: Dims, division: Division) -> Along:
         """The units along each factor where one value is divided so."""
@@ -279,7 +276,7 @@ class Estimator:
         for value, need in zip(node.ins, way.ins, strict=True):
             if value is not None and need is not None:
                 sent = self._relayout(state.held[value], need, value, state.seen)
-                cost, count = cost + sent.seconds, count + sent.count
+                cost, count = cost + sent.seconds, count + sent.alone
         after, scattered, together = way.made, False, False
         if way.summed:
             scattered = self._scatters(way.made, way.summed, target, self.graph.shapes[out])
@@ -290,7 +287,7 @@ class Estimator:
             joins = (is_end or not scattered) and key in state.seen
             together = joined and is_end and scattered
             sent = self.units.summed(way.summed, way.local, scattered, joins, together)
-            cost, count = cost + sent.seconds, count + sent.count
+            cost, count = cost + sent.seconds, count + sent.alone
         ahead = 0.0
         if len(after) == len(target):
             ahead = self.units.move(after, target, self._sizes[out]).seconds

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
-from typing import Any
+from typing import Any, cast
 
 from gridlayout.ops.decisions.blocks import runs
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
@@ -211,8 +211,9 @@ def _along(name: str) -> Callable[..., Factors]:
 
 def _convolution(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:
     """Batch and features; dims that windows move along are whole."""
-    left, right, made = ([None] * len(ins[0]) for _ in range(3))
-    numbers, sizes = params["dimension_numbers"], []
+    numbers = params["dimension_numbers"]
+    left, right, made = (cast(list[int | None], [None] * len(ins[0])) for _ in range(3))
+    sizes: list[int] = []
     alone = params["feature_group_count"] == params["batch_group_count"] == 1
 
     def new(size: int, *places: tuple[list[int | None], int]) -> None:

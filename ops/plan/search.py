@@ -7,12 +7,7 @@ from itertools import product
 
 from gridlayout.ops.plan.classes import Assignment
 from gridlayout.ops.plan.estimate import Estimate, Estimator
-
-# Classes that are looked at, and how many nodes are estimated in all.
-_CLASSES, _NODES = 6, 20_000
-# How much longer than the fastest a program may take, by figures of about this accuracy, to send
-# less often.
-MARGIN = 1.3
+from gridlayout.sharding.machine import LIMITS
 
 
 def best(estimator: Estimator) -> Estimate:
@@ -22,7 +17,7 @@ def best(estimator: Estimator) -> Estimate:
     the one that sends least often.
     """
     count = len(estimator.units.axes)
-    budget = max(_NODES // max(len(estimator.graph.nodes), 1), 4)
+    budget = max(LIMITS.nodes // max(len(estimator.graph.nodes), 1), 4)
     tried: dict[Assignment, Estimate] = {}
     fastest: Assignment | None = None
 
@@ -30,7 +25,7 @@ def best(estimator: Estimator) -> Estimate:
         nonlocal fastest
         if assignment in tried or len(tried) >= budget:
             return
-        most = float("inf") if fastest is None else MARGIN * tried[fastest].seconds
+        most = float("inf") if fastest is None else LIMITS.margin * tried[fastest].seconds
         made = tried[assignment] = estimator.estimate(assignment, most)
         if fastest is None or made.seconds < tried[fastest].seconds:
             fastest = assignment
@@ -47,7 +42,7 @@ def best(estimator: Estimator) -> Estimate:
         if fastest is before:
             break
     assert fastest is not None
-    most = MARGIN * tried[fastest].seconds
+    most = LIMITS.margin * tried[fastest].seconds
     good = {each: made for each, made in tried.items() if made.seconds <= most}
     found = list(good.values())
     for assignment, made in good.items():
@@ -65,7 +60,7 @@ def _classes(estimator: Estimator) -> list[int]:
     """The classes with the most work, first."""
     weights = estimator.classes.weights
     known = [c for c in weights if weights[c]] or list(weights)
-    return sorted(known, key=lambda c: (-weights[c], c))[:_CLASSES]
+    return sorted(known, key=lambda c: (-weights[c], c))[: LIMITS.classes]
 
 
 def _seeds(estimator: Estimator, count: int) -> Iterator[Assignment]:

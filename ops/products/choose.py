@@ -19,8 +19,10 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.moves.relayout import LocalMove, find_move, nothing_moves
 from gridlayout.ops.products.algorithms import Axes, Dims, Matrices, Plan, plans
 from gridlayout.ops.products.schedules import sends
+from gridlayout.sharding.choice import Offer, cheapest
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.machine import LIMITS
 from gridlayout.sharding.pieces import find_pieces
 from gridlayout.sharding.placement import Placement
 
@@ -72,9 +74,6 @@ def choose(
 # Of algorithms that always multiply and receive as much, the first: SUMMA is as the ring, Cannon's
 # has a skew besides. What they hold at a time is not what is chosen by.
 _TRIED = ("ring", "k_split", "2.5d", "3d")
-# Plans on grids that neither operands nor result have: how many in a row, no better than the
-# best so far, are costed to the end.
-_MOST = 8
 
 
 def _best(
@@ -89,39 +88,40 @@ def _best(
     that devices lack at least is dropped. So do the grids of the operands and of the result: what
     is found on them bounds what is worth costing on others.
     """
-
     machine = device.machine
 
-    def seconds(work: int, received: float) -> float:
-        return machine.bytes_seconds(received / device.size) + machine.seconds(flops=2 * work)
+    def seconds(work: int) -> float:
+        return machine.seconds(flops=2 * work)
 
-    best, least = None, seconds(gathered[0], 0) + gathered[1]
+    best: Plan | None = None
+    least = seconds(gathered[0]) + gathered[1]
 
-    def candidates(grids: Iterable[Grid]) -> list[tuple[float, float, tuple[int, int, int], Plan]]:
+    def offers(grids: Iterable[Grid]) -> list[Offer[Plan | None]]:
         found = []
         for grid in grids:
             there = replace(matrices, grid=grid)
             for plan in (plan for name in _TRIED for plan in plans(name, there, device)):
-                if seconds(plan.work, 0) < least:
-                    sent = price(device, sends(plan)[0].found)
-                    if seconds(plan.work, 0) + sent < least:
-                        lacks = lacking(plan, wanted)
-                        bound = seconds(plan.work, sum(lacks)) + sent
-                        found.append((bound, sent, lacks, plan))
-        return sorted(found, key=lambda each: each[0])
+                kernel = seconds(plan.work)
+                if kernel < least:
+                    kernel += price(device, sends(plan)[0].found)
+                    if kernel < least:
+                        found.append(_offer(plan, kernel, wanted))
+        return sorted(found, key=lambda each: each.bound)
 
     own = dict.fromkeys((matrices.grid, _grid_of(wanted, matrices)))
     others = [grid for grid in dict.fromkeys(_grids(matrices, device)) if grid not in own]
-    for grids, most in ((own, inf), (others, _MOST)):
-        tried = 0
-        for bound, sent, lacks, plan in candidates(grids):
-            if bound >= least or tried == most:
-                break
-            tried += 1
-            kernel = seconds(plan.work, 0) + sent
-            if (cost := kernel + relayout_seconds(plan, wanted, lacks, least - kernel)) < least:
-                best, least, tried = plan, cost, 0
+    for grids, most in ((own, inf), (others, LIMITS.plans)):
+        best, least = cheapest(offers(grids), best, least, most)
     return best
+
+
+def _offer(plan: Plan, kernel: float, wanted: Layout) -> Offer[Plan | None]:
+    """A plan whose kernel takes so many seconds, operands and result brought to their places."""
+    lacks, device = lacking(plan, wanted), plan.device
+    bound = kernel + device.machine.bytes_seconds(sum(lacks) / device.size)
+    return Offer(
+        plan, lambda least: kernel + relayout_seconds(plan, wanted, lacks, least - kernel), bound
+    )
 
 
 def price(device: DeviceGrid, collectives: Sequence[Collective]) -> float:

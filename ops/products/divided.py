@@ -1,4 +1,4 @@
-"""A product, or convolution, in one step: each device multiplies its blocks; partial sums are added.
+"""A product or convolution in one step: each device multiplies its blocks; partial sums are added.
 
 The mesh axes along each dim are stated: of batch and free dims, which the result keeps, and of
 contracted ones, along which devices have partial sums. These are added up for all of them (an
@@ -46,7 +46,8 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
         values.append(b.filled(there, 0, along) if along else there)
     dtype, made = op.out.dtype, requested.made
     wide = sum_dtype(dtype) if requested.summed else dtype
-    shapes, block = [block_shape(value.spec) for value in values], block_shape(made)
+    specs = [entry for entry in requested.ins if entry is not None]
+    shapes, block = list(map(block_shape, specs)), block_shape(made)
     b.note = requested.note
     own = prod(block) * prod(shapes[0][d] for d in contracted[0])
     whole = prod(op.out.shape) * prod(lhs.shape[d] for d in contracted[0])

@@ -31,6 +31,7 @@ from gridlayout.ops.products.divided import divided
 from gridlayout.ops.products.entry import Dims, Side
 from gridlayout.ops.products.gathered import Product, Row, gathered_cost, multiplied
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.machine import LIMITS
 
 Pair = tuple[Dims, Dims]
 # Batch dims, by number, that are joined, and the cores that each run of them is divided over.
@@ -256,7 +257,7 @@ def _batched(
         cores = prod(device.placement(product.natural.grid).per_device)
         found[left, right] = cores * prod(product.natural.local_shape), product
     least = min(work for work, _ in found.values())
-    few = [sides for sides, (work, _) in found.items() if 4 * work <= 5 * least]
+    few = [sides for sides, (work, _) in found.items() if work <= LIMITS.work * least]
     if len(few) == 1:
         return few[0]
     return min(

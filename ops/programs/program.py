@@ -55,6 +55,7 @@ class Program:
     operands: specs. outs: the results. made: each decision, in order. owners: of each step, the
     number of its decision there. parts: of each step those that are done as one in it, with their
     owners; empty where none are. offers: all good decisions for an op on operands of some specs.
+    against: seconds of the program that this one was chosen over; None where there was none.
     """
 
     device: DeviceGrid
@@ -67,6 +68,7 @@ class Program:
     outs: tuple[Value, ...] = ()
     parts: list[list[tuple[int, Step]]] = field(default_factory=list)
     offers: Callable[..., Sequence[Decision]] | None = None
+    against: float | None = None
     _made: dict[Any, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

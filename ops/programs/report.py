@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gridlayout.costs import Costs, cores_of, mean_of
 from gridlayout.draw.svg import Drawing
-from gridlayout.dump.comparing.costs import Costs, cores_of, mean_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import FALLBACK, VIEW
@@ -146,26 +146,40 @@ class Report:
         return self.draw()._repr_html_()
 
     def __str__(self) -> str:
-        head = ("primitive", "how", "in", "out", "bytes moved", "masks", "each device receives")
+        head = ("primitive", "how", "in", "out", "bytes moved", "masks", "time", "limit")
+        head = (*head, "each device receives")
         lines = [head]
         for row in self.rows:
             ins, outs = (_short(layouts) for layouts in (row.inputs, row.outputs))
             moved, masks = f"{row.bytes_moved:,}", str(row.masks)
             how = f"{row.how}: {row.note}" if row.note else row.how
             sent = "; ".join(in_words(row.collectives))
-            lines.append((row.primitive, how, ins, outs, moved, masks, sent))
+            taken = duration(row.seconds) if row.seconds else "-"
+            cells = (row.primitive, how, ins, outs, moved, masks, taken, row.limit)
+            lines.append((*cells, sent))
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         text = "\n".join(
             "  ".join(
-                cell.rjust(w) if k in (4, 5) else cell.ljust(w)
+                cell.rjust(w) if k in (4, 5, 6) else cell.ljust(w)
                 for k, (cell, w) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in lines
         )
+        against = self.program.against
         return (
             f"{text}\n{len(self.rows)} primitives, {len(self.fallbacks)} fallbacks, "
-            f"{self.bytes_moved:,} bytes moved, {self.masks} masks"
+            f"{self.bytes_moved:,} bytes moved, {self.masks} masks, {duration(self.seconds)}"
+            + ("" if against is None else f" (instead of {duration(against)})")
         )
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people.
+
+    >>> duration(1.5e-6), duration(0.0123)
+    ('1.5 us', '12,300.0 us')
+    """
+    return f"{seconds * 1e6:,.1f} us"
 
 
 def _short(layouts: tuple[Layout | None, ...]) -> str:

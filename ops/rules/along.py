@@ -29,6 +29,7 @@ from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import moved_bytes
 from gridlayout.ops.rules.elementwise import elementwise
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.machine import LIMITS
 
 Shape = tuple[int, ...]
 
@@ -124,7 +125,7 @@ def _spread_out(
     grid = tuple(g * cores if i == k else g for i, g in enumerate(own.grid))
     wide = own.replace(grid=grid, shard_shape=None)
     few, many = (moved_bytes(layout, stacked(rest, axes, extents), device) for rest in (wide, own))
-    return wide if 2 * few < many else own
+    return wide if few < LIMITS.saved * many else own
 
 
 def beside(b: Builder, rest: GridLayout, axes: Shape, shape: Shape, dtype: Any) -> Sharded:
@@ -210,7 +211,7 @@ def _on_blocks(
     fn: Callable[..., Any],
     others: Sequence[Value],
 ) -> list[Value] | None:
-    """`run` where the first operand is in blocks of which `axes` are whole; None where it is not."""
+    """`run` where the first operand is in blocks that are whole along `axes`; else None."""
     first, axes = next((pair for pair in operands if pair[0].layout), operands[0])
     spec = as_blocks(first.spec, b.device)
     if spec is None or any(spec.placement.axes[a] or spec.placement.grid[a] > 1 for a in axes):

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.env import SMALL
 from gridlayout.ops.decisions.flops import of_fft
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value, nbytes
 from gridlayout.ops.rules.along import run
+from gridlayout.sharding.machine import LIMITS
 
 
 def fft(b: Builder, op: Op, value: Value) -> Any:
@@ -22,7 +22,7 @@ def fft(b: Builder, op: Op, value: Value) -> Any:
     axes = tuple(range(value.ndim))[-len(p["fft_lengths"]) :]
     if len(axes) < value.ndim or value.ndim == 1:
         return run(b, op, [(value, axes)], op.bound())
-    if max(nbytes(aval.shape, aval.dtype) for aval in (op.ins[0], op.out)) <= SMALL:
+    if max(nbytes(aval.shape, aval.dtype) for aval in (op.ins[0], op.out)) <= LIMITS.small_bytes:
         return _everywhere(b, op, value)
     kinds = lax.FftType
     back = p["fft_type"] in (kinds.IFFT, kinds.IRFFT)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.builder import Builder, cheapest
+from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.flops import Rule, nothing
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Sharded
@@ -27,9 +27,7 @@ from gridlayout.ops.decisions.views import relabelled
 from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.rules import equal_parts
 from gridlayout.ops.rules.along import Shape, of_replicated, result_layout, run, target_layout
-
-# A device holds as much for each part that is joined as for the whole.
-_MOST_JOINED = 8
+from gridlayout.sharding.machine import LIMITS
 
 
 @lru_cache(maxsize=4096)
@@ -64,7 +62,7 @@ def slice_(b: Builder, op: Op, value: Value) -> Any:
     """A slice along the dims that it shortens."""
     if not _sliced(op, value) and value.layout is not None:
         return value
-    return cheapest(b, op, [_sliced_along, _sliced_there], value) or of_replicated(b, op, value)
+    return cheapest_way(b, op, [_sliced_along, _sliced_there], value) or of_replicated(b, op, value)
 
 
 def _strides(op: Op) -> Shape:
@@ -104,7 +102,7 @@ def _sliced_there(b: Builder, op: Op, value: Value) -> Any:
 def split(b: Builder, op: Op, value: Value) -> Any:
     """Parts one after another."""
     ways = [equal_parts.split, _split_along, _split_there]
-    return cheapest(b, op, ways, value) or of_replicated(b, op, value)
+    return cheapest_way(b, op, ways, value) or of_replicated(b, op, value)
 
 
 def _split_along(b: Builder, op: Op, value: Value) -> Any:
@@ -123,7 +121,9 @@ def _split_there(b: Builder, op: Op, value: Value) -> list[Value] | None:
 
 def rev(b: Builder, op: Op, value: Value) -> Any:
     """Dims reversed."""
-    return cheapest(b, op, [_reversed_along, _reversed_there], value) or of_replicated(b, op, value)
+    return cheapest_way(b, op, [_reversed_along, _reversed_there], value) or of_replicated(
+        b, op, value
+    )
 
 
 def _reversed_along(b: Builder, op: Op, value: Value) -> Any:
@@ -164,7 +164,7 @@ def pad(b: Builder, op: Op, value: Value, fill: Value) -> Any:
     """`lax.pad`: positive, negative and interior padding."""
     if not _padded(op):
         return value if value.layout is not None else None
-    return cheapest(b, op, [_padded_along, _padded_there], value, fill) or of_replicated(
+    return cheapest_way(b, op, [_padded_along, _padded_there], value, fill) or of_replicated(
         b, op, value, fill
     )
 
@@ -208,7 +208,7 @@ def _padded_there(b: Builder, op: Op, value: Value, fill: Value) -> Value | None
 def concatenate(b: Builder, op: Op, *values: Value) -> Any:
     """Arrays one after another."""
     ways = [equal_parts.concatenate, _joined_along, _joined_there]
-    return cheapest(b, op, ways, *values) or of_replicated(b, op, *values)
+    return cheapest_way(b, op, ways, *values) or of_replicated(b, op, *values)
 
 
 def _joined_along(b: Builder, op: Op, *values: Value) -> Any:
@@ -219,7 +219,7 @@ def _joined_along(b: Builder, op: Op, *values: Value) -> Any:
 
 def _joined_there(b: Builder, op: Op, *values: Value) -> Value | None:
     axis, first = op.params["dimension"], next(x for x in values if x.layout is not None)
-    if len(values) > _MOST_JOINED:
+    if len(values) > LIMITS.joined:
         return None
     target = _belongs(b, first, (axis,), op.out)
     starts = accumulate((x.shape[axis] for x in values), initial=0)

@@ -63,7 +63,9 @@ def reshape(b: Builder, op: Op, value: Value) -> Value:
         # Where devices then have the same elements, each only puts its own in order.
         blocks = reshaped_blocks(x.spec, shape)
         back = reshape_map(x.shape, shape)
-        before = blocks and back and relabelled(blocks.layout, x.shape, back)
+        before = None
+        if blocks is not None and back is not None:
+            before = relabelled(blocks.layout, x.shape, back)
         if blocks is not None and before is not None:
             move = find_move(layout, before, b.device, x.spec.placement, blocks.placement)
             if move is None or not move.collectives:

@@ -10,16 +10,17 @@ from html import escape
 from math import prod
 from typing import Any
 
+from gridlayout.costs import fit_of
 from gridlayout.dtypes import MLIR_NAMES
-from gridlayout.dump.findings import fit_of
-from gridlayout.dump.pages import page, table
-from gridlayout.dump.pages.words import plain
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Chip, Fit, as_chip, number, size
 from gridlayout.layouts.padding import padding_share
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.trees.leaves import Leaf, Shape, leaves_of
+from gridlayout.tables.cells import fits, grid, tensor
+from gridlayout.tables.html import STYLE, html_table
+from gridlayout.tables.words import plain
 
 _HEAD = ("path", "shape", "grid", "tile", "a core", "padding", "fits")
 _WORDS = ("path", "shape", "grid", "tile", "fits")
@@ -65,12 +66,12 @@ class SummaryRow:
             return path, f"{self.dtype}[{','.join(map(str, self.shape))}]", *("-",) * 5
         return (
             path,
-            table.tensor(self.layout),
-            table.grid(self.layout),
+            tensor(self.layout),
+            grid(self.layout),
             "-" if self.layout.tile is None else dims_text(self.layout.tile),
             size(self.layout.bytes_per_core),
             f"{padding_share(self.layout):.1%}",
-            table.fits(self.fit),
+            fits(self.fit),
         )
 
 
@@ -131,7 +132,7 @@ class TreeSummary:
                 f"padding, {size(self.bytes_per_core)} a core"
             )
         if self.chip is not None and self.fits:
-            room = "; ".join(map(table.fits, self.fits))
+            room = "; ".join(map(fits, self.fits))
             parts.append(f"all at once on {plain(self.chip.name)}: {room}")
         if whole := len(self.rows) - len(self.laid_out):
             held = sum(row.data_bytes for row in self.rows if row.layout is None)
@@ -160,8 +161,8 @@ class TreeSummary:
             for row in self.rows
         ]
         totals = "<br>".join(map(escape, self.totals.splitlines()))
-        shown = page.html_table(head, rows, data) if rows else ""
-        return f'<div class="gl-dump"><style>{page.STYLE}</style>{shown}<p>{totals}</p></div>'
+        shown = html_table(head, rows, data) if rows else ""
+        return f'<div class="gl-dump"><style>{STYLE}</style>{shown}<p>{totals}</p></div>'
 
 
 def _widths(natural: list[int]) -> list[int]:

@@ -12,14 +12,15 @@ from functools import cached_property
 from textwrap import fill
 from typing import Any, NamedTuple
 
+from gridlayout.costs import Costs, Described
 from gridlayout.draw.bars import Measure, bars
 from gridlayout.draw.svg import Drawing
-from gridlayout.dump.comparing.costs import Costs
 from gridlayout.dump.comparing.matching import Match, Value
-from gridlayout.dump.findings import Described
-from gridlayout.dump.pages import page, table
-from gridlayout.dump.pages.words import dims, plain
+from gridlayout.dump.pages.table import place
 from gridlayout.layouts.memory import Chip, number, size
+from gridlayout.tables.cells import shard, tensor
+from gridlayout.tables.html import framed, heading, paragraph, plain_table, whole
+from gridlayout.tables.words import dims, plain
 from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
 
 WIDTH = 100  # columns of the text
@@ -136,15 +137,15 @@ class Comparison:
 
     def to_html(self) -> str:
         """The same as one page of HTML that needs nothing else, with the drawing."""
-        return page.whole(f"Comparison of {self.title}", self._repr_html_())
+        return whole(f"Comparison of {self.title}", self._repr_html_())
 
     def _repr_html_(self) -> str:
         head, *costs = self._cost_rows(1 << 10)
-        parts = [self.draw().svg, page.plain_table(head, costs)]
+        parts = [self.draw().svg, plain_table(head, costs)]
         if self.rows:
             head, *rows = self._value_rows(1 << 10)
-            parts += [page.heading("Values that lie otherwise"), page.plain_table(head, rows)]
-        return page.framed([*parts, *map(page.paragraph, self._notes())])
+            parts += [heading("Values that lie otherwise"), plain_table(head, rows)]
+        return framed([*parts, *map(paragraph, self._notes())])
 
     def draw(self) -> Drawing:
         """The costs as bars: a panel a measure, in each a bar a program."""
@@ -218,7 +219,7 @@ def _row(match: Match, width: int) -> Cells:
     first = next(value for value in match.values if value is not None)
     return (
         plain(match.op, width + 6),
-        plain(table.tensor(first.layout), width),
+        plain(tensor(first.layout), width),
         *(plain(word or "-", width) for word in words),
     )
 
@@ -233,7 +234,7 @@ def words_of(layout: Described) -> str:
     'dram rows'
     """
     if not isinstance(layout, TtnnLayout):
-        return table.place(layout)
+        return place(layout)
     if layout.is_interleaved:
         return f"{layout.buffer_type} {'rows' if layout.tile is None else 'tiles'}"
     kind = layout.memory_layout.removesuffix("_sharded")
@@ -244,11 +245,11 @@ def _rest(value: Value) -> str:
     """What tells layouts apart of which all else is the same: the cores, or the shard."""
     corners: Ranges = getattr(value.layout, "core_ranges", ())
     ranges = (f"({x},{y})-({right},{low})" for (x, y), (right, low) in corners)
-    return " ".join(ranges) or table.shard(value.layout)
+    return " ".join(ranges) or shard(value.layout)
 
 
 def _element(value: Value) -> str:
-    return table.tensor(value.layout).partition("[")[0]
+    return tensor(value.layout).partition("[")[0]
 
 
 def _record(value: Value | None) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gridlayout.arguments import Shape
-from gridlayout.dump.findings import Described
+from gridlayout.costs import Described
 from gridlayout.dump.values.readings import layout_of
 
 Key = tuple[object, ...]

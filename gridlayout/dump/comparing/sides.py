@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
+from gridlayout.costs import Costs
 from gridlayout.dump.comparing.comparison import Comparison, Program
-from gridlayout.dump.comparing.costs import Costs
 from gridlayout.dump.comparing.matching import Match, Value, matched
-from gridlayout.dump.pages.words import dims
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
+from gridlayout.tables.words import dims
 
 MAX_PROGRAMS = 8  # as many as drawings have colours
 REPORT = "report"  # the kind of what `gl.on_grid` says, which has costs and no values

@@ -2,52 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 from gridlayout.dump.pages import table
-from gridlayout.dump.pages.words import plain
 from gridlayout.layouts.memory import number
+from gridlayout.tables.html import STYLE, html_table, whole
+from gridlayout.tables.words import plain
 
 if TYPE_CHECKING:
     from gridlayout.dump.explanation import Explanation
 
-# A table of many columns wraps its words; where that is not enough, a row becomes a block of names
-# and values. The head stays: its names sort.
-STYLE = """
-.gl-dump { color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif;
-  container-type: inline-size; overflow-wrap: anywhere; }
-.gl-dump .title { font-size: 1.5em; font-weight: 600; margin: 0.3em 0; }
-.gl-dump h2 { font-size: 1.15em; margin: 1.2em 0 0.3em; }
-.gl-dump table { border-collapse: collapse; margin: 0.5em 0 1.5em; max-width: 100%; }
-.gl-dump th, .gl-dump td { padding: 0.25em 0.6em; text-align: left; vertical-align: top;
-  border-bottom: 1px solid color-mix(in srgb, currentColor 15%, transparent); }
-.gl-dump th { cursor: pointer; user-select: none; white-space: nowrap; }
-.gl-dump th[aria-sort=ascending]::after { content: " ▲"; }
-.gl-dump th[aria-sort=descending]::after { content: " ▼"; }
-.gl-dump td { font-family: ui-monospace, monospace; font-size: 13px; }
-.gl-dump .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.gl-dump .short { white-space: nowrap; }
-.gl-dump .share { background: linear-gradient(90deg, rgb(220 60 50 / 0.45) var(--share),
-  transparent var(--share)); }
-.gl-dump .over { color: light-dark(#b00020, #ff7a70); font-weight: 600; }
-.gl-dump pre { white-space: pre-wrap; }
-.gl-dump summary { cursor: pointer; }
-.gl-dump dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.1em 1em; }
-.gl-dump dd { margin: 0; }
-@container (max-width: 70em) {
-  .gl-dump table.wide, .gl-dump .wide thead, .gl-dump .wide tbody { display: block; }
-  .gl-dump .wide thead tr { display: flex; flex-wrap: wrap; }
-  .gl-dump .wide tbody tr { display: grid; padding: 0.4em 0;
-    grid-template-columns: repeat(auto-fill, minmax(9.5em, 1fr));
-    border-bottom: 1px solid color-mix(in srgb, currentColor 30%, transparent); }
-  .gl-dump .wide th, .gl-dump .wide td { border: 0; text-align: left; }
-  .gl-dump .wide td::before { content: attr(data-name); display: block; opacity: 0.75;
-    font: 12px/1.4 system-ui, sans-serif; }
-  .gl-dump .wide td.long { grid-column: 1 / -1; }
-}
-"""
 # A cell's number is in data-n: text such as "1.5 KiB" sorts wrongly.
 _SCRIPT = """
 for (const head of document.querySelectorAll(".gl-dump th")) {
@@ -65,25 +31,11 @@ for (const head of document.querySelectorAll(".gl-dump th")) {
   head.onkeydown = (event) => { if (event.key === "Enter") sort(); };
 }
 """
-_WORDS = table.LEFT
-_WIDE = 7  # columns; tables of more are wide
-# Letters: what is as short is never broken; what is longer has a line of its own in a block.
-_SHORT, _LONG = 15, 32
 
 
 def page_of(found: Explanation) -> str:
     """A whole page."""
     return whole(f"Layouts of {plain(found.source)}", f"{body_of(found)}<script>{_SCRIPT}</script>")
-
-
-def whole(title: str, body: str) -> str:
-    """A page of HTML that needs nothing else, around a body."""
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(title)}</title>\n</head>\n<body>\n{body}\n</body>\n</html>\n"
-    )
 
 
 def body_of(found: Explanation) -> str:
@@ -170,72 +122,6 @@ def _plans(found: Explanation, rows: Sequence[Sequence[str]]) -> str:
         for new in table.proposals(found)
     ]
     return html_table(table.PLAN_HEAD, rows, data)
-
-
-def html_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], data: Sequence[Mapping[str, float]]
-) -> str:
-    """One table. data: of each row the numbers that its cells stand for, by the column's name."""
-    names = "".join(
-        f'<th scope="col"{_class("" if name in _WORDS else "number")}>{escape(name.strip())}</th>'
-        for name in head
-    )
-    body = "".join(
-        f"<tr>{''.join(map(_cell, head, cells, [numbers] * len(head)))}</tr>\n"
-        for cells, numbers in zip(rows, data, strict=True)
-    )
-    return _table(names, body, len(head))
-
-
-def _cell(name: str, text: str, numbers: Mapping[str, float]) -> str:
-    kind = "" if name in _WORDS else "number"
-    style, value = "", ""
-    if name == "padding":
-        kind, style = "number share", f' style="--share: {numbers[name]:.1%}"'
-    if text.startswith("NO:"):
-        kind = "over"
-    if name in numbers:
-        value = f' data-n="{numbers[name]:.6f}"'
-    if not kind.startswith("number"):
-        length = "short" if len(text) <= _SHORT else "long" if len(text) > _LONG else ""
-        kind = " ".join(filter(None, (kind, length)))
-    named = f' data-name="{escape(name.strip())}"'
-    return f"<td{_class(kind)}{style}{value}{named}>{escape(text)}</td>"
-
-
-def framed(parts: Sequence[str]) -> str:
-    """Parts of HTML with their style: what a notebook shows."""
-    return f'<div class="gl-dump"><style>{STYLE}</style>{"".join(parts)}</div>\n'
-
-
-def paragraph(text: str) -> str:
-    """A paragraph of plain text."""
-    return f"<p>{escape(text)}</p>"
-
-
-def heading(text: str) -> str:
-    """A heading of plain text."""
-    return f"<h2>{escape(text)}</h2>"
-
-
-def plain_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """One table of words."""
-    named = [f' data-name="{escape(name)}"' for name in head]
-    body = "".join(
-        f"<tr>{''.join(f'<td{n}>{escape(c)}</td>' for n, c in zip(named, row, strict=True))}</tr>\n"
-        for row in rows
-    )
-    names = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
-    return _table(names, body, len(head))
-
-
-def _table(names: str, body: str, columns: int) -> str:
-    wide = _class("wide" if columns > _WIDE else "")
-    return f"<table{wide}><thead><tr>{names}</tr></thead>\n<tbody>{body}</tbody></table>\n"
-
-
-def _class(kind: str) -> str:
-    return f' class="{kind}"' if kind else ""
 
 
 COLUMNS = {

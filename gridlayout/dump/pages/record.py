@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gridlayout.dump.findings import Described, Finding
+from gridlayout.costs import Described
+from gridlayout.dump.findings import Finding
 from gridlayout.dump.moves.move import Move
 from gridlayout.dump.plan import Proposal
 from gridlayout.layouts.memory import Fit

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gridlayout import dtypes
-from gridlayout.dump.pages.words import WIDTH, dims, plain
 from gridlayout.layouts.memory import size
+from gridlayout.tables.words import WIDTH, dims, plain
 
 if TYPE_CHECKING:
     from gridlayout.dump.explanation import Explanation

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gridlayout import dtypes
-from gridlayout.dump.findings import Described, Finding
+from gridlayout.costs import Described
+from gridlayout.dump.findings import Finding
 from gridlayout.dump.moves.move import Move
 from gridlayout.dump.pages import spread
-from gridlayout.dump.pages.words import WIDTH, dims, plain
 from gridlayout.dump.plan import Proposal
-from gridlayout.layouts.memory import Fit, number, size
-from gridlayout.layouts.reader import dims_text
+from gridlayout.layouts.memory import number, size
+from gridlayout.tables.cells import fits, grid, shard, tensor
+from gridlayout.tables.words import LEFT, WIDTH, dims, plain
 
 if TYPE_CHECKING:
     from gridlayout.dump.explanation import Explanation
@@ -23,30 +23,6 @@ FINDING_HEAD = (
 )
 MOVE_HEAD = ("line", "times", "op", "value", "tensor", "from", "to", "moves", "of", "where")
 PLAN_HEAD = ("line", "tensor", "grid", "shard", "a core", "saves", "in all", "saves ", "text")
-LEFT = frozenset(
-    [
-        "op",
-        "value",
-        "tensor",
-        "grid",
-        "shard",
-        "fits",
-        "from",
-        "to",
-        "where",
-        "text",
-        "memory",
-        "function",
-        "alive",
-        "kind",
-        "axes",
-        "parts",
-        "sharding",
-        "path",
-        "shape",
-        "tile",
-    ]
-)
 # Padding shares that are coloured: yellow from the first, red from the second.
 NOTABLE, BAD = 0.1, 0.5
 _RED, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
@@ -197,27 +173,6 @@ def _where(found: Finding | Move) -> tuple[str, ...]:
     return str(found.line), f"{found.count:,}", op or "-", name or "-"
 
 
-def tensor(layout: Described) -> str:
-    """Element type and logical shape.
-
-    >>> from gridlayout import xla
-    >>> tensor(xla.layout((3, 5)))
-    'f32[3,5]'
-    """
-    name = layout.tile_format or dtypes.MLIR_NAMES[layout.dtype.name]
-    return f"{name}[{','.join(map(str, layout.shape))}]"
-
-
-def grid(layout: Described) -> str:
-    """The grid of cores."""
-    return dims(layout.core_shape)
-
-
-def shard(layout: Described) -> str:
-    """One core's buffer: tiles and their size, or what is in an XLA type's braces."""
-    return layout.shard_text or "-"
-
-
 def place(layout: Described) -> str:
     """Grid, shard and memory of one side of a move."""
     words = [word for word in (grid(layout), shard(layout)) if word != "-"]
@@ -225,25 +180,6 @@ def place(layout: Described) -> str:
         if isinstance(word := getattr(layout, name, None), str):
             words.append(word)
     return " ".join(words) or "-"
-
-
-def fits(fit: Fit | None) -> str:
-    """Whether it fits, the bytes that are left or lacking, and a tile that no op computes with.
-
-    >>> fits(Fit("l1", 512, 512, 2048)), fits(Fit("l1", 4096, 4096, 1024)), fits(None)
-    ('l1, 1.5 KiB free', 'NO: l1, 3.0 KiB over', '-')
-    >>> fits(Fit("l1", 512, 512, 2048, (4, 4)))
-    'l1, 1.5 KiB free; no op: 4x4'
-    """
-    if fit is None:
-        return "-"
-    words = [] if fit.unusable_tile is None else [f"no op: {dims_text(fit.unusable_tile)}"]
-    if fit.grid is not None:
-        return f"NO: {dims_text(fit.grid)} has no place on {dims_text(fit.chip_grid)}"
-    if fit.free is not None:
-        room = f"{size(fit.free)} free" if fit else f"{size(-fit.free)} over"
-        words.insert(0, f"{'' if fit else 'NO: '}{fit.space}, {room}")
-    return "; ".join(words) or "-"
 
 
 # -- text ------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from functools import lru_cache
 from math import prod
 
 from gridlayout.arguments import Shape
-from gridlayout.dump.findings import Described
+from gridlayout.costs import Described
 from gridlayout.dump.values.sizes import Sizes, sizes_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout

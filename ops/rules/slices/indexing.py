@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.ops.decisions.builder import Builder, cheapest
+from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.decision import Decide
 from gridlayout.ops.decisions.flops import Rule, nothing, of_updates
 from gridlayout.ops.decisions.op import Op
@@ -160,7 +160,7 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Any:
             partial(_gathered_in_place, along=k)
             for k in held.ways(tuple(op.out.shape[k] for k in slices.lead))
         ]
-    return cheapest(b, op, ways, value, indices)
+    return cheapest_way(b, op, ways, value, indices)
 
 
 def _gathered_along(b: Builder, op: Op, value: Value, indices: Value) -> Any:
@@ -252,7 +252,7 @@ def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) ->
     if not s.stay and (few := _added_to_few(b, op, value, indices, updates)) is not None:
         return few
     ways = [_scattered_there, _scattered_along, _scattered_in_place]
-    return cheapest(b, op, ways if s.stay else [ways[0], ways[2]], value, indices, updates)
+    return cheapest_way(b, op, ways if s.stay else [ways[0], ways[2]], value, indices, updates)
 
 
 # What an update does to the element that it meets.

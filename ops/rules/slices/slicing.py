@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
-from gridlayout.ops.decisions.builder import Builder, cheapest
+from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.decision import Decide
 from gridlayout.ops.decisions.flops import Rule, nothing
 from gridlayout.ops.decisions.op import Op
@@ -43,7 +43,7 @@ def dynamic_slice(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
     if held is not None and value.layout is not None:
         lead = tuple(op.out.shape[d] for d in axes)
         ways += [partial(_sliced_in_place, along=k) for k in held.ways(lead)]
-    return cheapest(b, op, ways, value, *starts)
+    return cheapest_way(b, op, ways, value, *starts)
 
 
 def _sliced_along(b: Builder, op: Op, value: Value, *starts: Value) -> Any:
@@ -80,7 +80,7 @@ def dynamic_update_slice(b: Builder, op: Op, value: Value, update: Value, *start
     ways: list[Decide] = [_updated_on_blocks, _updated_in_place, _updated_there]
     if len(axes) < value.ndim:
         ways.insert(0, _updated_along)
-    return cheapest(b, op, ways, value, update, *starts)
+    return cheapest_way(b, op, ways, value, update, *starts)
 
 
 def _updated_along(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
@@ -117,8 +117,8 @@ def _updated_on_blocks(b: Builder, op: Op, value: Value, update: Value, *starts:
         return tuple(none if d in divided else n for d, n in enumerate(each))
 
     ones = (1,) * value.ndim
-    parts = (placed.grid, 1), (placed.axes, ()), (placed.slots, 1)
-    place = Placement(*(along_others(*part) for part in parts), ones)
+    grid, slots = along_others(placed.grid, 1), along_others(placed.slots, 1)
+    place = Placement(grid, along_others(placed.axes, ()), slots, ones)
     own = block_spec(update.shape, update.dtype, place)
     x = b.on_cores(value, spec.layout, placement=placed)
     new = b.on_cores(update, own.layout, placement=own.placement)

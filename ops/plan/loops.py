@@ -20,19 +20,14 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.control import PER_TRIP
 from gridlayout.ops.rules.table import is_of_user, rules_of
 from gridlayout.sharding.collectives import Collective
-
-# Collectives of a trip from which on a loop is one of many tiny steps; what sends less, such as a
-# product each time, lies as its operands do.
-_OFTEN = 16
-# So many trips a loop is taken to make whose trips are not known.
-_TRIPS = 16
+from gridlayout.sharding.machine import LIMITS
 
 
 def sends_often(decision: Decision, env: Env) -> bool:
     """Whether it is of a loop whose body sends often, and in which layouts are left to choose."""
     if decision.op.name not in ("scan", "while") or env.whole or env.algorithm is not None:
         return False
-    often = any(_count(body.program.collectives) >= _OFTEN for body in decision.bodies)
+    often = any(_count(body.program.collectives) >= LIMITS.often for body in decision.bodies)
     return often and not _is_told(decision.op)
 
 
@@ -68,7 +63,7 @@ def _collectives(decision: Decision) -> Iterator[Collective]:
     for step in decision.steps:
         yield from step.collectives
         for body in step.bodies:
-            times = body.times * (_TRIPS if body.note == PER_TRIP else 1)
+            times = body.times * (LIMITS.trips if body.note == PER_TRIP else 1)
             for each in body.program.collectives:
                 yield each.times(times)
 

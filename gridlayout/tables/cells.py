@@ -1,0 +1,49 @@
+"""Cells: what tables say of a layout, in a few words each."""
+
+from __future__ import annotations
+
+from gridlayout import dtypes
+from gridlayout.costs import Described
+from gridlayout.layouts.memory import Fit, size
+from gridlayout.layouts.reader import dims_text
+from gridlayout.tables.words import dims
+
+
+def tensor(layout: Described) -> str:
+    """Element type and logical shape.
+
+    >>> from gridlayout import xla
+    >>> tensor(xla.layout((3, 5)))
+    'f32[3,5]'
+    """
+    name = layout.tile_format or dtypes.MLIR_NAMES[layout.dtype.name]
+    return f"{name}[{','.join(map(str, layout.shape))}]"
+
+
+def grid(layout: Described) -> str:
+    """The grid of cores."""
+    return dims(layout.core_shape)
+
+
+def shard(layout: Described) -> str:
+    """One core's buffer: tiles and their size, or what is in an XLA type's braces."""
+    return layout.shard_text or "-"
+
+
+def fits(fit: Fit | None) -> str:
+    """Whether it fits, the bytes that are left or lacking, and a tile that no op computes with.
+
+    >>> fits(Fit("l1", 512, 512, 2048)), fits(Fit("l1", 4096, 4096, 1024)), fits(None)
+    ('l1, 1.5 KiB free', 'NO: l1, 3.0 KiB over', '-')
+    >>> fits(Fit("l1", 512, 512, 2048, (4, 4)))
+    'l1, 1.5 KiB free; no op: 4x4'
+    """
+    if fit is None:
+        return "-"
+    words = [] if fit.unusable_tile is None else [f"no op: {dims_text(fit.unusable_tile)}"]
+    if fit.grid is not None:
+        return f"NO: {dims_text(fit.grid)} has no place on {dims_text(fit.chip_grid)}"
+    if fit.free is not None:
+        room = f"{size(fit.free)} free" if fit else f"{size(-fit.free)} over"
+        words.insert(0, f"{'' if fit else 'NO: '}{fit.space}, {room}")
+    return "; ".join(words) or "-"

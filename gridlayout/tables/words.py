@@ -1,0 +1,54 @@
+"""Words of tables: extents, and what others wrote made safe to print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gridlayout.layouts.reader import dims_text
+
+# Columns of words, which stand on the left; the others have numbers, on the right.
+LEFT = frozenset(
+    [
+        "op",
+        "value",
+        "tensor",
+        "grid",
+        "shard",
+        "fits",
+        "from",
+        "to",
+        "where",
+        "text",
+        "memory",
+        "function",
+        "alive",
+        "kind",
+        "axes",
+        "parts",
+        "sharding",
+        "path",
+        "shape",
+        "tile",
+    ]
+)
+WIDTH = 32  # of a cell of what others wrote
+
+
+def dims(shape: Sequence[int]) -> str:
+    """Extents with an x between.
+
+    >>> dims((3, 2)), dims(())
+    ('3x2', '-')
+    """
+    return dims_text(tuple(shape)) or "-"
+
+
+def plain(text: str, width: int = 1 << 16) -> str:
+    """What others wrote, made safe to print: control characters escaped, cut to `width`.
+
+    >>> print(plain("a" + chr(27) + "[31m" + chr(0x202E)), plain("abcdef", 4))
+    a\\x1b[31m\\u202e abc…
+    """
+    if len(text) > width:
+        text = text[: width - 1] + "…"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
