@@ -1,6 +1,7 @@
 """Primitives along some dims, against JAX's on plain arrays; what is unsharded does not move."""
 
 import re
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from tiers import few
 import gridlayout as gl
 from gridlayout.ops.interpret import decide
 from gridlayout.ops.rules import fourier
+from gridlayout.sharding.machine import LIMITS
 
 COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))
@@ -216,7 +218,7 @@ def assert_is_jaxs(name, compiled):
 @pytest.mark.parametrize("name", [name for name in CASES if name.endswith("fft of all")])
 def test_transforms_of_what_is_not_small(name, monkeypatch):
     # Dim after dim, as of arrays that are too large to be whole on every device.
-    monkeypatch.setattr(fourier, "SMALL", 0)
+    monkeypatch.setattr(fourier, "LIMITS", replace(LIMITS, small_bytes=0))
     decide._remembered.cache_clear()
     try:
         assert_is_jaxs(name, Compiled())

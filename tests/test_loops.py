@@ -1,5 +1,7 @@
 """Loops of tiny steps: small arrays whole on every device, where the devices then send less."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,10 +14,12 @@ from test_control import CASES, DEVICE, assert_case_is_jaxs, example
 from tiers import few
 
 import gridlayout as gl
-from gridlayout.ops.decisions.env import SMALL, Env
+from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.specs import Sharded
-from gridlayout.ops.interpret import decide, loops
+from gridlayout.ops.interpret import decide
 from gridlayout.ops.interpret.planner import planned
+from gridlayout.ops.plan import loops
+from gridlayout.sharding.machine import LIMITS
 
 EIGHT = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
 
@@ -45,13 +49,13 @@ def sent(programs):
     return sum(each.count for program in programs for each in program.collectives)
 
 
-OFTEN = loops._OFTEN
+OFTEN = LIMITS.often
 
 
 @pytest.fixture(autouse=True)
 def one_is_often(monkeypatch):
     """One collective a trip is often: loops that fit a test."""
-    monkeypatch.setattr(loops, "_OFTEN", 1)
+    monkeypatch.setattr(loops, "LIMITS", replace(LIMITS, often=1))
     decide._remembered.cache_clear()
     yield
     decide._remembered.cache_clear()
@@ -78,7 +82,7 @@ def test_a_loop_of_tiny_products_sends_nothing_in_its_body():
 
 @pytest.mark.parametrize("products", [1, OFTEN - 2, OFTEN - 1])
 def test_a_loop_that_sends_seldom_is_left_as_it_is(products, monkeypatch):
-    monkeypatch.setattr(loops, "_OFTEN", OFTEN)
+    monkeypatch.setattr(loops, "LIMITS", LIMITS)
 
     def fn(x, w):
         def body(_, h):
@@ -94,7 +98,7 @@ def test_a_loop_that_sends_seldom_is_left_as_it_is(products, monkeypatch):
 
 
 def test_arrays_that_are_not_small_stay_laid_out_in_a_loop():
-    side = int((SMALL / 4) ** 0.5)
+    side = int((LIMITS.small_bytes / 4) ** 0.5)
     for n, is_whole in ((side, True), (side + 1, False)):
         (body,) = bodies(powers, laid((n, n), (n, n)))
         assert any(isinstance(spec, Sharded) for spec in body.operands) != is_whole
@@ -202,7 +206,7 @@ def test_lbfgs(rows):
 
 
 def test_lbfgs_sends_seldom(monkeypatch):
-    monkeypatch.setattr(loops, "_OFTEN", OFTEN)
+    monkeypatch.setattr(loops, "LIMITS", LIMITS)
     shapes = [(5000, 5), (5000, 2), {"in": (5, 7), "bias": (7,), "out": (7, 2)}]
     shapes = jax.tree.map(
         lambda s: jax.ShapeDtypeStruct(s, np.float32), shapes, is_leaf=lambda s: type(s) is tuple

@@ -10,7 +10,7 @@ from jax.sharding import AbstractMesh
 import gridlayout as gl
 from gridlayout.sharding.chips import BOARDS, Figure
 from gridlayout.sharding.collectives import Collective
-from gridlayout.sharding.machine import FAST, default_machine, emulated
+from gridlayout.sharding.default_machine import FAST, default_machine, emulated
 
 LINKS = gl.Links(10e9, latency=1e-6)
 CHIP = gl.Chip("toy", (2, 2))

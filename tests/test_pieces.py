@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 from math import prod
 
 import jax
@@ -19,6 +20,7 @@ from gridlayout.layouts.blocks import find_blocks
 from gridlayout.layouts.program import PadMove
 from gridlayout.ops.moves.relayout import find_move, offered_moves
 from gridlayout.sharding.collectives import total_bytes
+from gridlayout.sharding.machine import LIMITS
 from gridlayout.sharding.overlaps import find_overlaps
 from gridlayout.sharding.pieces import find_pieces
 from gridlayout.sharding.rounds import Messages, coloured, most_at_one
@@ -209,7 +211,7 @@ def test_alike_pieces_are_put_together_at_once(pair):
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 @pytest.mark.parametrize("pair", ["all kinds", "dealt", "put alike"])
 def test_large_parts_are_put_piece_by_piece(pair, monkeypatch):
-    monkeypatch.setattr("gridlayout.sharding.pieces.LARGE", 0)
+    monkeypatch.setattr("gridlayout.sharding.pieces.LIMITS", replace(LIMITS, gathered_bytes=0))
     before, after, tile, _ = ALIKE[pair]
     a, b = gl.GridLayout((48, 16), grid=before), gl.GridLayout((48, 16), grid=after, tile=tile)
     assert check(a, b, gl.DeviceGrid((2, 4), machine=FAST)).pieces.order is None
