@@ -206,16 +206,22 @@ class Machine:
     # -- seconds ---------------------------------------------------------------------------------
 
     def seconds(
-        self, collectives: Iterable[Collective] = (), flops: float = 0, nbytes: float = 0
+        self,
+        collectives: Iterable[Collective] = (),
+        flops: float = 0,
+        nbytes: float = 0,
+        elements: float = 0,
     ) -> float:
         """What one device takes for collectives one after another, products, and memory.
 
         flops: floating-point operations of its products. nbytes: bytes that it reads or writes.
+        elements: results of elementwise functions that take longer than to read them.
         """
         sent = sum(each.count * self.once(each) for each in collectives)
         if self.rates is None:
             return sent
-        return sent + flops / self.rates.flops + nbytes / self.rates.memory
+        computed = elements / self.rates.elementwise if elements and self.rates.elementwise else 0.0
+        return sent + flops / self.rates.flops + nbytes / self.rates.memory + computed
 
     def once(self, each: Collective) -> float:
         """Seconds of a collective, done once.

@@ -4,6 +4,7 @@ A stated map (transposed, reversed, folded, offset) places grids of its rank oth
 does, and those of other ranks by the rule: what assumes that both are placed alike is wrong there.
 """
 
+from functools import cache
 from math import prod
 
 import jax
@@ -40,10 +41,31 @@ STATED = [
 ]
 
 
-def turn(device, number):
+def chosen(number, plain, stated):
     """The device grid of a case, by its number: every fifth has a stated map; all of `--all-cases`
     that are even do.
     """
-    every = [each for each in STATED if each.size == device.size] or STATED
-    stated = number % 2 == 0 if tiers.ALL else number % 5 == 2
-    return every[number // (2 if tiers.ALL else 5) % len(every)] if stated and every else device
+    every = list(stated) if (number % 2 == 0 if tiers.ALL else number % 5 == 2) else []
+    return every[number // (2 if tiers.ALL else 5) % len(every)] if every else plain
+
+
+def turn(device, number):
+    """The device grid of a case, or in its turn one of as many devices with a map."""
+    return chosen(number, device, [each for each in STATED if each.size == device.size] or STATED)
+
+
+@cache
+def grids_of(mesh, machine):
+    """This mesh as a device grid, and with each map."""
+    plain = gl.DeviceGrid(mesh, machine=machine)
+    maps = map(gl.AffineMap.parse, MAPS.get(plain.shape, []))
+    return plain, {gl.DeviceGrid(mesh, core_map=each, machine=machine): each for each in maps}
+
+
+def mapped(mesh, number, *grids, machine=None):
+    """The device grid of a case on this mesh; a map is one that places some of the grids."""
+    plain, maps = grids_of(mesh, machine)
+    placing = (
+        device for device, each in maps.items() if any(device.core_map(g) == each for g in grids)
+    )
+    return chosen(number, plain, placing)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import tiers
+from devices import STATED, mapped
 from hlo import collectives
 from laid_out import poisoned
 from machines import FAST
@@ -35,17 +36,20 @@ def operand(shape, grid, tile, device, dtype="float32"):
     return poisoned(RNG.normal(size=shape).astype(dtype), layout, device)
 
 
-def device_of(mesh):
+def device_of(mesh, number=0, *grids):
+    """The device grid of a case of this number, whose operands are on these grids."""
     if np.prod(mesh) > DEVICES:
         pytest.skip(f"needs {np.prod(mesh)} devices")
-    return gl.DeviceGrid(mesh)
+    return mapped(mesh, number, *grids)
 
 
-@pytest.mark.parametrize("place", PLACES, ids=str)
-@pytest.mark.parametrize("algorithm", gl.ALGORITHMS)
+CASES = list(itertools.product(gl.ALGORITHMS, PLACES))
+
+
+@pytest.mark.parametrize(("algorithm", "place"), CASES, ids=str)
 def test_the_product_is_right_or_refused(algorithm, place):
     mesh, first, second, tile = place
-    device = device_of(mesh)
+    device = device_of(mesh, CASES.index((algorithm, place)) + 2, first, second)
     a, b = operand((23, 37), first, tile, device), operand((37, 29), second, tile, device)
     refused = (algorithm == "cannon" and mesh not in SQUARE) or (
         algorithm in ("2.5d", "3d") and mesh not in DEEP
@@ -67,7 +71,7 @@ def test_the_product_is_right_or_refused(algorithm, place):
 
 @pytest.mark.parametrize("algorithm", [a for a in gl.ALGORITHMS if a != "cannon"])
 def test_batches_joined_dims_and_several_contracted_ones(algorithm):
-    device = device_of((2, 4))
+    device = device_of((2, 4), gl.ALGORITHMS.index(algorithm), (2, 4))
     x = operand((3, 5, 4, 6), (2, 4), (2, 2), device)
     y = operand((4, 7, 6, 3), (2, 4), None, device)
 
@@ -86,7 +90,7 @@ def test_batches_joined_dims_and_several_contracted_ones(algorithm):
 
 @pytest.mark.parametrize("algorithm", gl.ALGORITHMS)
 def test_narrow_floats_are_summed_in_float32_and_integers_wrap(algorithm):
-    device = device_of((2, 2, 2))
+    device = device_of((2, 2, 2), gl.ALGORITHMS.index(algorithm) + 1, (2, 2))
     a = operand((9, 64), (2, 2), None, device, jnp.bfloat16)
     b = operand((64, 10), (2, 2), None, device, jnp.bfloat16)
     found = gl.on_grid(jnp.matmul, algorithm=algorithm)(a, b)
@@ -102,7 +106,7 @@ def test_narrow_floats_are_summed_in_float32_and_integers_wrap(algorithm):
 
 @pytest.mark.parametrize("algorithm", few(gl.ALGORITHMS, 4))
 def test_gradients(algorithm):
-    device = device_of((2, 2, 2))
+    device = device_of((2, 2, 2), gl.ALGORITHMS.index(algorithm) + 4, (2, 2))
     a, b = operand((5, 11), (2, 2), None, device), operand((11, 7), (2, 2), None, device)
 
     def loss(a, b):
@@ -114,10 +118,14 @@ def test_gradients(algorithm):
         np.testing.assert_allclose(np.asarray(each), value, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("algorithm", [None, "ring", "k_split"])
-@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "int4", "bool", "complex64"])
+TYPES = list(
+    itertools.product(["float8_e4m3fn", "int4", "bool", "complex64"], [None, "ring", "k_split"])
+)
+
+
+@pytest.mark.parametrize(("dtype", "algorithm"), TYPES)
 def test_every_type_has_its_products(dtype, algorithm):
-    device = device_of((2, 4))
+    device = device_of((2, 4), TYPES.index((dtype, algorithm)), (1, 8))
     a, b = (jnp.asarray(RNG.integers(0, 2, (8, 8)), dtype) for _ in range(2))
     dot = lambda a, b: jax.lax.dot_general(a, b, (((1,), (0,)), ((), ())))  # noqa: E731
     x = gl.put(a, gl.GridLayout((8, 8), dtype, grid=(1, 8)), device)
@@ -197,6 +205,23 @@ def test_the_compiled_program_receives_the_formula_s_bytes(algorithm, mesh):
         assert "reduce-scatter" in kinds or "all-reduce" in kinds
 
 
+PLACED = [
+    (algorithm, device)
+    for device, algorithm in itertools.product(STATED, gl.ALGORITHMS)
+    if (algorithm != "cannon" or device.shape in SQUARE)
+    and (algorithm not in ("2.5d", "3d") or device.shape in DEEP)
+]
+
+
+@pytest.mark.parametrize(("algorithm", "device"), few(PLACED, 4), ids=str)
+def test_where_a_map_places_operands_it_receives_what_its_report_says(algorithm, device):
+    a = operand((16, 48), (2, 2), None, device)
+    b = operand((48, 32), (4, 2), (2, 2), device)
+    fn = gl.on_grid(jnp.matmul, algorithm=algorithm)
+    found = collectives(program(fn, a, b), device.size)
+    assert sum(size for _, size in found) == fn.report(a, b).bytes_moved
+
+
 def test_what_goes_by_in_panels_is_not_held_whole():
     device = gl.DeviceGrid(device_of((2, 4)).mesh, machine=FAST)
     x = gl.put(np.ones((64, 64), np.float32), gl.GridLayout((64, 64), grid=(2, 4)), device)
@@ -230,21 +255,12 @@ def test_the_rule_splits_k_where_that_moves_less_than_half():
 
 
 def test_scalars_vectors_and_transposed_products_take_any_algorithm():
-    device = device_of((2, 4))
-    v = operand((37,), (1, 8), None, device)
-    a = operand((23, 37), (2, 4), None, device)
-    for algorithm, fn in itertools.product(
-        ("gathered", "ring", "summa", "k_split"), (jnp.vdot, lambda v, _: a_times(v))
-    ):
-
-        def a_times(x, algorithm=algorithm):
-            return gl.on_grid(jnp.matmul, algorithm=algorithm)(a, x)
-
-        if fn is jnp.vdot:
-            found = gl.on_grid(jnp.vdot, algorithm=algorithm)(v, v)
-            wanted = np.vdot(np.asarray(v), np.asarray(v))
-        else:
-            found, wanted = a_times(v), np.asarray(a) @ np.asarray(v)
+    cases = itertools.product(("gathered", "ring", "summa", "k_split"), (jnp.vdot, jnp.matmul))
+    for number, (algorithm, fn) in enumerate(cases):
+        device = device_of((2, 4), number, (1, 8), (2, 4))
+        v, a = operand((37,), (1, 8), None, device), operand((23, 37), (2, 4), None, device)
+        given = (v if fn is jnp.vdot else a, v)
+        found, wanted = gl.on_grid(fn, algorithm=algorithm)(*given), fn(*map(np.asarray, given))
         np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-4, atol=1e-5)
 
 

@@ -43,27 +43,18 @@ def planned(
     env: Env, closed: Any, operands: Sequence[Spec], wanted: Sequence[Spec | None] = ()
 ) -> Program:
     """The program of a whole call: arrays among its operands and results are laid out."""
-    if not is_open(env, closed, operands):
-        return _planned(env, closed, operands, wanted)
-    # Where results are does not depend on how products are done.
-    simple = replace(env, algorithm="gathered")
-    program = _planned(simple, closed, operands, wanted)
-    chosen = choices_for(env, closed, operands, program)
-    if chosen is None:
-        return _planned(env, closed, operands, wanted)
-    asked = [wanted[k] if k < len(wanted) else None for k in range(len(program.results))]
-    there = [
-        spec if spec is not None else _unmasked(found)
-        for spec, found in zip(asked, program.results, strict=True)
-    ]
-    other = _planned(env, closed, operands, there, chosen)
-    alone, together = (each.seconds(env.machine) for each in (program, other))
-    if together <= alone:
-        other.against = alone
-        return other
-    program = _planned(env, closed, operands, wanted)  # products as is cheapest for each
-    program.against = together
-    return program
+
+    def make(env: Env, chosen: Chosen | None, simple: Program | None) -> Program:
+        if simple is None:
+            return _planned(env, closed, operands, wanted)
+        asked = [*wanted, *[None] * (len(simple.results) - len(wanted))]
+        there = [
+            _unmasked(found) if spec is None else spec
+            for spec, found in zip(asked, simple.results, strict=True)
+        ]
+        return _planned(env, closed, operands, there, chosen)
+
+    return Planner.cheapest(env, closed, operands, make, often=False)
 
 
 def _unmasked(spec: Spec) -> Spec | None:
@@ -110,18 +101,31 @@ class Planner:
 
     @staticmethod
     def cheapest(
-        env: Env, closed: Any, operands: Sequence[Spec], make: Callable[[Chosen | None], Program]
+        env: Env,
+        closed: Any,
+        operands: Sequence[Spec],
+        make: Callable[[Env, Chosen | None, Program | None], Program],
+        often: bool = True,
     ) -> Program:
         """A program of a jaxpr on operands of these specs, chosen as a whole where that is cheaper.
 
-        make: plans it, by the choices that it is given.
+        make: plans it in an environment, by the choices that it is given, its results as they are
+        in a program that is there already. often: whether it runs in a loop.
         """
-        program = make(None)
         if not is_open(env, closed, operands):
-            return program
-        if (chosen := choices_for(env, closed, operands, program)) is None:
-            return program
-        return min(make(chosen), program, key=lambda each: each.seconds(env.machine))
+            return make(env, None, None)
+        # Where results are does not depend on how products are done.
+        simple = make(replace(env, algorithm="gathered"), None, None)
+        if (chosen := choices_for(env, closed, operands, simple, often)) is None:
+            return make(env, None, None)
+        other = make(env, chosen, simple)
+        alone, together = (each.seconds(env.machine) for each in (simple, other))
+        if together <= alone:
+            other.against = alone
+            return other
+        program = make(env, None, None)  # products as is cheapest for each
+        program.against = together
+        return program
 
     @property
     def operands(self) -> list[Value]:

@@ -79,17 +79,21 @@ class Chosen:
         return self.units.spec(value.shape, value.dtype, division)
 
 
-def choices_for(env: Env, closed: Any, operands: Sequence[Spec], program: Program) -> Chosen | None:
+def choices_for(
+    env: Env, closed: Any, operands: Sequence[Spec], program: Program, often: bool = False
+) -> Chosen | None:
     """The choices for a whole program; None where each equation is to choose by itself.
 
     program: the one in which each equation chooses by itself; its results keep their layouts.
+    often: whether it runs in a loop, where a few collectives count.
     """
     if not program.is_local:
         return None
     graph = Graph.of(closed)
     units = Units.of(env.device, [*operands, *program.results], graph.exact)
     products = sum(bool(node.flops) for node in graph.nodes)
-    if products < 2 and sum(each.count for each in program.collectives) < LIMITS.sends:
+    sends = sum(each.count for each in program.collectives)
+    if not often and products < 2 and sends < LIMITS.sends:
         return None
     if not _has_choice(graph) or len(units.axes) > LIMITS.units:
         return None

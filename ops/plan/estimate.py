@@ -14,7 +14,7 @@ from typing import Any
 from gridlayout.ops.plan.classes import Along, Assignment, Classes
 from gridlayout.ops.plan.division import Division, Sent, Units
 from gridlayout.ops.plan.factors import Dims, Factors
-from gridlayout.ops.plan.graph import Graph, Node
+from gridlayout.ops.plan.graph import SLOW, Graph, Node
 from gridlayout.sharding.machine import LIMITS
 
 Held = tuple[Division | None, ...]  # the divisions that a value has been brought to
@@ -106,7 +106,7 @@ class Estimator:
             sizes = tuple(None if v is None else self._sizes[v] for v in values)
             kept = tuple(v in self.graph.kept for v in values)
             ends = tuple(self.classes.ends[v] is not None for v in node.outs)
-            key = node.factors, sizes, kept, node.flops, ends
+            key = node.factors, sizes, kept, node.flops, node.name in SLOW, ends
             found.append(numbers.setdefault(key, len(numbers)))
         return found
 
@@ -255,7 +255,8 @@ class Estimator:
         local = self._sizes[node.outs[0]] // max(self.units.parts(made), 1)
         parts = self.units.count([u for used in along for u in used])
         passed = 0 if node.flops else self._passed(node, ins, local)
-        seconds = self.units.machine.seconds((), node.flops / max(parts, 1), passed)
+        slow = local // self.graph.itemsizes[node.outs[0]] if node.name in SLOW else 0
+        seconds = self.units.machine.seconds((), node.flops / max(parts, 1), passed, slow)
         way = self._divided[key] = _Way(ins, made, summed, local, seconds)
         return way
 

@@ -21,6 +21,10 @@ Shape = tuple[int, ...]
 # What XLA makes where it is read, and what makes its operands as it reads them.
 _FUSED = ELEMENTWISE | {"broadcast_in_dim", "reshape", "squeeze", "transpose", "slice", "copy"}
 _TAKES_FUSED = _FUSED | NEUTRAL.keys()
+# Elementwise functions that take longer than to read their operands.
+SLOW = frozenset(
+    ("exp", "exp2", "expm1", "log", "log1p", "tanh", "logistic", "erf", "erfc", "erf_inv", "pow")
+) | frozenset(("sin", "cos", "tan", "atan2", "sinh", "cosh", "cbrt", "lgamma", "digamma"))
 Path = tuple[int, ...]  # the number of an equation in its jaxpr, behind those of the calls it is in
 
 

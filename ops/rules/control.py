@@ -17,6 +17,7 @@ from jax import lax
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import Body
+from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of
 from gridlayout.ops.decisions.value import Value
@@ -42,8 +43,8 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
     specs = [*(x.spec for x in consts), *kept, *slices]
     count = len(consts) + len(kept)
 
-    def planned(chosen: Any) -> Program:
-        planner = b.plan(b.env, specs, chosen)
+    def planned(env: Env, chosen: Any, _: Any) -> Program:
+        planner = b.plan(env, specs, chosen)
         parts = [planner.moved(_given, value) for value in planner.operands[count:]]
         outs = planner.closed(p["jaxpr"], [*planner.operands[:count], *parts], _layouts(kept))
         rows = [_stackable(planner, out, length) for out in outs[len(kept) :]]
@@ -113,8 +114,8 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
     going = planner.closed(p["cond_jaxpr"], planner.operands)
     test = planner.program(going, [Replicated(number.shape, number.dtype)])
 
-    def planned(chosen: Any) -> Program:
-        planner = b.plan(b.env, [*of_test, *of_body, *kept], chosen)
+    def planned(env: Env, chosen: Any, _: Any) -> Program:
+        planner = b.plan(env, [*of_test, *of_body, *kept], chosen)
         given = planner.operands
         before = given[second:]
         outs = planner.closed(p["body_jaxpr"], given[first:], _layouts(kept))
@@ -126,8 +127,10 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
         return found
 
     specs = [*of_body, *kept]
-    whole = bool(number.shape)
-    body = planned(None) if whole else b.plan.cheapest(b.env, p["body_jaxpr"], specs, planned)
+    if number.shape:
+        body = planned(b.env, None, None)
+    else:
+        body = b.plan.cheapest(b.env, p["body_jaxpr"], specs, planned)
 
     def run(*arrays: Any) -> list[Any]:
         given = arrays[:second]
