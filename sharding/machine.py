@@ -46,8 +46,9 @@ class Limits:
     Seconds are a machine's, and right to about a quarter; searches have to end.
     """
 
-    # Whole programs. How many times as long as the fastest one may take that sends less often.
-    margin: float = 1.3
+    # Whole programs. How much longer than the fastest one may take that sends nothing; one that
+    # sends half as often, half of that.
+    margin: float = 0.5
     # A program of one product is chosen as a whole from so many collectives on, and where the mesh
     # is used in no more units than these.
     sends: int = 3

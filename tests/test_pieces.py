@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import mapped
 from hlo import compiled_collectives
 from jax.sharding import AbstractMesh
 from laid_out import assert_claim_holds, layouts, packed, poisoned, read
@@ -34,7 +35,11 @@ UNEVEN = [(53, 63), (530, 630), (97,), (7, 20, 33), (12, 20, 31), (64, 64), (100
 
 
 def abstract(mesh):
-    return gl.DeviceGrid(AbstractMesh(mesh, tuple("xyzw"[: len(mesh)])))
+    return gl.DeviceGrid(without_devices(mesh))
+
+
+def without_devices(mesh):
+    return AbstractMesh(mesh, tuple("xyzw"[: len(mesh)]))
 
 
 def random_groups(rng, rank, kind):
@@ -93,8 +98,8 @@ def divides(layout, device):
 @pytest.mark.parametrize("seed", few(range(4), 1))
 def test_little_more_is_received_than_must_move_and_nothing_more_where_parts_are_even(seed):
     ways = Counter()
-    for mesh, a, b in random_pairs(250, seed):
-        device = abstract(mesh)
+    for number, (mesh, a, b) in enumerate(random_pairs(250, seed)):
+        device = mapped(without_devices(mesh), number, a.grid, b.grid)
         plan = gl.relayout_plan(a, b, device)
         is_even = divides(a, device) and divides(b, device)
         assert plan.moved <= plan.received, (mesh, a, b)
@@ -141,8 +146,8 @@ HERE = [mesh for mesh in MESHES if 1 < prod(mesh) <= N]
 
 @pytest.mark.parametrize("seed", few(range(4), 1))
 def test_values_arrive_by_the_collectives_that_the_plan_names(seed):
-    for mesh, a, b in random_pairs(5, 100 + seed, HERE):
-        check(a, b, gl.DeviceGrid(mesh, machine=FAST))
+    for number, (mesh, a, b) in enumerate(random_pairs(5, 100 + seed, HERE)):
+        check(a, b, mapped(mesh, number, a.grid, b.grid, machine=FAST))
 
 
 PAIRS = {
@@ -172,9 +177,10 @@ PAIRS = {
 @pytest.mark.parametrize("pair", PAIRS)
 def test_every_kind_of_piece(pair):
     a, b = (gl.GridLayout((53, 63), "float32", **arguments) for arguments in PAIRS[pair])
-    device, ways = gl.DeviceGrid((2, 4), machine=FAST), [(a, b), (b, a)]
+    number, ways = list(PAIRS).index(pair), [(a, b), (b, a)]
+    device = mapped((2, 4), number, a.grid, b.grid, machine=FAST)
     assert "pieces" in {gl.relayout_plan(*each, device).how for each in ways}
-    turn = list(PAIRS).index(pair) % 2
+    turn = number % 2
     for each in few(ways[turn:] + ways[:turn], 1):
         check(*each, device)
 
@@ -258,30 +264,34 @@ def test_thousands_of_devices_receive_little_more_than_has_to_move(mesh, before,
     assert 0 < plan.moved <= plan.received <= ratio * plan.moved
 
 
+TYPES = ["bool", "int8", "uint16", "bfloat16", "float8_e5m2", "complex64"]
+
+
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
-@pytest.mark.parametrize(
-    "dtype", ["bool", "int8", "uint16", "bfloat16", "float8_e5m2", "complex64"]
-)
+@pytest.mark.parametrize("dtype", TYPES)
 def test_pieces_of_any_type(dtype):
     uneven = gl.GridLayout((13, 9), dtype, (3, 2)), gl.GridLayout((13, 9), dtype, (5, 1), (2, 4))
     alike = gl.GridLayout((12, 8), dtype, (1, 4)), gl.GridLayout((12, 8), dtype, (3, 1))
     for a, b in (uneven, alike):
         x = np.random.default_rng(0).integers(0, 2, a.shape).astype(dtype)
-        out = gl.relayout(poisoned(x, a, gl.DeviceGrid((2, 4), machine=FAST)), b)
+        device = mapped((2, 4), TYPES.index(dtype), a.grid, b.grid, machine=FAST)
+        out = gl.relayout(poisoned(x, a, device), b)
         np.testing.assert_array_equal(read(out), x)
         np.testing.assert_array_equal(np.asarray(out), x)
 
 
 @pytest.mark.skipif(N < 8, reason="needs 8 devices")
 def test_pieces_of_small_tensors_of_every_layout():
-    device = gl.DeviceGrid((2, 4), machine=FAST)
     ways = Counter()
     for shape in [(7,), (5, 7), (3, 4, 5)]:
         table = list(layouts(shape).values())
-        pairs = list(zip(table, table[4:] + table[:4], strict=True))
-        for a, b in pairs:
+        pairs = [
+            (a, b, mapped((2, 4), number, a.core_shape, b.core_shape, machine=FAST))
+            for number, (a, b) in enumerate(zip(table, table[4:] + table[:4], strict=True))
+        ]
+        for a, b, device in pairs:
             ways[gl.relayout_plan(a, b, device).how] += 1
-        for a, b in few(pairs, 5):
+        for a, b, device in few(pairs, 5):
             x = np.arange(a.size, dtype=np.float32).reshape(shape)
             out = jax.jit(lambda x, b=b: gl.relayout(x, b))(poisoned(x, a, device))
             np.testing.assert_array_equal(read(out), x, err_msg=f"{a} {b}")
@@ -367,10 +377,10 @@ def test_rounds_have_one_message_of_each_end_and_keep_the_limit():
 
 @pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 4, 5)])
 def test_overlaps_are_each_element_once_and_where_it_lies(shape):
-    device = abstract((2, 4))
     table = [layout for layout in layouts(shape).values() if find_blocks(layout)]
     assert len(table) > 4
-    for a, b in itertools.product(table, repeat=2):
+    for number, (a, b) in enumerate(itertools.product(table, repeat=2)):
+        device = mapped(without_devices((2, 4)), number, a.core_shape, b.core_shape)
         places = [device.placement(layout.core_shape) for layout in (a, b)]
         pieces = find_pieces(a, b, device, *places)
         if pieces is None:
@@ -379,7 +389,8 @@ def test_overlaps_are_each_element_once_and_where_it_lies(shape):
         order = tuple(k for window in windows[1] for k in window.atoms)
         rows = pieces.rows
         assert find_overlaps(windows, order, device, len(rows.source) - 1) is None
-        wanted = gl.relayout_plan(a, b, device).bytes // 4
+        # A plan counts devices as the mesh does, pieces as they lie along `fine`.
+        wanted = gl.relayout_plan(a, b, device).bytes[np.ix_(device.order, device.order)] // 4
         found = np.zeros_like(wanted)
         np.add.at(found, (rows.source, rows.target), rows.sizes.prod(axis=1))
         np.testing.assert_array_equal(found, wanted, err_msg=f"{a} {b}")

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import STATED, mapped
 from hlo import collectives
 from jax.sharding import NamedSharding
 from laid_out import indices, layouts, optimized, packed, poisoned
@@ -22,9 +23,10 @@ from gridlayout.sharding.placement import Placement
 DEVICES = len(jax.devices())
 
 
-def device_grid():
+def device_grid(number=0, *layouts):
+    """The device grid of a case of this number, of these layouts."""
     mesh = (2, DEVICES // 2) if DEVICES % 2 == 0 else (DEVICES,)
-    return gl.DeviceGrid(mesh, machine=FAST)
+    return mapped(mesh, number, *(layout.core_shape for layout in layouts), machine=FAST)
 
 
 def compiled(x, layout):
@@ -48,9 +50,9 @@ def holders(layout, device):
 
 @pytest.mark.parametrize("shape", [(7,), (5, 7), (3, 4, 5)])
 def test_the_plan_counts_what_devices_hold_and_need(shape):
-    device = device_grid()
     table = list(layouts(shape).values())
-    for a, b in zip(table, table[3:] + table[:3], strict=True):
+    for number, (a, b) in enumerate(zip(table, table[3:] + table[:3], strict=True)):
+        device = device_grid(number, a, b)
         plan = gl.relayout_plan(a, b, device)
         have, need = holders(a, device), holders(b, device)
         for t, wanted in enumerate(need):
@@ -69,39 +71,47 @@ def test_the_plan_of_cores_needs_no_devices():
     assert "48 B must move, 48 B stay" in str(plan)
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "how"),
-    [
-        ({"grid": (2, 4), "tile": (4, 4)}, {"grid": (2, 4), "tile": (2, 8)}, "local"),
-        ({"grid": (2, 4), "tile": (32, 32)}, {"grid": (2, 4)}, "local"),
-        ({"grid": (2, 4)}, {"grid": (2, 4), "linear": "(d0, d1) -> (d0, d1)"}, "nothing"),
-        ({"grid": (2, 4)}, {"grid": (2, 4), "memory_space": "dram"}, "copy"),
-        ({"grid": (2, 4)}, {"grid": (2, 1)}, "exchange"),
-        ({"grid": (1, 1)}, {"grid": (2, 4)}, "local"),
-        ({"grid": (2, 4)}, {"grid": (4, 2)}, "pieces"),
-        ({"grid": (8, 1)}, {"grid": (2, 4)}, "pieces"),
-        ({"grid": (4, 4), "tile": (16, 16)}, {"grid": (2, 8), "tile": (8, 4)}, "pieces"),
-        ({"grid": (3, 2)}, {"grid": (5, 1)}, "pieces"),
-        ({"grid": (2, 4)}, {"grid": (1, 8), "tile": (4, 4)}, "pieces"),
-        ({"grid": (3, 3)}, {"grid": (3, 3), "linear": "(d0, d1) -> (d0 + d1, d1)"}, "logical"),
-    ],
-)
-def test_the_program_gathers_what_the_plan_says(a, b, how):
-    device = device_grid()
+PAIRS = [
+    ({"grid": (2, 4), "tile": (4, 4)}, {"grid": (2, 4), "tile": (2, 8)}, "local"),
+    ({"grid": (2, 4), "tile": (32, 32)}, {"grid": (2, 4)}, "local"),
+    ({"grid": (2, 4)}, {"grid": (2, 4), "linear": "(d0, d1) -> (d0, d1)"}, "nothing"),
+    ({"grid": (2, 4)}, {"grid": (2, 4), "memory_space": "dram"}, "copy"),
+    ({"grid": (2, 4)}, {"grid": (2, 1)}, "exchange"),
+    ({"grid": (1, 1)}, {"grid": (2, 4)}, "local"),
+    ({"grid": (2, 4)}, {"grid": (4, 2)}, "pieces"),
+    ({"grid": (8, 1)}, {"grid": (2, 4)}, "pieces"),
+    ({"grid": (4, 4), "tile": (16, 16)}, {"grid": (2, 8), "tile": (8, 4)}, "pieces"),
+    ({"grid": (3, 2)}, {"grid": (5, 1)}, "pieces"),
+    ({"grid": (2, 4)}, {"grid": (1, 8), "tile": (4, 4)}, "pieces"),
+    ({"grid": (3, 3)}, {"grid": (3, 3), "linear": "(d0, d1) -> (d0 + d1, d1)"}, "logical"),
+]
+
+
+def true_plan(a, b, device):
+    """The plan of a relayout, which receives what the compiled program gathers."""
     a, b = (gl.GridLayout((53, 63), **arguments) for arguments in (a, b))
     x = gl.put(np.zeros(a.shape, np.float32), a, device)
     plan = gl.relayout_plan(x, b)
-    text = compiled(x, b)
-    if DEVICES == 8:
-        assert plan.how == how
     assert plan.received >= plan.moved
     if plan.how == "logical":
-        return
-    found = collectives(text, DEVICES)
+        return plan
+    found = collectives(compiled(x, b), device.size)
     copied = sum(each.total_bytes for each in plan.collectives if each.kind == "copy")
     assert plan.received - copied == sum(size for _, size in found)
     if plan.how in ("nothing", "copy", "local"):
         assert found == []
+    return plan
+
+
+@pytest.mark.parametrize(("a", "b", "how"), PAIRS)
+def test_the_program_gathers_what_the_plan_says(a, b, how):
+    plan = true_plan(a, b, device_grid())
+    assert plan.how == how or DEVICES != 8
+
+
+@pytest.mark.parametrize(("pair", "device"), few(itertools.product(PAIRS, STATED), 5), ids=str)
+def test_so_it_does_wherever_a_map_places_cores(pair, device):
+    true_plan(*pair[:2], device)
 
 
 def test_a_mesh_axis_moves_from_one_dim_to_another_in_one_all_to_all():
@@ -139,12 +149,12 @@ def test_every_bit_arrives(dtype):
     bits = np.dtype(f"uint{gl.GridLayout((1,), dtype, (1,)).dtype.itemsize * 8}")
     values = np.arange(6 * 50, dtype=np.uint64) * 2654435761 % 2 ** (bits.itemsize * 8)
     x = values.astype(bits).reshape(6, 50).view(dtype)  # NaNs of every payload, -0.0, subnormals
-    device = device_grid()
     table = [
         gl.GridLayout((6, 50), dtype, grid, tile)
         for grid, tile in [((2, 4), None), ((4, 2), (2, 4)), ((1, 8), (4, 3)), ((1, 1), (8, 8))]
     ]
-    for a, b in few(itertools.product(table, table), 3):
+    for number, (a, b) in enumerate(few(itertools.product(table, table), 3)):
+        device = device_grid(number, a, b)
         found = optimized(partial(gl.relayout, layout=b))(gl.put(x, a, device))
         np.testing.assert_array_equal(np.asarray(found).view(bits), x.view(bits))
 
@@ -183,7 +193,8 @@ def test_derivatives_and_batches_go_through():
 @pytest.mark.parametrize("tile", [None, (2, 3)])
 def test_between_any_two_placements(tile):
     # The same digit may be divided by other mesh axes before than after, or by none.
-    device, shape, grid = gl.DeviceGrid((2, 2, 2)), (8, 12), (4, 2)
+    shape, grid = (8, 12), (4, 2)
+    device = mapped((2, 2, 2), 2 if tile else 0, grid)
     layout = gl.GridLayout(shape, "int32", grid=grid, tile=tile)
     x = np.arange(1, 97, dtype=np.int32).reshape(shape)
     choices = [(), ("x",), ("y",), ("z",)]
@@ -229,9 +240,10 @@ def test_a_plan_refuses_what_a_relayout_refuses():
 
 @pytest.mark.parametrize("mesh", [(2, 4), (8,), (2, 2, 2), (3,)], ids=str)
 def test_a_plan_s_totals_are_those_of_its_matrix(mesh):
-    device = gl.DeviceGrid(jax.sharding.AbstractMesh(mesh, tuple("xyz"[: len(mesh)])))
+    mesh = jax.sharding.AbstractMesh(mesh, tuple("xyz"[: len(mesh)]))
     grids = [(2, 4), (4, 2), (8, 1), (1, 1), (3, 2), (1, 3), (5, 5)]
-    for first, second in itertools.product(grids, repeat=2):
+    for number, (first, second) in enumerate(itertools.product(grids, repeat=2)):
+        device = mapped(mesh, number, first, second)
         a, b = (gl.GridLayout((12, 20), grid=grid) for grid in (first, second))
         for on in (device, None):
             plan = gl.relayout_plan(a, b, on)

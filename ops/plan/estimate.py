@@ -15,6 +15,7 @@ from gridlayout.ops.plan.classes import Along, Assignment, Classes
 from gridlayout.ops.plan.division import Division, Sent, Units
 from gridlayout.ops.plan.factors import Dims, Factors
 from gridlayout.ops.plan.graph import SLOW, Graph, Node
+from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.sharding.machine import LIMITS
 
 Held = tuple[Division | None, ...]  # the divisions that a value has been brought to
@@ -106,7 +107,7 @@ class Estimator:
             sizes = tuple(None if v is None else self._sizes[v] for v in values)
             kept = tuple(v in self.graph.kept for v in values)
             ends = tuple(self.classes.ends[v] is not None for v in node.outs)
-            key = node.factors, sizes, kept, node.flops, node.name in SLOW, ends
+            key = node.factors, sizes, kept, node.flops, SLOW.get(node.name), ends
             found.append(numbers.setdefault(key, len(numbers)))
         return found
 
@@ -135,8 +136,9 @@ class Estimator:
             for out in node.outs:
                 state.sums[out] = before
             if node.factors is None:
+                is_made = any(v is not None for v in node.ins)  # else by every device, as it needs
                 for out in node.outs:
-                    state.held[out] = (None,)
+                    state.held[out] = (None if is_made else ((),) * len(graph.shapes[out]),)
                 continue
             target = self.classes.target(node.outs[0], assignment)
             bound = self.classes.bound(number, assignment)
@@ -255,7 +257,12 @@ class Estimator:
         local = self._sizes[node.outs[0]] // max(self.units.parts(made), 1)
         parts = self.units.count([u for used in along for u in used])
         passed = 0 if node.flops else self._passed(node, ins, local)
-        slow = local // self.graph.itemsizes[node.outs[0]] if node.name in SLOW else 0
+        slow = 0
+        if times := SLOW.get(node.name):
+            value, need = (node.ins[0], ins[0]) if node.name in NEUTRAL else (node.outs[0], made)
+            if value is not None and need is not None:
+                elements = self._sizes[value] // self.graph.itemsizes[value]
+                slow = times * elements // max(self.units.parts(need), 1)
         seconds = self.units.machine.seconds((), node.flops / max(parts, 1), passed, slow)
         way = self._divided[key] = _Way(ins, made, summed, local, seconds)
         return way

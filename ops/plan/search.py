@@ -13,8 +13,7 @@ from gridlayout.sharding.machine import LIMITS
 def best(estimator: Estimator) -> Estimate:
     """The estimate of the best assignment that is found: the same in every process.
 
-    Of those that take little more than the fastest by the machine's figures, which are not exact,
-    the one that sends least often.
+    The machine's figures are not exact: what sends less often may take a little longer by them.
     """
     count = len(estimator.units.axes)
     budget = max(LIMITS.nodes // max(len(estimator.graph.nodes), 1), 4)
@@ -25,7 +24,7 @@ def best(estimator: Estimator) -> Estimate:
         nonlocal fastest
         if assignment in tried or len(tried) >= budget:
             return
-        most = float("inf") if fastest is None else LIMITS.margin * tried[fastest].seconds
+        most = float("inf") if fastest is None else (1 + LIMITS.margin) * tried[fastest].seconds
         made = tried[assignment] = estimator.estimate(assignment, most)
         if fastest is None or made.seconds < tried[fastest].seconds:
             fastest = assignment
@@ -42,18 +41,20 @@ def best(estimator: Estimator) -> Estimate:
         if fastest is before:
             break
     assert fastest is not None
-    most = LIMITS.margin * tried[fastest].seconds
-    good = {each: made for each, made in tried.items() if made.seconds <= most}
-    found = list(good.values())
-    for assignment, made in good.items():
+    first = tried[fastest]
+    most = (1 + LIMITS.margin) * first.seconds
+    found = [made for made in tried.values() if made.seconds <= most]
+    for assignment, made in tried.items():
         if any(choice.summed and choice.scattered for choice in made.choices.values()):
             found.append(estimator.estimate(assignment, most, joined=True))
-    for assignment in (each for each in tried if len(set(each)) == 1):
-        found.append(estimator.estimate(assignment, most, joined=True, is_bound=True))
-    return min(
-        (each for each in found if each.seconds <= most),
-        key=lambda each: (each.count, each.seconds),
-    )
+        if len(set(assignment)) == 1:
+            found.append(estimator.estimate(assignment, most, joined=True, is_bound=True))
+
+    def cost(made: Estimate) -> tuple[float, float]:
+        sent = LIMITS.margin * made.count / max(first.count, 1)
+        return made.seconds / max(first.seconds, 1e-12) + sent, made.seconds
+
+    return min((each for each in found if each.seconds <= most), key=cost)
 
 
 def _classes(estimator: Estimator) -> list[int]:
