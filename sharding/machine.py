@@ -225,7 +225,7 @@ class Machine:
         return sent + flops / self.rates.flops + nbytes / self.rates.memory + computed
 
     def once(self, each: Collective) -> float:
-        """Seconds of a collective, done once.
+        """Seconds of a collective, done once; of one that goes with others, its share.
 
         Ring and line formulas as in the scaling book's chapter on sharding; several axes share
         what is sent.
@@ -233,13 +233,13 @@ class Machine:
         if each.kind == COPY:
             return self.seconds(nbytes=each.received_bytes)
         if (figure := self._figure(each.kind, each.group_size)) is not None:
-            return figure.latency + each.received_bytes / figure.bandwidth
+            return figure.latency / each.together + each.received_bytes / figure.bandwidth
         links = self._links(each.axes)
         if not links:
             return 0.0
         share = -(-(each.group_size ** (1 / len(links))) // 1)
         time = max(_time(each, link, int(share), len(links)) for link in links)
-        return max(link.start for link in links) + time
+        return max(link.start for link in links) / each.together + time
 
     def bytes_seconds(self, received: float) -> float:
         """What a device takes at least to receive so many bytes, by whichever collective."""
@@ -359,11 +359,12 @@ def _time(each: Collective, link: Links, n: int, axes: int) -> float:
     received = each.received_bytes / axes
     ways = 2 if link.wrap and n > 2 else 1
     hops = n // 2 if link.wrap else n - 1
+    latency = link.latency / each.together
     if each.kind == PERMUTE:
-        return link.latency + received / link.bandwidth
+        return latency + received / link.bandwidth
     if each.kind == ALL_TO_ALL:
         # Half of what every device has crosses the middle: of a ring, over two links.
         held = received * n / max(n - 1, 1)
-        return hops * link.latency + held * n / 4 / ways / link.bandwidth
+        return hops * latency + held * n / 4 / ways / link.bandwidth
     passes = 2 if each.kind == ALL_REDUCE else 1
-    return passes * hops * link.latency + received / ways / link.bandwidth
+    return passes * hops * latency + received / ways / link.bandwidth

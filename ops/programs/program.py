@@ -24,7 +24,7 @@ from gridlayout.ops.moves.pieces import looked_up_once
 from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.ops.programs.row import priced
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
-from gridlayout.ops.programs.together import as_one, joined
+from gridlayout.ops.programs.together import as_one, joined, summed
 from gridlayout.sharding.collectives import Collective
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machine import Machine
@@ -126,6 +126,7 @@ class Program:
         self.scopes = [self.scopes[n] for n in kept]
         self.owners = [self.owners[n] for n in kept]
         self._join()
+        self._mark_sums()
         return self
 
     def _join(self) -> None:
@@ -148,6 +149,16 @@ class Program:
         ]
         self.scopes = [self.scopes[n] for n in firsts]
         self.owners = [self.owners[n] for n in firsts]
+
+    def _mark_sums(self) -> None:
+        """Say of all-reduces which of them XLA joins."""
+        if not self.is_local:
+            return
+        names = [self.made[owner].decision.op.name for owner in self.owners]
+        for n, count in summed(self.steps, self.registers, names, self.device.machine).items():
+            self.steps[n] = self._shared(self.steps[n], count)
+            if self.parts:
+                self.parts[n] = [(self.owners[n], self.steps[n])]
 
     def _shared(self, step: Step, count: int) -> Step:
         """A step as a report has it, joined with others."""

@@ -58,7 +58,7 @@ def priced(
         made = sum(out.spec.device_bytes for out in decision.outs)
     flops = decision.device_flops if decision.op.name in PRODUCTS else 0
     return {
-        "links": sum(each.count * machine.once(each) / each.together for each in collectives),
+        "links": machine.seconds(collectives),
         "products": machine.seconds(flops=flops),
         "memory": machine.seconds(nbytes=made),
     }

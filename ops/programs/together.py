@@ -17,7 +17,7 @@ from gridlayout.ops.decisions.specs import Held
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.sends import run_together
 from gridlayout.ops.moves.workspace import Chain, Workspace
-from gridlayout.sharding.collectives import ALL_GATHER, ALL_TO_ALL
+from gridlayout.sharding.collectives import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL
 from gridlayout.sharding.machine import Machine
 
 
@@ -35,11 +35,7 @@ def joined(steps: Sequence[Step], registers: Sequence[Held], machine: Machine) -
     kinds = [_kind(step, registers, machine) for step in steps]
     if sum(kind is not None for kind in kinds) < 2:
         return None
-    writer = {k: n for n, step in enumerate(steps) for k in step.writes}
-    reads = [
-        tuple({writer[k] for k in step.reads if isinstance(k, int) and k in writer})
-        for step in steps
-    ]
+    reads = _reads(steps)
     groups = list(range(len(steps)))  # of each step, the first one that it goes with
     for group in _candidates(kinds, reads):
         merged = list(groups)
@@ -52,6 +48,37 @@ def joined(steps: Sequence[Step], registers: Sequence[Held], machine: Machine) -
     order = _in_order(groups, reads)
     assert order is not None
     return Joined(tuple(order))
+
+
+def _reads(steps: Sequence[Step]) -> list[tuple[int, ...]]:
+    """The numbers of the steps that each one reads from."""
+    writer = {k: n for n, step in enumerate(steps) for k in step.writes}
+    return [
+        tuple({writer[k] for k in step.reads if isinstance(k, int) and k in writer})
+        for step in steps
+    ]
+
+
+def summed(
+    steps: Sequence[Step], registers: Sequence[Held], names: Sequence[str], machine: Machine
+) -> dict[int, int]:
+    """All-reduces that XLA joins: of each such step by number, how many are done as one.
+
+    names: of the primitive of each step. Those of one reduction, type and group of devices that do
+    not wait for each other are joined, without a copy.
+    """
+    if not machine.has_latency:
+        return {}
+    kinds: list[Hashable | None] = []
+    for step, name in zip(steps, names, strict=True):
+        is_sum = not step.is_global and [each.kind for each in step.collectives] == [ALL_REDUCE]
+        how = name if name.startswith(("reduce_m", "reduce_p", "arg")) else "sum"
+        dtype = str(registers[step.writes[0]].dtype) if is_sum else ""
+        kinds.append((how, dtype, step.collectives[0].axes) if is_sum else None)
+    if sum(kind is not None for kind in kinds) < 2:
+        return {}
+    groups = _candidates(kinds, _reads(steps))
+    return {n: len(group) for group in groups for n in group}
 
 
 def _kind(step: Step, registers: Sequence[Held], machine: Machine) -> Hashable | None:
