@@ -53,6 +53,10 @@ class Limits:
     # is used in no more units than these.
     sends: int = 3
     units: int = 3
+    # Programs of so many products are also planned with the cheapest algorithm for each of them;
+    # what of the time that has to take to be done so, as its kernels copy more.
+    products: int = 4
+    less: float = 0.9
     # Classes of dims that are divided in turn; nodes that are priced in all; ways of each node.
     classes: int = 6
     nodes: int = 20_000

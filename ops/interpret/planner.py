@@ -33,6 +33,7 @@ from gridlayout.ops.plan.readers import Readers
 from gridlayout.ops.programs.program import RELAYOUT, Program
 from gridlayout.ops.rules.composed import composition
 from gridlayout.ops.rules.table import RULES
+from gridlayout.sharding.machine import LIMITS
 
 _RELAYOUT = core.Primitive(RELAYOUT)
 # What brings its result to where it belongs, by default or as its readers take it.
@@ -118,14 +119,16 @@ class Planner:
         simple = make(replace(env, algorithm="gathered"), None, None)
         if (chosen := choices_for(env, closed, operands, simple, often)) is None:
             return make(env, None, None)
-        other = make(env, chosen, simple)
-        alone, together = (each.seconds(env.machine) for each in (simple, other))
-        if together <= alone:
-            other.against = alone
-            return other
-        program = make(env, None, None)  # products as is cheapest for each
-        program.against = together
-        return program
+        together, alone = make(env, chosen, simple), simple
+        seconds, other = (each.seconds(env.machine) for each in (together, alone))
+        if chosen.products <= LIMITS.products or other < seconds:
+            alone = make(env, None, None)  # products as is cheapest for each
+            other = alone.seconds(env.machine)
+        if other < LIMITS.less * seconds:
+            alone.against = seconds
+            return alone
+        together.against = other
+        return together
 
     @property
     def operands(self) -> list[Value]:

@@ -25,10 +25,11 @@ from gridlayout.sharding.machine import LIMITS
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The choices of a program, by the paths of its equations."""
+    """The choices of a program, by the paths of its equations; how many products it has."""
 
     units: Units
     choices: dict[tuple[int, ...], Choice]
+    products: int
 
     def requested(
         self, path: tuple[int, ...], eqn: Any, values: Sequence[Value], follower: Any = None
@@ -102,7 +103,7 @@ def choices_for(
         units.division(spec) if isinstance(spec, Sharded) else None for spec in program.results
     ]
     found = best(Estimator(graph, units, given, wanted))
-    return Chosen(units, found.choices)
+    return Chosen(units, found.choices, products)
 
 
 def _has_choice(graph: Graph) -> bool:
