@@ -48,7 +48,7 @@ class Limits:
 
     # Whole programs. How much longer than the fastest one may take that sends nothing; one that
     # sends half as often, half of that.
-    margin: float = 0.5
+    margin: float = 0.44
     # A program of one product is chosen as a whole from so many collectives on, and where the mesh
     # is used in no more units than these.
     sends: int = 3

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import mapped
 from hlo import collectives
 from laid_out import poisoned
 from tiers import few
@@ -11,7 +12,8 @@ from tiers import few
 import gridlayout as gl
 
 DEVICES = len(jax.devices())
-DEVICE = gl.DeviceGrid((2, DEVICES // 2) if DEVICES % 2 == 0 else (DEVICES,))
+MESH = (2, DEVICES // 2) if DEVICES % 2 == 0 else (DEVICES,)
+DEVICE = gl.DeviceGrid(MESH)
 
 
 def attention_case(b, t, s, n, k, h, seed=0):
@@ -20,23 +22,20 @@ def attention_case(b, t, s, n, k, h, seed=0):
     return [rng.normal(size=shape).astype(np.float32) for shape in shapes]
 
 
-@pytest.mark.parametrize(
-    ("sizes", "causal", "grid"),
-    few(
-        [
-            ((2, 13, 13, 4, 2, 5), True, (2, 4)),
-            ((1, 3, 2, 1, 1, 2), False, (8, 8)),
-            ((1, 7, 29, 2, 2, 3), False, (3, 5)),
-            ((2, 20, 5, 2, 1, 3), True, (1, 1)),
-        ],
-        2,
-    ),
-)
+CASES = [
+    ((2, 13, 13, 4, 2, 5), True, (2, 4)),
+    ((1, 3, 2, 1, 1, 2), False, (8, 8)),
+    ((1, 7, 29, 2, 2, 3), False, (3, 5)),
+    ((2, 20, 5, 2, 1, 3), True, (1, 1)),
+]
+
+
+@pytest.mark.parametrize(("sizes", "causal", "grid"), few(CASES, 2))
 def test_ring_attention_is_attention(sizes, causal, grid):
-    arrays = attention_case(*sizes)
-    laid = [poisoned(a, gl.GridLayout(a.shape, grid=grid, tile=(2, 2)), DEVICE) for a in arrays]
+    device, arrays = mapped(MESH, CASES.index((sizes, causal, grid)), grid), attention_case(*sizes)
+    laid = [poisoned(a, gl.GridLayout(a.shape, grid=grid, tile=(2, 2)), device) for a in arrays]
     weights = np.random.default_rng(3).normal(size=arrays[0].shape).astype(np.float32)
-    on_grid_weights = gl.put(weights, laid[0].layout, DEVICE)
+    on_grid_weights = gl.put(weights, laid[0].layout, device)
 
     def plain(q, k, v):
         return jax.nn.dot_product_attention(q, k, v, is_causal=causal)

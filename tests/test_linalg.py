@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import mapped
 from hlo import collectives
 from jax import lax
 from laid_out import assert_same, equations, poisoned
@@ -13,7 +14,8 @@ from tiers import few
 import gridlayout as gl
 
 COUNT = len(jax.devices())
-DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,), machine=FAST)
+MESH = (2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,)
+DEVICE = gl.DeviceGrid(MESH, machine=FAST)
 BATCH = COUNT + 3
 ROOTS = np.random.default_rng(0).normal(size=(BATCH, 4, 4)).astype("f4")
 POSITIVE = ROOTS @ ROOTS.transpose(0, 2, 1) + 4 * np.eye(4, dtype="f4")
@@ -96,8 +98,8 @@ TALL = np.random.default_rng(2).normal(size=(13 * COUNT + 5, 5)).astype("f4")
 RIGHT = np.random.default_rng(3).normal(size=len(TALL)).astype("f4")
 
 
-def tall(a, grid=(3, 2), tile=(8, 4)):
-    return poisoned(a, gl.GridLayout(a.shape, a.dtype, grid, tile), DEVICE)
+def tall(a, grid=(3, 2), tile=(8, 4), device=DEVICE):
+    return poisoned(a, gl.GridLayout(a.shape, a.dtype, grid, tile), device)
 
 
 def several(a, y):
@@ -132,7 +134,10 @@ def test_gradients_of_one_tall_matrix_are_jaxs():
     assert_same(fn(tall(TALL, (2, 2))), jax.jit(jax.grad(loss))(TALL), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", few(["no rank", "one column", "zero", "complex"], 2))
+KINDS = ["no rank", "one column", "zero", "complex"]
+
+
+@pytest.mark.parametrize("kind", few(KINDS, 2))
 def test_decompositions_multiply_to_the_matrix_whatever_it_is(kind):
     a = {
         "no rank": TALL * np.float32([1, 0, 1, 0, 1]),
@@ -145,7 +150,8 @@ def test_decompositions_multiply_to_the_matrix_whatever_it_is(kind):
         (q, r), (u, s, vt) = jnp.linalg.qr(a), jnp.linalg.svd(a, full_matrices=False)
         return q.conj().T @ q, q @ r, u.conj().T @ u, u * s @ vt
 
-    on_grid, x = gl.on_grid(fn), tall(a)
+    device = mapped(MESH, KINDS.index(kind), (3, 2), machine=FAST)
+    on_grid, x = gl.on_grid(fn), tall(a, device=device)
     assert on_grid.report(x).fallbacks == ()
     one = np.eye(a.shape[1])
     for found, wanted in zip(on_grid(x), (one, a, one, a), strict=True):

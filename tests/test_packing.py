@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import mapped
 from hlo import operations
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -232,7 +233,7 @@ BITS = [
 @pytest.mark.parametrize(("dtype", "name"), BITS)
 def test_bits_survive_packing_and_placing(dtype, name):
     layout = gl.GridLayout((16, 16), dtype, **BIT_LAYOUTS[name])
-    device = gl.DeviceGrid((2, 4))
+    device = mapped((2, 4), BITS.index((dtype, name)), layout.core_shape)
     x = every_value(dtype)
     # Undef padding is 0, which of a type that has none is NaN.
     wanted = bits(packed(x, layout, np.zeros(()).astype(dtype)[()]))
@@ -246,13 +247,14 @@ def test_bits_survive_packing_and_placing(dtype, name):
     np.testing.assert_array_equal(bits(np.asarray(put)), bits(x))
 
 
-@pytest.mark.parametrize(
-    "dtype", few(["bool", "int4", "float4_e2m1fn", "float8_e5m2", "bfloat16", "float32"], 2)
-)
+KINDS = ["bool", "int4", "float4_e2m1fn", "float8_e5m2", "bfloat16", "float32"]
+
+
+@pytest.mark.parametrize("dtype", few(KINDS, 2))
 def test_bits_survive_a_put_on_the_devices_and_a_relayout(dtype):
-    device = gl.DeviceGrid((2, 4))
     layout = gl.GridLayout((16, 16), dtype, **BIT_LAYOUTS["flips and gaps"])
     other = gl.GridLayout((16, 16), dtype, **BIT_LAYOUTS["scatters"])
+    device = mapped((2, 4), KINDS.index(dtype) + 4, layout.core_shape, other.core_shape)
     x = every_value(dtype)
     put = optimized(lambda x: gl.put(x, layout, device))(jnp.asarray(x))
     np.testing.assert_array_equal(bits(np.asarray(put)), bits(x))

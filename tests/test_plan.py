@@ -128,6 +128,20 @@ def test_steps_are_jaxs_and_their_reports_are_true(name, sizes, tile):
         assert told[kind] == pytest.approx(made[kind], rel=0.02), kind
 
 
+# One gradient scattered as grid 4x2 and another as 1x8 or 8x1: over the same axes, by which they
+# number the devices in other orders.
+SCATTERED = {"uneven": PLACEMENTS["uneven"], "last as 1x8": [(8, 1), (4, 2), (2, 4), (1, 8)]}
+
+
+@pytest.mark.parametrize("name", SCATTERED)
+def test_sums_scattered_over_the_same_axes_in_other_orders_do_not_go_as_one(name):
+    operands, fn = laid(SIZES["even"], SCATTERED[name]), step(mlp)
+    rows = gl.on_grid(fn).report(*operands).rows
+    assert "reduce_scatter" in {each.kind for row in rows for each in row.collectives}
+    wanted = jax.jit(fn)(*map(np.asarray, operands))
+    assert_same(gl.on_grid(fn)(*operands), wanted, rtol=1e-4, atol=1e-6)
+
+
 def sent(fn, operands):
     """Bytes, and collectives with joined ones as one, by the report."""
     every = [c for row in gl.on_grid(fn).report(*operands).rows for c in row.collectives]
@@ -174,19 +188,20 @@ def test_the_same_is_chosen_again():
 def test_transformations_go_through_it_alike():
     shapes, grids = [(32, 16), (16, 24), (24, 16)], [(2, 4), (2, 4), (4, 2)]
     arrays = [array(s, k) for k, s in enumerate(shapes)]
-    operands = laid(shapes, grids)
 
     def loss(x, a, b):
         return jnp.sum(jnp.sin(jnp.tanh(x @ a) @ b) ** 2)
 
     every = (0, 1, 2)
     wanted = jax.jit(jax.grad(loss, every))(*arrays)
-    for fn in (
+    gradients = (
         gl.on_grid(jax.grad(loss, every)),
         jax.jit(jax.grad(gl.on_grid(loss), every)),
         gl.on_grid(jax.grad(jax.checkpoint(loss), every)),
         gl.on_grid(jax.jit(jax.grad(jax.jit(loss), every))),
-    ):
+    )
+    for number, fn in enumerate(gradients):
+        operands = laid(shapes, grids, mapped((2, 4), number, *grids))
         for f, w in zip(fn(*operands), wanted, strict=True):
             np.testing.assert_allclose(np.asarray(f), w, rtol=1e-4, atol=1e-5)
     batch = np.stack([arrays[0], 2 * arrays[0], -arrays[0]])

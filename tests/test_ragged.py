@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import mapped
 from jax import lax
 from laid_out import assert_same, poisoned
 from machines import FAST
@@ -11,7 +12,8 @@ from machines import FAST
 import gridlayout as gl
 
 COUNT = len(jax.devices())
-DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,), machine=FAST)
+MESH = (2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,)
+DEVICE = gl.DeviceGrid(MESH, machine=FAST)
 SIZES = np.int32([3, 0, 7, 4])  # of 17 rows: the last ones are in no group
 
 
@@ -34,10 +36,11 @@ def test_products_and_their_gradients_are_jaxs(name):
     def fn(left, right, sizes):
         return lax.ragged_dot(left, right, sizes), jax.grad(loss, (0, 1))(left, right, sizes)
 
+    device = mapped(MESH, list(SHAPES).index(name) + 1, (3, 2), machine=FAST)
     given = (
-        poisoned(left, gl.GridLayout(left.shape, "float32", (3, 2), (4, 2)), DEVICE),
-        poisoned(right, gl.GridLayout(right.shape, "float32", (2, 2, 2), collapse=[]), DEVICE),
-        poisoned(SIZES, gl.GridLayout((4,), "int32", (3,)), DEVICE),
+        poisoned(left, gl.GridLayout(left.shape, "float32", (3, 2), (4, 2)), device),
+        poisoned(right, gl.GridLayout(right.shape, "float32", (2, 2, 2), collapse=[]), device),
+        poisoned(SIZES, gl.GridLayout((4,), "int32", (3,)), device),
     )
     on_grid = gl.on_grid(fn)
     assert on_grid.report(*given).fallbacks == ()

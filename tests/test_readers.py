@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from devices import mapped
 from jax import lax
 from machines import FAST
 from tiers import few
@@ -73,7 +74,9 @@ def test_a_product_goes_at_once_to_where_it_is_read(name):
 @pytest.mark.parametrize("name", few(READ, 5))
 def test_values_are_those_of_plain_jax(name):
     args = (X, W, B, H)
-    got = gl.on_grid(READ[name])(*args)
+    grids = [x.layout.grid for x in args]
+    device = mapped((2, 4), list(READ).index(name) + 1, *grids, machine=FAST)
+    got = gl.on_grid(READ[name])(*(gl.put(np.asarray(x), x.layout, device) for x in args))
     expected = READ[name](*map(np.asarray, args))
     np.testing.assert_allclose(
         np.asarray(got, np.float32), np.asarray(expected, np.float32), rtol=2e-2, atol=1e-3

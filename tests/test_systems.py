@@ -5,6 +5,7 @@ import itertools
 import jax
 import numpy as np
 import pytest
+from devices import mapped
 from laid_out import indices, packed
 from tiers import few
 
@@ -144,13 +145,13 @@ def test_all_pairs(table):
 @pytest.mark.parametrize("table", TABLES)
 def test_on_devices(table):
     count = len(jax.devices())
-    device = gl.DeviceGrid((2, count // 2) if count % 2 == 0 else (count,))
+    mesh = (2, count // 2) if count % 2 == 0 else (count,)
     layouts = list(TABLES[table]().items())
-    for k, (one, a) in few(list(enumerate(layouts)), 7):
+    for number, (k, (one, a)) in enumerate(few(list(enumerate(layouts)), 7)):
         x = example(a)
-        laid = gl.put(x, a, device)
         for stride in few((1, 7), 1):
             two, b = layouts[(k + stride) % len(layouts)]
+            laid = gl.put(x, a, mapped(mesh, number, a.core_shape, b.core_shape))
             found = gl.relayout(laid, b)
             assert found.layout == b
             np.testing.assert_array_equal(bits(found), bits(x), err_msg=f"{one} -> {two}")

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from gridlayout.ops.decisions.specs import Sharded
 
 Axes = tuple[str, ...]
+# Ops whose rules take blocks, as they are requested, and place their operands so.
+OF_BLOCKS = ("dot_general", "conv_general_dilated", "gather", "scatter-add")
 
 
 @dataclass(frozen=True)

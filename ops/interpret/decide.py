@@ -23,6 +23,7 @@ from gridlayout.ops.decisions.decision import FALLBACK, Choice, Decide, Decision
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.facts import number, on_host
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.requested import OF_BLOCKS
 from gridlayout.ops.decisions.specs import (
     Deferred,
     Replicated,
@@ -35,7 +36,6 @@ from gridlayout.ops.decisions.specs import (
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.plan.loops import sends_often, with_small_whole
-from gridlayout.ops.programs.row import PRODUCTS
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT
 from gridlayout.ops.rules.empty import without_elements
 from gridlayout.ops.rules.table import (
@@ -52,7 +52,7 @@ from gridlayout.ops.rules.table import (
 # Numbers of an array that may be known: as many as index a tensor.
 _MOST_KNOWN = 64
 # Ops whose rules place their operands as is requested.
-_PLACES_ITSELF = ELEMENTWISE | {*PRODUCTS}
+_PLACES_ITSELF = ELEMENTWISE | {*OF_BLOCKS}
 # Ops with rules for what has no elements.
 _EMPTY_TOO = (*LOOPS, "with_layout")
 # Ops whose operands have nothing to do with each other, or whose results are asked for elsewhere. A

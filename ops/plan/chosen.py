@@ -10,7 +10,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import CALLS, called
-from gridlayout.ops.decisions.requested import Requested
+from gridlayout.ops.decisions.requested import OF_BLOCKS, Requested
 from gridlayout.ops.decisions.specs import Sharded, Spec, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.plan.division import Division, Units
@@ -63,7 +63,9 @@ class Chosen:
             self._needed(value, division, name)
             for value, division in zip(values, choice.ins, strict=True)
         )
-        if name in PRODUCTS and any(spec is None for spec in ins):
+        if name in OF_BLOCKS and any(
+            spec is None and value.shape for spec, value in zip(ins, values, strict=True)
+        ):
             return None
         if name == "conv_general_dilated" and not (choice.summed or any(choice.made)):
             return None  # its rule divides what windows move along
@@ -73,7 +75,7 @@ class Chosen:
     def _needed(self, value: Value, division: Division | None, name: str) -> Sharded | None:
         if division is None or not value.shape:
             return None
-        if name not in PRODUCTS:
+        if name not in OF_BLOCKS:
             stays = not isinstance(value.spec, Sharded)
             if stays or self.units.division(value.spec) == division:
                 return None

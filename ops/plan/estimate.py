@@ -256,7 +256,7 @@ class Estimator:
         summed = tuple(u for f in sorted(factors.summed) for u in along[f])
         local = self._sizes[node.outs[0]] // max(self.units.parts(made), 1)
         parts = self.units.count([u for used in along for u in used])
-        passed = 0 if node.flops else self._passed(node, ins, local)
+        passed = local if node.flops else self._passed(node, ins, local)
         slow = 0
         if times := SLOW.get(node.name):
             value, need = (node.ins[0], ins[0]) if node.name in NEUTRAL else (node.outs[0], made)

@@ -179,23 +179,45 @@ def _updated(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factor
     return Factors((own, update, *((),) * (len(ins) - 2)), (own,), shape)
 
 
-def _gathered(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:
+def _gathered(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
     """Places by the indices' dims, slices by the array's; dims that indices name are whole."""
     numbers, sizes, shape = params["dimension_numbers"], params["slice_sizes"], ins[0]
-    if numbers.operand_batching_dims:
-        return None
-    offsets = list(numbers.offset_dims)
-    windows = [d for d in range(len(shape)) if d not in numbers.collapsed_slice_dims]
+    batch = numbers.operand_batching_dims
+    gone = (*numbers.collapsed_slice_dims, *batch)
+    windows = [d for d in range(len(shape)) if d not in gone]
     own: list[int | None] = [None] * len(shape)
     at: list[int | None] = [None] * len(ins[1])
     out: list[int | None] = [None] * len(outs[0])
-    for to, d in zip(offsets, windows, strict=True):
+    for to, d in zip(numbers.offset_dims, windows, strict=True):
         if sizes[d] == shape[d] > 1:
             own[d] = out[to] = to
-    places = [d for d in range(len(outs[0])) if d not in offsets]
+    places = [d for d in range(len(outs[0])) if d not in numbers.offset_dims]
     for d, to in enumerate(places):
         at[d] = out[to] = to if outs[0][to] > 1 else None
+    for d, i in zip(batch, numbers.start_indices_batching_dims, strict=True):
+        own[d] = at[i]
     return Factors((tuple(own), tuple(at)), (tuple(out),), outs[0])
+
+
+def _added(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    """As of the gather that it is the gradient of; devices that divide places have partial sums."""
+    numbers, (shape, starts, new) = params["dimension_numbers"], ins
+    batch = numbers.operand_batching_dims
+    gone = (*numbers.inserted_window_dims, *batch)
+    windows = [d for d in range(len(shape)) if d not in gone]
+    own: list[int | None] = [None] * len(shape)
+    at: list[int | None] = [None] * len(starts)
+    update: list[int | None] = [None] * len(new)
+    for to, d in zip(numbers.update_window_dims, windows, strict=True):
+        if new[to] == shape[d] > 1:
+            own[d] = update[to] = to
+    places = [d for d in range(len(new)) if d not in numbers.update_window_dims]
+    for d, to in enumerate(places):
+        at[d] = update[to] = to if new[to] > 1 else None
+    for d, i in zip(batch, numbers.scatter_indices_batching_dims, strict=True):
+        own[d] = at[i]
+    summed = frozenset(f for f in at if f is not None and f not in own)
+    return Factors((tuple(own), tuple(at), tuple(update)), (tuple(own),), new, summed)
 
 
 def _concatenate(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
@@ -257,6 +279,7 @@ _RULES: dict[str, Callable[..., Factors | None]] = {
     "concatenate": _concatenate,
     "dynamic_update_slice": _updated,
     "gather": _gathered,
+    "scatter-add": _added,
     "split": _along("axis"),
     **{f"cum{name}": _along("axis") for name in ("sum", "prod", "max", "min", "logsumexp")},
     "sort": _along("dimension"),

@@ -41,19 +41,20 @@ def best(estimator: Estimator) -> Estimate:
         if fastest is before:
             break
     assert fastest is not None
-    first = tried[fastest]
-    most = (1 + LIMITS.margin) * first.seconds
-    found = [made for made in tried.values() if made.seconds <= most]
+    most = (1 + LIMITS.margin) * tried[fastest].seconds
+    found = list(tried.values())
     for assignment, made in tried.items():
         if any(choice.summed and choice.scattered for choice in made.choices.values()):
             found.append(estimator.estimate(assignment, most, joined=True))
         if len(set(assignment)) == 1:
             found.append(estimator.estimate(assignment, most, joined=True, is_bound=True))
+    first = min(found, key=lambda each: each.seconds)
 
     def cost(made: Estimate) -> tuple[float, float]:
         sent = LIMITS.margin * made.count / max(first.count, 1)
         return made.seconds / max(first.seconds, 1e-12) + sent, made.seconds
 
+    # What takes longer than that was not followed to its end.
     return min((each for each in found if each.seconds <= most), key=cost)
 
 

@@ -67,7 +67,7 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
         local = made.local_shape
         return b.run(lambda x, y: [multiply(x, y)[0].reshape(local)], values, [made])[0]
     (part,) = b.run(multiply, values, [Local(block, wide)])
-    return _summed(b, part, requested, wide, dtype)
+    return summed(b, part, requested, wide, dtype)
 
 
 def _order(op: Op, left: int) -> tuple[bool, Shape | None]:
@@ -85,7 +85,7 @@ def _order(op: Op, left: int) -> tuple[bool, Shape | None]:
     return False, op.permutation
 
 
-def _summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any) -> Value:
+def summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any) -> Value:
     """Partial sums added up, for all devices or each its part."""
     axes, shape = requested.summed, part.shape
     sent = b.collectives()

@@ -34,6 +34,7 @@ from gridlayout.ops.rules.along import (
     unstack,
 )
 from gridlayout.ops.rules.parts import replaced
+from gridlayout.ops.rules.slices import divided
 from gridlayout.ops.rules.slices.in_place import Pieces, Split, taken
 from gridlayout.ops.rules.slices.places import at_columns, columns_of, fill, places
 from gridlayout.ops.rules.slices.slicing import (
@@ -138,6 +139,8 @@ def gather(b: Builder, op: Op, value: Value, indices: Value) -> Any:
     Dims that are taken whole stay where they are, and so do batch dims, in which each slice of the
     array has indices of its own.
     """
+    if op.requested is not None:
+        return divided.gathered(b, op, op.requested, value, indices)
     numbers = op.params["dimension_numbers"]
     if value.layout is None and not numbers.operand_batching_dims:
         return _from_table(b, op, value, indices)
@@ -244,6 +247,8 @@ def _by_batch(b: Builder, value: Value, indices: Value, numbers: Any) -> Any:
 
 def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) -> Any:
     """Updates written, or added, at indices: the gradient of `gather`."""
+    if op.requested is not None and op.name == "scatter-add":
+        return divided.added(b, op, op.requested, value, indices, updates)
     s = _Slices.scattered(op, value, updates)
     if s.stay != sorted(s.stay):
         return None

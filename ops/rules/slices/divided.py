@@ -1,0 +1,85 @@
+"""Slices at indices where arrays are divided as a program requests: each device takes its own.
+
+Dims that indices name are whole on every device. The places that indices state are divided with
+the slices that are taken there; of slices that are added, the devices' sums are added up.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from gridlayout.ops.decisions.blocks import block_shape
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.requested import Requested
+from gridlayout.ops.decisions.specs import Deferred, Local, known_values
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.products.divided import summed
+
+
+def gathered(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
+    """`gather` of a block of the array at a block of the indices."""
+    array, indices = _placed(b, requested, operands)
+    shapes, made = [block_shape(array.spec), block_shape(indices.spec)], requested.made
+    whole, sizes = op.ins[0].shape, op.params["slice_sizes"]
+    own = tuple(
+        block if size == n else size for block, size, n in zip(shapes[0], sizes, whole, strict=True)
+    )
+    local = made.local_shape
+
+    def kernel(x: jax.Array, at: jax.Array) -> list[jax.Array]:
+        (found,) = op.bind(x.reshape(shapes[0]), at.reshape(shapes[1]), slice_sizes=own)
+        return [found.reshape(local)]
+
+    return b.run(kernel, [array, indices], [made])[0]
+
+
+def added(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
+    """`scatter-add` of a block of the updates; partial sums are added up, then to the array."""
+    value, *others = operands
+    indices, updates = _placed(b, requested, others, 1)
+    shapes = [block_shape(indices.spec), block_shape(updates.spec)]
+    made, out, dtype = requested.made, requested.out, op.out.dtype
+    block, local = block_shape(made), made.local_shape
+    if not requested.summed:
+        there = b.on_cores(value, made.layout, placement=made.placement)
+
+        def write(x: jax.Array, at: jax.Array, new: jax.Array) -> list[jax.Array]:
+            new = new.reshape(shapes[1])
+            return [op.bind(x.reshape(block), at.reshape(shapes[0]), new)[0].reshape(local)]
+
+        return b.run(write, [there, indices, updates], [made])[0]
+    # What lies behind the end of divided places is added by nobody.
+    updates = b.filled(updates, 0)
+
+    def add(at: jax.Array, new: jax.Array) -> list[jax.Array]:
+        zeros = jnp.zeros(block, dtype)
+        return [op.bind(zeros, at.reshape(shapes[0]), new.reshape(shapes[1]))[0]]
+
+    (part,) = b.run(add, [indices, updates], [Local(block, dtype)])
+    total = summed(b, part, requested, dtype, dtype)
+    if _is_zero(value):
+        return total
+    there = b.on_cores(value, out.layout, placement=out.placement)
+    return b.run(lambda x, y: [x + y], [there, total], [out])[0]
+
+
+def _placed(
+    b: Builder, requested: Requested, values: tuple[Value, ...] | list[Value], first: int = 0
+) -> list[Any]:
+    found = []
+    for value, entry in zip(values, requested.ins[first:], strict=True):
+        assert entry is not None
+        found.append(b.on_cores(value, entry.layout, placement=entry.placement))
+    return found
+
+
+def _is_zero(value: Value) -> bool:
+    """Whether all elements are known to be zero, before anything runs."""
+    spec = value.spec.source if isinstance(value.spec, Deferred) else value.spec
+    known = known_values(spec) if prod(spec.shape) == 1 else None
+    return known is not None and not known.any()
