@@ -23,8 +23,10 @@ _FUSED = ELEMENTWISE | {"broadcast_in_dim", "reshape", "squeeze", "transpose", "
 _TAKES_FUSED = _FUSED | NEUTRAL.keys()
 # How many times as long as a cheap elementwise operation functions take, of each result, and
 # reductions, of each operand: what JAX 0.12 takes on CPUs.
-_FUNCTIONS = ("exp", "exp2", "expm1", "log", "log1p", "tanh", "logistic", "erf", "erfc", "erf_inv")
-_FUNCTIONS += ("pow", "sin", "cos", "tan", "atan2", "sinh", "cosh", "cbrt", "lgamma", "digamma")
+_FUNCTIONS = (
+    *("exp", "exp2", "expm1", "log", "log1p", "tanh", "logistic", "erf", "erfc", "erf_inv"),
+    *("pow", "sin", "cos", "tan", "atan2", "sinh", "cosh", "cbrt", "lgamma", "digamma"),
+)
 SLOW = dict.fromkeys((*_FUNCTIONS, *NEUTRAL), 2) | dict.fromkeys(("reduce_max", "reduce_min"), 4)
 Path = tuple[int, ...]  # the number of an equation in its jaxpr, behind those of the calls it is in
 

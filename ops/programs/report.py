@@ -21,6 +21,12 @@ from gridlayout.ops.programs.row import Row
 from gridlayout.sharding.collectives import COPY, in_words
 
 
+_HEAD = (
+    *("primitive", "how", "in", "out", "bytes moved", "masks", "time", "limit"),
+    "each device receives",
+)
+
+
 @dataclass(frozen=True)
 class Report:
     """The rows of a function's primitives in order. `print` shows them as a table.
@@ -146,9 +152,7 @@ class Report:
         return self.draw()._repr_html_()
 
     def __str__(self) -> str:
-        head = ("primitive", "how", "in", "out", "bytes moved", "masks", "time", "limit")
-        head = (*head, "each device receives")
-        lines = [head]
+        lines: list[tuple[str, ...]] = [_HEAD]
         for row in self.rows:
             ins, outs = (_short(layouts) for layouts in (row.inputs, row.outputs))
             moved, masks = f"{row.bytes_moved:,}", str(row.masks)
