@@ -20,7 +20,6 @@ from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import Row
 from gridlayout.sharding.collectives import COPY, in_words
 
-
 _HEAD = (
     *("primitive", "how", "in", "out", "bytes moved", "masks", "time", "limit"),
     "each device receives",
