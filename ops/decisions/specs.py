@@ -213,6 +213,11 @@ def layout_of(spec: Spec | None) -> Layout | None:
     return spec.layout if isinstance(spec, Sharded) else None
 
 
+def unmasked(spec: Spec) -> Spec | None:
+    """Where an array is, whatever is known of its padding; None for what every device has."""
+    return spec.with_oob(None) if isinstance(spec, Sharded) else None
+
+
 def in_space(spec: Spec, space: str) -> Spec:
     """The spec with a `GridLayout` said to be in this memory space."""
     if isinstance(spec, Deferred):

@@ -25,6 +25,7 @@ from gridlayout.ops.decisions.specs import (
     is_laid_out,
     known_number,
     layout_of,
+    unmasked,
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide, has_effects, offers
@@ -50,17 +51,12 @@ def planned(
             return _planned(env, closed, operands, wanted)
         asked = [*wanted, *[None] * (len(simple.results) - len(wanted))]
         there = [
-            _unmasked(found) if spec is None else spec
+            unmasked(found) if spec is None else spec
             for spec, found in zip(asked, simple.results, strict=True)
         ]
         return _planned(env, closed, operands, there, chosen)
 
     return Planner.cheapest(env, closed, operands, make, often=False)
-
-
-def _unmasked(spec: Spec) -> Spec | None:
-    """Where a result is, whatever is known of its padding; None for what every device has."""
-    return spec.with_oob(None) if isinstance(spec, Sharded) else None
 
 
 def _planned(

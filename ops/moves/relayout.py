@@ -12,20 +12,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
-from math import prod
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.program import ReshapeMove, TransposeMove, host_fill, moves
+from gridlayout.layouts.program import ReshapeMove, host_fill, moves
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.held import (
+    exchanged_workspace,
+    gathered_dims,
+    gathered_workspace,
+    pieces_workspace,
+)
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.ops.moves.pieces import reaches, run_pieces
+from gridlayout.ops.moves.pieces import run_pieces
 from gridlayout.ops.moves.sends import Phases, Send, run_alone
 from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
 from gridlayout.sharding.choice import Offer, cheapest
@@ -166,7 +170,7 @@ def _ways(
     pieces = find_pieces(old, new.with_oob(None), device, before, after)
     if pieces is None or _is_enough(whole, pieces) or pieces.schedule is None:
         return tuple(found)
-    workspace = partial(_pieces_workspace, pieces, local_bytes(old, before))
+    workspace = partial(pieces_workspace, pieces, local_bytes(old, before))
     move = _move(pieces.collectives, partial(run_pieces, pieces), new, workspace)
     return *found, replace(move, pieces=pieces)
 
@@ -208,7 +212,7 @@ def _whole(
         phases = partial(_exchanged, exchange, before, after)
         move = _move(
             *(collectives, lambda x, fill: run_alone(phases(x, fill)), new),
-            partial(_exchanged_workspace, exchange, old, new, before, after),
+            partial(exchanged_workspace, exchange, old, new, before, after),
             exchange,
         )
         if not collectives or new.dtype.name in packing.AS_BITS:
@@ -217,7 +221,7 @@ def _whole(
         return replace(move, phases=lambda x: phases(x, fill), sends=_sends(exchange, before))
     new.check_invertible()
     run = partial(_through_logical, old, new.with_oob(None), before, after)
-    workspace = partial(_gathered_workspace, old, before)
+    workspace = partial(gathered_workspace, old, before)
     return _move(_gathering(before, device, nbytes), run, new, workspace)
 
 
@@ -258,7 +262,7 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
     return LocalMove(
         tuple(collectives),
         lambda x: _as_bits(run, x, jnp.zeros((), x.array.dtype)),
-        cache(partial(_gathered_workspace, old, before)),
+        cache(partial(gathered_workspace, old, before)),
     )
 
 
@@ -339,15 +343,10 @@ def _own(x: LazyView, k: int, placement: Placement, fill: Any) -> LazyView:
 
 def _gathering(before: Placement, device: DeviceGrid, nbytes: int) -> list[Collective]:
     made = Collectives(device)
-    for k in _gathered(before):
+    for k in gathered_dims(before):
         made.all_gather(before.axes[k], nbytes)
         nbytes = nbytes // before.per_device[k] * before.grid[k]
     return made.found
-
-
-def _gathered(before: Placement) -> list[int]:
-    """The grid dims to gather, from the last on: what lies before one is then still small."""
-    return [k for k in reversed(range(len(before.axes))) if before.axes[k]]
 
 
 def _through_logical(
@@ -357,7 +356,7 @@ def _through_logical(
 
 
 def _logical(old: Layout, before: Placement, x: LazyView, zero: Any) -> LazyView:
-    for k in _gathered(before):
+    for k in gathered_dims(before):
         x = x.all_gather(before.axes[k], k).first(before.grid[k], k)
     return packing.moved_back(x, zero, old)
 
@@ -367,88 +366,3 @@ def _packed(new: Layout, after: Placement, x: LazyView, fill: Any) -> LazyView:
     for k in range(len(after.axes)):
         x = _own(x, k, after, fill)
     return x
-
-
-# -- what is held meanwhile ----------------------------------------------------------------------
-
-
-def _exchanged_workspace(
-    exchange: Exchange, old: Layout, new: Layout, before: Placement, after: Placement
-) -> Workspace:
-    """What `_exchanged` holds."""
-    shape = [*before.per_device, *old.local_shape]
-    chain = Chain(local_bytes(old, before))
-    for k in exchange.gathers:
-        _gather(chain, shape, k, before)
-    if exchange.transfers:
-        shape = list(exchange.held)
-        if _is_copied(exchange, (*before.per_device, *old.local_shape)):
-            chain.see(exchange.padded(chain.nbytes)).make()
-    for transfer in exchange.transfers:
-        source, target, n = transfer.source, transfer.target, transfer.size
-        if source is None:
-            chain.see(chain.nbytes // n)
-        elif target is None:
-            chain.gather(n, prod(shape[:source]))
-        else:
-            chain.exchange(n)
-        if source is not None:
-            shape[source] *= n
-        if target is not None:
-            shape[target] //= n
-    if exchange.slices or any(not isinstance(move, ReshapeMove) for move in exchange.last):
-        chain.see()
-    if (final := exchange.final) is not None:
-        chain.nbytes = local_bytes(new, after) // final.size
-        chain.gather(final.size, 1)
-    return of_moves(chain)
-
-
-def _is_copied(exchange: Exchange, shape: tuple[int, ...]) -> bool:
-    """Whether a part has to be put in another order, or padded, before it is sent."""
-    if not all(isinstance(move, (ReshapeMove, TransposeMove)) for move in exchange.first):
-        return True
-    part = LazyView.of(jax.ShapeDtypeStruct(shape, "float32"))  # type: ignore[arg-type]
-    return not packing.run_moves(part, exchange.first, None).is_in_order  # type: ignore[arg-type]
-
-
-def _gathered_workspace(old: Layout, before: Placement) -> Workspace:
-    """What `_logical` holds."""
-    shape = [*before.per_device, *old.local_shape]
-    chain = Chain(local_bytes(old, before))
-    for k in _gathered(before):
-        _gather(chain, shape, k, before)
-    return of_moves(chain.see())
-
-
-def _gather(chain: Chain, shape: list[int], k: int, before: Placement) -> None:
-    """Grid dim `k` gathered, and its idle slots left behind."""
-    chain.gather(before.slots[k] // before.per_device[k], prod(shape[:k]))
-    shape[k] = before.grid[k]
-    if before.grid[k] < before.slots[k]:
-        chain.see(chain.nbytes // before.slots[k] * before.grid[k])
-
-
-def _pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
-    """What `run_pieces` holds: whole rows, pieces that go and that have come, and the new part."""
-    chain, schedule, order = Chain(nbytes), pieces.schedule, pieces.order
-    assert schedule is not None
-    sizes = [int(prod(size) * pieces.itemsize) for size in schedule.sizes]
-    sent = sizes[len(schedule.stays) :]
-    cut = [n for n in sent if n < prod(pieces.source.extents) * pieces.itemsize]
-    is_wide = any(window.is_wide for window in pieces.source.windows)
-    chain.is_apart, chain.copies = True, bool(cut) or is_wide
-    if cut and order is not None:  # all by one gather, which widens rows as it reads them
-        chain.made.append((sum(sizes), 1))
-        chain.is_first_kept = len(sent) < len(sizes)
-    elif is_wide:
-        width = prod(window.width for window in pieces.source.windows)
-        chain.made.append((int(width * pieces.itemsize), 1))
-    chain.made += [(sum(some), len(some)) for some in (cut, sent) if some]
-    out = int(prod(pieces.target.extents) * pieces.itemsize)
-    if order is not None:  # gathered where they are read, but for a part that is cut out of them
-        is_cut = any(window.is_wide for window in pieces.target.windows)
-        return Workspace((chain,), (out,) if is_cut else (), is_seen=True)
-    written = int(prod(reaches(pieces)[1]) * pieces.itemsize)
-    is_seen = bool(pieces.target.blocks.moves_out(pieces.target.placement.per_device))
-    return Workspace((chain,), (written,), is_seen or written > out, is_written=True)

@@ -8,6 +8,7 @@ in place. A scan costs its body times its length, a while loop one trip, a cond 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -19,7 +20,7 @@ from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import Body
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of
+from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of, unmasked
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.rules.along import from_front, in_front, rest_layout, stacked, unstack
@@ -43,46 +44,59 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
     specs = [*(x.spec for x in consts), *kept, *slices]
     count = len(consts) + len(kept)
 
-    def planned(env: Env, chosen: Any, _: Any) -> Program:
+    def planned(env: Env, chosen: Any, simple: Program | None) -> Program:
         planner = b.plan(env, specs, chosen)
         parts = [planner.moved(_given, value) for value in planner.operands[count:]]
         outs = planner.closed(p["jaxpr"], [*planner.operands[:count], *parts], _layouts(kept))
         rows = [_stackable(planner, out, length) for out in outs[len(kept) :]]
-        found: Program = planner.program([*outs[: len(kept)], *rows], kept)
+        there = () if simple is None else map(unmasked, simple.results[len(kept) :])
+        found: Program = planner.program([*outs[: len(kept)], *rows], [*kept, *there])
         return found
 
     body = b.plan.cheapest(b.env, p["jaxpr"], specs, planned)
     rows = [row.spec for row in body.outs[len(kept) :]]
     made = [_stacked(b, row, length) for row in rows]
 
-    def run(*arrays: Any) -> list[Any]:
-        given = arrays[:first]
-
-        def step(carried: Any, parts: Any) -> Any:
-            inside = [*_with_cores(carried, kept), *_with_cores(parts, slices)]
-            found = body.run_inside([*given, *inside])
-            after, made = found[: len(kept)], found[len(kept) :]
-            return _buffers(_strong(after, kept), kept), _buffers(made, rows)
-
-        parts = [
-            in_front(x, 1, len(spec.placement.grid)) if isinstance(spec, Sharded) else x
-            for x, spec in zip(arrays[second:], slices, strict=True)
-        ]
-        start = _buffers(_strong(arrays[first:second], kept), kept)
-        parts = _buffers(parts, slices, 1)
-        final, found = lax.scan(step, start, parts, length, p["reverse"], p["unroll"])
-        return [
-            *_with_cores(final, kept),
-            *(
-                from_front(x, 1, len(row.placement.grid)) if isinstance(row, Sharded) else x
-                for x, row in zip(_with_cores(found, rows, 1), rows, strict=True)
-            ),
-        ]
-
+    run = partial(_scanned_over, p, body, first, kept, slices, rows)
     roles = _roles(constant=consts, carry=carry, slice=slices)
     bodies = [Body(body, length, roles=roles)]
     outs = _around(b, run, [*consts, *carry, *scanned], [*kept, *made], bodies)
     return [_home(b, out) for out in outs]
+
+
+def _scanned_over(
+    p: Any,
+    body: Program,
+    first: int,
+    kept: Sequence[Spec],
+    slices: Sequence[Spec],
+    rows: Sequence[Spec],
+    *arrays: Any,
+) -> list[Any]:
+    """`lax.scan` of a program on a device's parts: constants, carry, and what is taken apart."""
+    second = first + len(kept)
+    given = arrays[:first]
+
+    def step(carried: Any, parts: Any) -> Any:
+        inside = [*_with_cores(carried, kept), *_with_cores(parts, slices)]
+        found = body.run_inside([*given, *inside])
+        after, made = found[: len(kept)], found[len(kept) :]
+        return _buffers(_strong(after, kept), kept), _buffers(made, rows)
+
+    parts = [
+        in_front(x, 1, len(spec.placement.grid)) if isinstance(spec, Sharded) else x
+        for x, spec in zip(arrays[second:], slices, strict=True)
+    ]
+    start = _buffers(_strong(arrays[first:second], kept), kept)
+    parts = _buffers(parts, slices, 1)
+    final, found = lax.scan(step, start, parts, p["length"], p["reverse"], p["unroll"])
+    return [
+        *_with_cores(final, kept),
+        *(
+            from_front(x, 1, len(row.placement.grid)) if isinstance(row, Sharded) else x
+            for x, row in zip(_with_cores(found, rows, 1), rows, strict=True)
+        ),
+    ]
 
 
 def _layouts(specs: Sequence[Spec]) -> list[Layout | None]:

@@ -1,0 +1,104 @@
+"""What a device holds while its part of a tensor goes from one layout to another."""
+
+from __future__ import annotations
+
+from math import prod
+
+import jax
+
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.program import ReshapeMove, TransposeMove
+from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.pieces import reaches
+from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
+from gridlayout.sharding.exchange import Exchange, local_bytes
+from gridlayout.sharding.pieces import Pieces
+from gridlayout.sharding.placement import Placement
+
+
+def gathered_dims(before: Placement) -> list[int]:
+    """The grid dims to gather, from the last on: what lies before one is then still small."""
+    return [k for k in reversed(range(len(before.axes))) if before.axes[k]]
+
+
+def exchanged_workspace(
+    exchange: Exchange, old: Layout, new: Layout, before: Placement, after: Placement
+) -> Workspace:
+    """What a move along a route holds."""
+    shape = [*before.per_device, *old.local_shape]
+    chain = Chain(local_bytes(old, before))
+    for k in exchange.gathers:
+        _gather(chain, shape, k, before)
+    if exchange.transfers:
+        shape = list(exchange.held)
+        if _is_copied(exchange, (*before.per_device, *old.local_shape)):
+            chain.see(exchange.padded(chain.nbytes)).make()
+    for transfer in exchange.transfers:
+        source, target, n = transfer.source, transfer.target, transfer.size
+        if source is None:
+            chain.see(chain.nbytes // n)
+        elif target is None:
+            chain.gather(n, prod(shape[:source]))
+        else:
+            chain.exchange(n)
+        if source is not None:
+            shape[source] *= n
+        if target is not None:
+            shape[target] //= n
+    if exchange.slices or any(not isinstance(move, ReshapeMove) for move in exchange.last):
+        chain.see()
+    if (final := exchange.final) is not None:
+        chain.nbytes = local_bytes(new, after) // final.size
+        chain.gather(final.size, 1)
+    return of_moves(chain)
+
+
+def _is_copied(exchange: Exchange, shape: tuple[int, ...]) -> bool:
+    """Whether a part has to be put in another order, or padded, before it is sent."""
+    if not all(isinstance(move, (ReshapeMove, TransposeMove)) for move in exchange.first):
+        return True
+    part = LazyView.of(jax.ShapeDtypeStruct(shape, "float32"))  # type: ignore[arg-type]
+    return not packing.run_moves(part, exchange.first, None).is_in_order  # type: ignore[arg-type]
+
+
+def gathered_workspace(old: Layout, before: Placement) -> Workspace:
+    """What a tensor that is gathered whole takes."""
+    shape = [*before.per_device, *old.local_shape]
+    chain = Chain(local_bytes(old, before))
+    for k in gathered_dims(before):
+        _gather(chain, shape, k, before)
+    return of_moves(chain.see())
+
+
+def _gather(chain: Chain, shape: list[int], k: int, before: Placement) -> None:
+    """Grid dim `k` gathered, and its idle slots left behind."""
+    chain.gather(before.slots[k] // before.per_device[k], prod(shape[:k]))
+    shape[k] = before.grid[k]
+    if before.grid[k] < before.slots[k]:
+        chain.see(chain.nbytes // before.slots[k] * before.grid[k])
+
+
+def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
+    """What a move in pieces holds: whole rows, pieces sent and received, the new part."""
+    chain, schedule, order = Chain(nbytes), pieces.schedule, pieces.order
+    assert schedule is not None
+    sizes = [int(prod(size) * pieces.itemsize) for size in schedule.sizes]
+    sent = sizes[len(schedule.stays) :]
+    cut = [n for n in sent if n < prod(pieces.source.extents) * pieces.itemsize]
+    is_wide = any(window.is_wide for window in pieces.source.windows)
+    chain.is_apart, chain.copies = True, bool(cut) or is_wide
+    if cut and order is not None:  # all by one gather, which widens rows as it reads them
+        chain.made.append((sum(sizes), 1))
+        chain.is_first_kept = len(sent) < len(sizes)
+    elif is_wide:
+        width = prod(window.width for window in pieces.source.windows)
+        chain.made.append((int(width * pieces.itemsize), 1))
+    chain.made += [(sum(some), len(some)) for some in (cut, sent) if some]
+    out = int(prod(pieces.target.extents) * pieces.itemsize)
+    if order is not None:  # gathered where they are read, but for a part that is cut out of them
+        is_cut = any(window.is_wide for window in pieces.target.windows)
+        return Workspace((chain,), (out,) if is_cut else (), is_seen=True)
+    written = int(prod(reaches(pieces)[1]) * pieces.itemsize)
+    is_seen = bool(pieces.target.blocks.moves_out(pieces.target.placement.per_device))
+    return Workspace((chain,), (written,), is_seen or written > out, is_written=True)
