@@ -203,7 +203,8 @@ class DeviceGrid:
     def active(self) -> AbstractContextManager[Any]:
         """The context in which programs on this grid run, whatever mesh the user has set.
 
-        `LayoutError` in the body of a `jax.shard_map`, which XLA does not survive.
+        `LayoutError` in the body of a `jax.shard_map`, which XLA does not survive, and where that
+        mesh has the same devices in another order, which JAX runs nothing on.
         """
         if axes := jax.sharding.get_abstract_mesh().manual_axes:
             raise LayoutError(
@@ -211,8 +212,25 @@ class DeviceGrid:
                 f"and programs on {self!r} are all its devices': call gl.on_grid, gl.numpy and "
                 "what moves GridArrays outside of it, or write it with gl.map_shards"
             )
+        self._check_order()
         mesh = self.fine if self.is_abstract else self.fine.abstract_mesh
         return jax.sharding.use_abstract_mesh(mesh)
+
+    def _check_order(self) -> None:
+        """`LayoutError` unless the mesh that the user has set has the devices in this order."""
+        try:
+            mesh = jax.sharding.get_mesh()
+        except ValueError:  # JAX is tracing, and has compared them
+            return
+        if self.is_abstract or mesh.empty:
+            return
+        own, others = list(self.fine.devices.flat), list(mesh.devices.flat)
+        if own != others and set(own) == set(others):
+            raise LayoutError(
+                f"the mesh in use, of axes {dict(mesh.shape)}, has the devices of {self!r} in "
+                "another order, and JAX runs programs over one order only: set a mesh made of "
+                "device.fine.devices, or call outside of jax.set_mesh"
+            )
 
     def whole(self, x: Any) -> Any:
         """A plain array on every device, where results are: so a step is compiled once."""

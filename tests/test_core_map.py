@@ -351,3 +351,14 @@ def test_all_orders_of_four_devices_are_placed_where_they_are_named():
         device = gl.DeviceGrid((4,), core_map=f"(d0) -> ({order[0]}{terms} + (d0 floordiv 4) * 9)")
         placed((4,), device)
         assert [device.core_map((4,))(k)[0] for k in range(4)] == list(order)
+
+
+def test_a_mesh_in_use_has_the_devices_in_the_maps_order():
+    device = gl.DeviceGrid((2, 4), core_map="(d0, d1) -> (-d0 + 1, -d1 + 3)")
+    x = gl.put(np.arange(64, dtype="f4").reshape(8, 8), gl.GridLayout((8, 8), grid=(2, 4)), device)
+    with jax.set_mesh(jax.make_mesh((4, 2), ("p", "q"))):
+        for fn in (gl.on_grid(lambda x: x + 1), lambda x: gl.relayout(x, x.layout), gl.nn.relu):
+            with pytest.raises(gl.LayoutError, match="in another order"):
+                fn(x)
+    with jax.set_mesh(jax.sharding.Mesh(device.fine.devices.reshape(4, 2), ("p", "q"))):
+        assert (np.asarray(gl.on_grid(lambda x: x + 1)(x)) == np.asarray(x) + 1).all()
