@@ -260,3 +260,22 @@ def test_a_cache_is_updated_where_it_lies():
     index = jax.ShapeDtypeStruct((), np.int32)
     report = gl.on_grid(step, device).report(cache, new, index)
     assert report.bytes_moved <= 4 * 8 * new.nbytes
+
+
+@pytest.mark.parametrize("grid", [(8, 1), (5, 1), (2, 3)])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int32"])
+def test_one_row_is_replaced_wherever_a_start_of_any_type_says(grid, dtype):
+    x, row = (
+        np.random.default_rng(k).normal(size=(n, 6)).astype("f4") for k, n in enumerate((300, 1))
+    )
+    laid = gl.put(x, gl.GridLayout(x.shape, "float32", grid, collapse=[]), gl.DeviceGrid((2, 4)))
+    bounds = np.iinfo(dtype)
+
+    def fn(x, start):
+        return lax.dynamic_update_slice(x, jnp.asarray(row), (start, jnp.zeros_like(start)))
+
+    on_grid = gl.on_grid(fn)
+    for start in {0, 7, 120, 255, 299, -3, 1000}:
+        if bounds.min <= start <= bounds.max:
+            start = np.array(start, dtype)
+            assert (np.asarray(on_grid(laid, start)) == np.asarray(fn(x, start))).all(), start

@@ -128,6 +128,38 @@ def test_steps_are_jaxs_and_their_reports_are_true(name):
             assert told[kind] == pytest.approx(made[kind], rel=0.02), kind
 
 
+def classifier(tokens, table, weights):
+    """The mean over each row of tokens of what the table has for them."""
+    logits = jnp.tanh(table[tokens]).mean(1) @ weights
+    picked = jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[:, :1] % 5, axis=1)
+    return -picked.mean()
+
+
+# Grids of tokens, of the table and of weights; sizes that divide by them, and that do not.
+EMBEDDED = {
+    "by batch": [(8, 1), (1, 1), (1, 1)],
+    "fully sharded": [(8, 1), (8, 1), (8, 1)],
+    "table by columns": [(2, 1), (1, 4), (4, 1)],
+    "table by rows": [(2, 1), (4, 1), (1, 2)],
+    "rows of tokens by columns": [(2, 4), (4, 2), (2, 2)],
+}
+
+
+@pytest.mark.parametrize("sizes", [(16, 8, 24, 16), (13, 7, 21, 11)])
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_gradients_of_tables_are_jaxs(name, sizes):
+    rows, length, words, width = sizes
+    tokens = np.random.default_rng(0).integers(0, words, (rows, length), np.int32)
+    arrays = [tokens, array((words, width), 1), array((width, 5), 2)]
+    layouts = [
+        gl.GridLayout(a.shape, a.dtype, grid, None, [])
+        for a, grid in zip(arrays, EMBEDDED[name], strict=True)
+    ]
+    operands = [poisoned(a, layout, DEVICE) for a, layout in zip(arrays, layouts, strict=True)]
+    fn = jax.value_and_grad(classifier, (1, 2))
+    assert_same(gl.on_grid(fn)(*operands), jax.jit(fn)(*arrays), rtol=1e-4, atol=1e-5)
+
+
 # Steps in placements of textbooks, with their sizes: what is large is added up where it is, what is
 # small is gathered.
 LAYERS = {

@@ -20,6 +20,9 @@ from gridlayout.ops.decisions.specs import Deferred, Local, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.products.divided import summed
 
+# What holds of a user's indices does not of those behind the end of divided places.
+_ANY = {"indices_are_sorted": False, "unique_indices": False}
+
 
 def gathered(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
     """`gather` of a block of the array at a block of the indices."""
@@ -32,7 +35,7 @@ def gathered(b: Builder, op: Op, requested: Requested, *operands: Value) -> Valu
     local = made.local_shape
 
     def kernel(x: jax.Array, at: jax.Array) -> list[jax.Array]:
-        (found,) = op.bind(x.reshape(shapes[0]), at.reshape(shapes[1]), slice_sizes=own)
+        (found,) = op.bind(x.reshape(shapes[0]), at.reshape(shapes[1]), slice_sizes=own, **_ANY)
         return [found.reshape(local)]
 
     return b.run(kernel, [array, indices], [made])[0]
@@ -58,7 +61,7 @@ def added(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
 
     def add(at: jax.Array, new: jax.Array) -> list[jax.Array]:
         zeros = jnp.zeros(block, dtype)
-        return [op.bind(zeros, at.reshape(shapes[0]), new.reshape(shapes[1]))[0]]
+        return [op.bind(zeros, at.reshape(shapes[0]), new.reshape(shapes[1]), **_ANY)[0]]
 
     (part,) = b.run(add, [indices, updates], [Local(block, dtype)])
     total = summed(b, part, requested, dtype, dtype)

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
@@ -106,7 +107,7 @@ def _starts(axes: Shape, rank: int, starts: Sequence[jax.Array]) -> list[jax.Arr
 def _updated_on_blocks(b: Builder, op: Op, value: Value, update: Value, *starts: Value) -> Any:
     """Where dims that devices divide get one position, whoever has it updates its block."""
     axes, spec = _shortened(value.shape, update.shape), as_blocks(value.spec, b.device)
-    if spec is None:
+    if spec is None or max(value.shape) > np.iinfo(np.int32).max:
         return None
     divided = [a for a in axes if spec.placement.slots[a] > 1]
     if any(update.shape[a] > 1 for a in divided):
@@ -126,12 +127,13 @@ def _updated_on_blocks(b: Builder, op: Op, value: Value, update: Value, *starts:
 
     def kernel(part: jax.Array, new: jax.Array, *at: jax.Array) -> list[jax.Array]:
         found, new = part.reshape(block), new.reshape(small)
-        starts, mine = _starts(axes, found.ndim, at), jnp.ones((), bool)
+        mine, starts = jnp.ones((), bool), [jnp.zeros((), np.int32)] * found.ndim
+        for a, start in zip(axes, at, strict=True):
+            last = min(shape[a] - update.shape[a], np.iinfo(start.dtype).max)
+            starts[a] = jnp.clip(start, 0, last).astype(np.int32)
         for a in divided:
-            start = jnp.clip(starts[a], 0, shape[a] - 1)
-            start = start - (index_of(placed.axes[a]) * block[a]).astype(start.dtype)
-            mine &= (start >= 0) & (start < block[a])
-            starts[a] = start
+            starts[a] -= index_of(placed.axes[a]) * block[a]
+            mine &= (starts[a] >= 0) & (starts[a] < block[a])
         old = lax.dynamic_slice(found, starts, small)
         found = lax.dynamic_update_slice(found, jnp.where(mine, new, old), starts)
         return [found.reshape(part.shape)]
