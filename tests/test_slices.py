@@ -274,8 +274,8 @@ def test_one_row_is_replaced_wherever_a_start_of_any_type_says(grid, dtype):
     def fn(x, start):
         return lax.dynamic_update_slice(x, jnp.asarray(row), (start, jnp.zeros_like(start)))
 
-    on_grid = gl.on_grid(fn)
+    on_grid, plain = gl.on_grid(fn), jax.jit(fn)  # JAX 0.10 clamps int8 wrongly outside of jit
     for start in {0, 7, 120, 255, 299, -3, 1000}:
         if bounds.min <= start <= bounds.max:
             start = np.array(start, dtype)
-            assert (np.asarray(on_grid(laid, start)) == np.asarray(fn(x, start))).all(), start
+            assert (np.asarray(on_grid(laid, start)) == np.asarray(plain(x, start))).all(), start
