@@ -274,8 +274,9 @@ def test_one_row_is_replaced_wherever_a_start_of_any_type_says(grid, dtype):
     def fn(x, start):
         return lax.dynamic_update_slice(x, jnp.asarray(row), (start, jnp.zeros_like(start)))
 
-    on_grid, plain = gl.on_grid(fn), jax.jit(fn)  # JAX 0.10 clamps int8 wrongly outside of jit
-    for start in {0, 7, 120, 255, 299, -3, 1000}:
-        if bounds.min <= start <= bounds.max:
-            start = np.array(start, dtype)
-            assert (np.asarray(on_grid(laid, start)) == np.asarray(plain(x, start))).all(), start
+    on_grid = gl.on_grid(fn)
+    for start in (0, 7, 120, 255, 299, 1000):
+        if start <= bounds.max:  # NumPy judges: XLA of JAX 0.10 clamps narrow starts wrongly
+            expected = x.copy()
+            expected[min(start, 299)] = row[0]
+            assert (np.asarray(on_grid(laid, np.array(start, dtype))) == expected).all(), start
