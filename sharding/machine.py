@@ -91,7 +91,7 @@ class Limits:
     # ways to make rounds, those of the fewest, are tried to the end.
     ratios: tuple[float, ...] = (8.0, 4.0, 2.0, 1.5, 1.25, 1.1, 1.0)
     tried: int = 2
-    # How many times as large a buffer may be that is brought to whole rows.
+    # How many times as large a buffer may become when it is extended to whole rows.
     growth: int = 8
 
     # Arrays that are joined where they are, each of which a device holds as large as the result.

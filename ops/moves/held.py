@@ -18,7 +18,7 @@ from gridlayout.sharding.placement import Placement
 
 
 def gathered_dims(before: Placement) -> list[int]:
-    """The grid dims to gather, from the last on: what lies before one is then still small."""
+    """The grid dims to gather, the last first: the dims before it are then still small."""
     return [k for k in reversed(range(len(before.axes))) if before.axes[k]]
 
 

@@ -18,7 +18,7 @@ from gridlayout.ops.plan.graph import SLOW, Graph, Node
 from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.sharding.machine import LIMITS
 
-Held = tuple[Division | None, ...]  # the divisions that a value has been brought to
+Held = tuple[Division | None, ...]  # the divisions in which devices have a value
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ def _best(
 
 
 def _offer(plan: Plan, kernel: float, wanted: Layout) -> Offer[Plan | None]:
-    """A plan whose kernel takes so many seconds, operands and result brought to their places."""
+    """A plan whose kernel takes so many seconds, relayouts of operands and result included."""
     lacks, device = lacking(plan, wanted), plan.device
     bound = kernel + device.machine.bytes_seconds(sum(lacks) / device.size)
     return Offer(

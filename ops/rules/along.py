@@ -174,8 +174,8 @@ def run(
     operands: each with its unsharded dims; in the rest they are alike. out_axes: the dims of
     each result that `fn` makes, by default those of the first operand. on_blocks: the same as `fn`
     of blocks of the logical dims in their order, whose operands and results have the same dims
-    unsharded. Results lie as the first operand, or where the policy puts their shape. None without
-    a rest.
+    unsharded. Results are laid out as the first operand, or as the policy says for their shape.
+    None without a rest.
     """
     first, axes = next((pair for pair in operands if pair[0].layout), operands[0])
     if on_blocks is not None and (outs := _on_blocks(b, op, operands, on_blocks, others)):

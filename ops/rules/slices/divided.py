@@ -20,7 +20,7 @@ from gridlayout.ops.decisions.specs import Deferred, Local, known_values
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.products.divided import summed
 
-# What holds of a user's indices does not of those behind the end of divided places.
+# What the user promises of the indices does not hold for those in the padding.
 _ANY = {"indices_are_sorted": False, "unique_indices": False}
 
 
@@ -56,7 +56,7 @@ def added(b: Builder, op: Op, requested: Requested, *operands: Value) -> Value:
             return [op.bind(x.reshape(block), at.reshape(shapes[0]), new)[0].reshape(local)]
 
         return b.run(write, [there, indices, updates], [made])[0]
-    # What lies behind the end of divided places is added by nobody.
+    # Updates in the padding must not be added.
     updates = b.filled(updates, 0)
 
     def add(at: jax.Array, new: jax.Array) -> list[jax.Array]:
