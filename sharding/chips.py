@@ -88,7 +88,9 @@ class Rates:
     elementwise: results of elementwise operations in a second, of all cores. memory: bytes in a
     second that cores read from, or write to, the device's memory. noc: bytes in a second that a
     core gets from another one of the same device; hop: seconds between neighbouring cores. start:
-    seconds that a kernel takes before it works. sources: where each figure is from.
+    seconds that a kernel takes before it works. dram: of one core as a device, whose memory is its
+    L1: bytes in a second that it reads from DRAM or writes there. sources: where each figure is
+    from.
     """
 
     flops: float
@@ -99,12 +101,13 @@ class Rates:
     noc: float = 0.0
     hop: float = 0.0
     start: float = 0.0
+    dram: float = 0.0
     sources: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("flops", "memory"):
             check_figure(getattr(self, name), f"{name} a second")
-        for name in ("elementwise", "clock", "noc", "hop", "start"):
+        for name in ("elementwise", "clock", "noc", "hop", "start", "dram"):
             check_figure(getattr(self, name), name, above=False)
         for name in ("tile_cycles", "sources"):
             if not isinstance(getattr(self, name), Mapping):

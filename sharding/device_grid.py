@@ -164,6 +164,10 @@ class DeviceGrid:
             self._counts[axes] = self._axes.count(axes)
         return self._counts[axes]
 
+    def fine_axes(self, axis: str) -> tuple[str, ...]:
+        """The axes of `fine` that an axis of `mesh` is made of."""
+        return self._axes.factors[axis]
+
     def names(self, axes: tuple[str, ...]) -> tuple[str, ...]:
         """Axes of `fine` as axes of `mesh`, where all factors of one are among them."""
         if axes not in self._names:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -61,6 +61,17 @@ class Limits:
     classes: int = 6
     nodes: int = 20_000
     ways: int = 6
+
+    # Plans. Programs of more equations choose once for all that are alike, with all that is so many
+    # equations away; so many times of the most memory in use are told to the solver.
+    alike: int = 80
+    radius: int = 4
+    rows: int = 48
+    # Of plans that take as long, the one whose operands hold less: what of the time to pass over an
+    # operand it counts.
+    held: float = 1e-6
+    # Of a core's L1, what its kernels' circular buffers take.
+    buffers: float = 0.1
 
     # Loops whose body sends at least so often are planned a second time with arrays of so many
     # bytes replicated; those of unknown length are taken to run so many times.
@@ -208,6 +219,42 @@ class Machine:
         shape = None if device is None else device.shape
         return Machine(chip, shape, links, rates=rates, figures=figures)
 
+    @cached_property
+    def by_core(self) -> Machine:
+        """The same machine with cores as its devices: their axes, `r` and `c`, come last.
+
+        A core has its share of the chip's rates, and links to its neighbours on the network on the
+        chip, which wraps. Itself where chips have one core.
+
+        >>> machine = Machine("wormhole 2x4").by_core
+        >>> machine.mesh, machine.axis_names, machine.chip.capacity["l1"]
+        ((2, 4, 8, 8), ('x', 'y', 'r', 'c'), 1395296)
+        """
+        cores = prod(self.chip.grid)
+        if cores == 1 or self.rates is None or not self.rates.noc:
+            return self
+        own, chip = self.rates, self.chip
+        shared = {space: n if space == "l1" else n // cores for space, n in chip.capacity.items()}
+        core = Chip(f"core of {chip.name}", (1,) * len(chip.grid), shared, chip.tiles)
+        rates = replace(
+            own,
+            flops=own.flops / cores,
+            memory=2 * own.elementwise / cores or own.memory / cores,  # results of two bytes
+            elementwise=own.elementwise / cores,
+            dram=own.memory / cores,
+        )
+        mesh = () if self.mesh is None or prod(self.mesh) == 1 else self.mesh
+        names = ("r", "c") if len(chip.grid) == 2 else _default_names(len(chip.grid))
+        links = [self.links[0 if len(self.links) == 1 else k] for k in range(len(mesh))]
+        network = Links(own.noc, latency=own.hop, wrap=True)
+        return Machine(
+            core,
+            (*mesh, *chip.grid),
+            [*links, *[network] * len(chip.grid)],
+            rates=rates,
+            axes=(*self.axis_names[: len(mesh)], *names),
+        )
+
     # -- seconds ---------------------------------------------------------------------------------
 
     def seconds(
@@ -245,6 +292,36 @@ class Machine:
         time = max(_time(each, link, int(share), len(links)) for link in links)
         return max(link.start for link in links) / each.together + time
 
+    def padded(self, block: Shape) -> Shape:
+        """A device's block of an array in whole tiles that the chip computes with.
+
+        >>> Machine("n150").padded((3, 40, 7)), Machine("v5e 4x4").padded((3, 40, 7))
+        ((3, 64, 32), (3, 40, 7))
+        """
+        if not self.chip.tiles or len(block) < 2:
+            return block
+        tile = self.chip.tiles[0]
+        last = (-(-n // t) * t for n, t in zip(block[-2:], tile, strict=True))
+        return (*block[:-2], *last)
+
+    @property
+    def has_cores(self) -> bool:
+        """Whether its devices are cores of chips, with DRAM behind them (`by_core`)."""
+        return self.rates is not None and self.rates.dram > 0
+
+    @property
+    def core_axes(self) -> tuple[str, ...]:
+        """The axes of the mesh along which its devices are cores of one chip."""
+        mesh = self.mesh or ()
+        return self.axis_names[len(mesh) - len(self.chip.grid) : len(mesh)] if self.has_cores else ()
+
+    @property
+    def device_capacity(self) -> int | None:
+        """Bytes that a device can hold in all its memories; None where the chip states none."""
+        each, cores = self.chip.capacity, prod(self.chip.grid)
+        known = [each[space] * n for space, n in (("l1", cores), ("dram", 1)) if space in each]
+        return sum(known) if known else None
+
     def bytes_seconds(self, received: float) -> float:
         """What a device takes at least to receive so many bytes, by whichever collective."""
         rates = [figure.bandwidth for figure in self.figures]
@@ -259,11 +336,11 @@ class Machine:
     def _links(self, axes: Sequence[str]) -> list[Links]:
         """The links of some axes of the mesh, or of its factors."""
         if len(self.links) <= 1:
-            return list(self.links) * len({self._whole(axis) for axis in axes})
-        names = dict.fromkeys(map(self._whole, axes))
+            return list(self.links) * len({self.whole_axis(axis) for axis in axes})
+        names = dict.fromkeys(map(self.whole_axis, axes))
         return [self.links[self.axis_names.index(name)] for name in names]
 
-    def _whole(self, axis: str) -> str:
+    def whole_axis(self, axis: str) -> str:
         """The mesh axis that a factor is of: `y` of `y0`."""
         return axis if axis in self.axis_names else axis.rstrip("0123456789") or axis
 
@@ -308,9 +385,10 @@ class Machine:
                 "gl.Machine.measure(device)"
             )
 
-    def save(self, path: str | Path) -> None:
-        """Write it to a file, as JSON that people can read."""
-        record = {
+    @property
+    def record(self) -> dict[str, Any]:
+        """What `of_record` makes the machine of: numbers, texts, lists and dicts."""
+        return {
             "format": _FORMAT,
             "version": 1,
             "chip": asdict(self.chip),
@@ -320,29 +398,36 @@ class Machine:
             "axes": self.axis_names,
             "figures": [asdict(each) for each in self.figures],
         }
-        Path(path).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def of_record(cls, record: Any) -> Machine:
+        """The machine of a record; any error where it is none."""
+        if record["format"] != _FORMAT or record["version"] != 1:
+            raise KeyError("format")
+        chip = dict(record["chip"])
+        for name in ("grid", "tiles"):
+            chip[name] = tuple(tuple(x) if isinstance(x, list) else x for x in chip[name])
+        return cls(
+            Chip(**chip),
+            record["mesh"],
+            [Links(**each) for each in record["links"]],
+            rates=None if record["rates"] is None else Rates(**record["rates"]),
+            figures=[Figure(**each) for each in record["figures"]],
+            axes=record["axes"],
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file, as JSON that people can read."""
+        Path(path).write_text(json.dumps(self.record, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Machine:
         """One that `save` has written; `LayoutError` for any other file."""
         try:
-            record = json.loads(Path(path).read_text(encoding="utf-8"))
-            if record["format"] != _FORMAT or record["version"] != 1:
-                raise KeyError("format")
-            chip = dict(record["chip"])
-            for name in ("grid", "tiles"):
-                chip[name] = tuple(tuple(x) if isinstance(x, list) else x for x in chip[name])
-            return cls(
-                Chip(**chip),
-                record["mesh"],
-                [Links(**each) for each in record["links"]],
-                rates=None if record["rates"] is None else Rates(**record["rates"]),
-                figures=[Figure(**each) for each in record["figures"]],
-                axes=record["axes"],
-            )
+            return cls.of_record(json.loads(Path(path).read_text(encoding="utf-8")))
         except LayoutError:
             raise
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise LayoutError(
                 f"{str(path)!r} is no machine that gl.Machine.save wrote: {error}"
             ) from error

@@ -45,7 +45,7 @@ class Env:
     out like the one of their shape, or like the first. algorithm: of matrix products, by name; None
     where the cheapest is chosen. whole: in the loop that this is of, small arrays are
     replicated (`plan/loops.py`). context: in which what is planned was
-    traced, as users' rules are again.
+    traced, as users' rules are again. stated: the choices that a plan states for one program.
     """
 
     device: DeviceGrid
@@ -54,6 +54,7 @@ class Env:
     algorithm: str | None = None
     whole: bool = False
     context: Hashable = None
+    stated: Any = None
 
     @property
     def machine(self) -> Machine:

@@ -35,3 +35,13 @@ def jaxprs_in(params: Any) -> list[Any]:
     )
     found = (getattr(leaf, "jaxpr", leaf) for leaf in leaves)
     return [each for each in found if hasattr(each, "eqns")]
+
+
+def scan_parts(params: Any) -> tuple[int, int]:
+    """How many operands of a scan are constants, and how many those and the carry are."""
+    if "ft_in" not in params:  # JAX 0.10
+        return params["num_consts"], params["num_consts"] + params["num_carry"]
+    # Its own kind of tree: (constants, carry, scanned). The leaves of the first two are counted.
+    consts, carry, _ = params["ft_in"].unpack()
+    count = len(consts.vals)
+    return count, count + len(carry.vals)

@@ -18,7 +18,7 @@ from jax.extend import core
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
-from gridlayout.ops.decisions.requested import Requested
+from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 
 Shape = tuple[int, ...]
 
@@ -77,7 +77,7 @@ class Op:
     outs: tuple[Aval, ...]
     permutation: Shape | None = None
     layout: GridLayout | None = None
-    requested: Requested | None = None
+    requested: Requested | RequestedLoop | None = None
     equation: Any = field(default=None, repr=False)
 
     @classmethod
@@ -86,7 +86,7 @@ class Op:
         eqn: Any,
         follower: Any = None,
         layout: GridLayout | None = None,
-        requested: Requested | None = None,
+        requested: Requested | RequestedLoop | None = None,
     ) -> Op:
         """The op of an equation; `follower`, a transpose of its result, is done with it."""
         outs = (eqn if follower is None else follower).outvars

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from gridlayout.ops.decisions.specs import Sharded
 
@@ -34,3 +35,16 @@ class Requested:
         if not self.summed:
             return "divided"
         return "divided, reduce-scattered" if self.scattered else "divided, all-reduced"
+
+
+@dataclass(frozen=True)
+class RequestedLoop:
+    """Where a program requests what goes round a loop, and how its body runs.
+
+    carry, slices: the placements of what goes round, and of the rows of what a scan takes apart;
+    None where they are left to the rule. chosen: the choices for the body's equations.
+    """
+
+    carry: tuple[Sharded | None, ...]
+    slices: tuple[Sharded | None, ...]
+    chosen: Any

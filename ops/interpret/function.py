@@ -14,7 +14,7 @@ import jax
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.policy import Policy
+from gridlayout.ops.array.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.env import Env, trace_context
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.interpret.compiled import Compiled
@@ -25,6 +25,7 @@ from gridlayout.ops.interpret.grid_call import (
     with_constants_as_operands,
 )
 from gridlayout.ops.interpret.names import argument_names, function_name, result_names, traced_as
+from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.programs.report import Report
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -61,11 +62,14 @@ class Signature:
 class Function:
     """What is compiled of a function: kept as long as the function, and shared by its `OnGrid`s.
 
-    fn: gives the function. policy: chooses layouts.
+    fn: gives the function. policy: chooses layouts; or a plan's choices, by the default policy
+    where these say nothing.
     """
 
-    def __init__(self, fn: Callable[[], Any], policy: Policy) -> None:
-        self.fn, self.policy = fn, policy
+    def __init__(self, fn: Callable[[], Any], policy: Policy | Stated) -> None:
+        self.fn = fn
+        self.stated = policy if isinstance(policy, Stated) else None
+        self.policy = same_grid_and_tile if isinstance(policy, Stated) else policy
         self.known: dict[Any, Compiled] = {}  # of calls by their layouts alone
         self.programs: dict[Signature, Compiled] = {}
         self.calls: dict[Any, tuple[GridCall, list[Any], Any]] = {}
@@ -96,6 +100,8 @@ class Function:
             return found
         closed, shapes, env = self.jaxpr(signature)
         jaxpr, consts = with_constants_as_operands(closed)
+        if self.stated is not None:
+            self.stated.check(jaxpr, signature.device)
         call = GridCall(env, jaxpr, [spec_of(jax.typeof(x)) for x in consts] + signature.specs)
         found = call, consts, jax.tree.structure(shapes)
         if not any(isinstance(x, jax.core.Tracer) for x in consts):
@@ -115,6 +121,7 @@ class Function:
             tuple(templates.values()),
             signature.algorithm,
             context=trace_context(),
+            stated=self.stated,
         )
 
         @traced_as(fn, _array_names(fn, signature))
@@ -158,10 +165,10 @@ class _Equals:
         return next(fn for ref in self._refs if (fn := ref()) is not None)
 
 
-_functions: WeakKeyDictionary[Any, tuple[_Equals, dict[Policy, Function]]] = WeakKeyDictionary()
+_functions: WeakKeyDictionary[Any, tuple[_Equals, dict[Any, Function]]] = WeakKeyDictionary()
 
 
-def function_of(fn: Callable[..., Any], policy: Policy) -> Function:
+def function_of(fn: Callable[..., Any], policy: Policy | Stated) -> Function:
     """What is kept of a function under a policy, as long as somebody has the function."""
     try:
         equals, known = _functions.setdefault(fn, (_Equals(), {}))

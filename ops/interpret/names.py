@@ -20,7 +20,7 @@ def argument_names(fn: Callable[..., Any], structure: Any) -> list[str]:
     ['x', "xs[0]['a']", 'xs[1]', 'scale']
     """
     numbered = jax.tree.unflatten(structure, range(structure.num_leaves))
-    names = _positional(fn, len(numbered[0]))
+    names = positional_names(fn, len(numbered[0]))
     found = []
     for (which, first, *rest), _ in jax.tree_util.tree_flatten_with_path(numbered)[0]:
         name = str(first.key) if which.idx else names[first.idx]
@@ -28,7 +28,7 @@ def argument_names(fn: Callable[..., Any], structure: Any) -> list[str]:
     return found
 
 
-def _positional(fn: Callable[..., Any], count: int) -> list[str]:
+def positional_names(fn: Callable[..., Any], count: int) -> list[str]:
     """What so many positional arguments are called."""
     try:
         parameters = list(inspect.signature(fn).parameters.values())

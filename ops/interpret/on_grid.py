@@ -25,6 +25,7 @@ from gridlayout.ops.interpret.agreeing import agree_on_call
 from gridlayout.ops.interpret.function import Signature, function_of, remember, tracing
 from gridlayout.ops.interpret.grid_call import spec_of
 from gridlayout.ops.moves.packing import automatic
+from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.rules.table import rules_version
@@ -34,13 +35,14 @@ from gridlayout.sharding.device_grid import DeviceGrid, check_device
 def on_grid(
     fn: Callable[..., Any],
     device: DeviceGrid | None = None,
-    policy: Policy | None = None,
+    policy: Policy | Any | None = None,
     algorithm: str | None = None,
 ) -> OnGrid:
     """`fn`, a plain JAX function, running on `GridArray`s.
 
     fn: written for logical arrays. device: where plain arrays go when none is a `GridArray`.
-    policy: chooses layouts (`gridlayout.ops.array.policy`). algorithm: of all products, a
+    policy: chooses layouts (`gridlayout.ops.array.policy`); or a plan of `gl.plan`, whose choices
+    for this program and mesh are taken. algorithm: of all products, a
     name in `gl.ALGORITHMS`; by default the cheapest one. Arguments may be pytrees; plain arrays
     among them are laid out by the policy, scalars stay as they are, and leaves that are no arrays
     are static. Results of rank 1 and more are `GridArray`s, scalars are `jax.Array`s.
@@ -64,23 +66,25 @@ class OnGrid:
         self,
         fn: Callable[..., Any],
         device: DeviceGrid | None,
-        policy: Policy | None,
+        policy: Policy | Any | None,
         algorithm: str | None = None,
     ) -> None:
         if not callable(fn):
             raise LayoutError(f"on_grid takes a function, not {type(fn).__name__}")
         if device is not None:
             check_device(device)
-        if policy is not None and not callable(policy):
+        stated = getattr(policy, "stated", None)
+        if policy is not None and not isinstance(stated, Stated) and not callable(policy):
             raise LayoutError(
                 f"policy {policy!r} must be a function of (shape, dtype, template, device) that "
-                "gives a layout, or None"
+                "gives a layout, a plan of gl.plan, or None"
             )
         if algorithm is not None:
             one_of(algorithm, ALGORITHMS, "algorithm")
         self.fn, self.device, self.algorithm = fn, device, algorithm
         self.__wrapped__ = fn
-        self._function = function_of(fn, policy or same_grid_and_tile)
+        chooses = stated if isinstance(stated, Stated) else policy
+        self._function = function_of(fn, chooses or same_grid_and_tile)
         self._last: tuple[Any, Any] = None, None
 
     def __repr__(self) -> str:

@@ -22,6 +22,7 @@ from gridlayout.ops.decisions.specs import (
     Replicated,
     Sharded,
     Spec,
+    in_space,
     is_laid_out,
     known_number,
     layout_of,
@@ -44,7 +45,16 @@ _ASK_READERS = ("dot_general", "conv_general_dilated")
 def planned(
     env: Env, closed: Any, operands: Sequence[Spec], wanted: Sequence[Spec | None] = ()
 ) -> Program:
-    """The program of a whole call: arrays among its operands and results are laid out."""
+    """The program of a whole call: arrays among its operands and results are laid out.
+
+    As a plan states it, where there is one for this jaxpr.
+    """
+    stated, env = env.stated, replace(env, stated=None)
+    if stated is not None and stated.is_of(closed):
+        operands, chosen = [in_space(spec, "l1") for spec in operands], stated.chosen.on(env.device)
+        made = _planned(env, closed, operands, wanted, chosen)
+        tiled = [] if wanted else stated.results(env.device, made.results)
+        return _planned(env, closed, operands, tiled, chosen) if any(tiled) else made
 
     def make(env: Env, chosen: Chosen | None, simple: Program | None) -> Program:
         if simple is None:
@@ -218,7 +228,7 @@ class Planner:
         if is_unknown and (made_of := composition(op)) is not None:
             return self.closed(made_of, values, scope=scope)
         decision = decide(op, specs, self.env, Planner)
-        outs = self.made.append(decision, values, scope, listed, self._within)
+        outs = self.made.append(decision, values, scope, listed, self._within, self._path)
         return [self._gathered_if_small(out) for out in outs] if self.env.whole else outs
 
     def _gathered_if_small(self, out: Value) -> Value:

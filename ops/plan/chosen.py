@@ -4,22 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.errors import LayoutError
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.jaxprs import CALLS, called
-from gridlayout.ops.decisions.requested import OF_BLOCKS, Requested
+from gridlayout.ops.decisions.jaxprs import CALLS, called, scan_parts
+from gridlayout.ops.decisions.requested import OF_BLOCKS, Requested, RequestedLoop
 from gridlayout.ops.decisions.specs import Sharded, Spec, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.estimate import Choice, Estimator
-from gridlayout.ops.plan.graph import Graph
+from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph
 from gridlayout.ops.plan.search import best
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import PRODUCTS
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
+from gridlayout.sharding.agreement import jaxpr_lines
+from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machine import LIMITS
 
 
@@ -31,16 +35,22 @@ class Chosen:
     choices: dict[tuple[int, ...], Choice]
     products: int
 
+    def on(self, device: DeviceGrid) -> Chosen:
+        """The same choices on another device grid of the same mesh."""
+        return Chosen(Units(device, self.units.axes), self.choices, self.products)
+
     def requested(
         self, path: tuple[int, ...], eqn: Any, values: Sequence[Value], follower: Any = None
-    ) -> Requested | None:
+    ) -> Requested | RequestedLoop | None:
         """The placements requested of an equation on operands; None leaves them to its rule.
 
         follower: the transpose of its result that is done with it.
         """
+        if eqn.primitive.name in ("scan", "while"):
+            return self._loop(path, eqn)
         choice = self.choices.get(path)
         name, aval = eqn.primitive.name, (follower or eqn).outvars[0].aval
-        if choice is None or not aval.shape or name == "broadcast_in_dim":
+        if choice is None or not aval.shape or name in ("broadcast_in_dim", WITH_LAYOUT):
             return None
         if choice.summed and aval.dtype == bool:
             return None  # no collective adds up truth values
@@ -72,6 +82,31 @@ class Chosen:
         axes = units.mesh_axes(choice.summed)
         return Requested(ins, made, out, axes, choice.scattered, choice.joined)
 
+    def _loop(self, path: tuple[int, ...], eqn: Any) -> RequestedLoop | None:
+        """Where what goes round a loop is requested, and the choices for its body."""
+        depth, is_scan = len(path), eqn.primitive.name == "scan"
+        inside = {
+            own[depth:]: choice for own, choice in self.choices.items() if own[:depth] == path
+        }
+        if not any(own for own in inside):
+            return None
+        if is_scan:
+            first, second = scan_parts(eqn.params)
+        else:
+            first = eqn.params["cond_nconsts"] + eqn.params["body_nconsts"]
+            second = len(eqn.invars)
+
+        def spec(choice: Choice | None, aval: Any, drop: int = 0) -> Sharded | None:
+            if choice is None or len(aval.shape) == drop:
+                return None
+            return self.units.spec(tuple(aval.shape[drop:]), aval.dtype, choice.out)
+
+        avals = [atom.aval for atom in eqn.invars]
+        carry = [spec(inside.get((-1 - k,)), aval) for k, aval in enumerate(avals[first:second])]
+        rows = [spec(inside.get((-1 - k, -1)), aval, 1) for k, aval in enumerate(avals[second:])]
+        body = {own: choice for own, choice in inside.items() if own and own[0] >= 0}
+        return RequestedLoop(tuple(carry), tuple(rows), Chosen(self.units, body, self.products))
+
     def _needed(self, value: Value, division: Division | None, name: str) -> Sharded | None:
         if division is None or not value.shape:
             return None
@@ -80,6 +115,53 @@ class Chosen:
             if stays or self.units.division(value.spec) == division:
                 return None
         return self.units.spec(value.shape, value.dtype, division)
+
+
+@dataclass(frozen=True, eq=False)
+class Stated:
+    """Choices that a user states for one program: those of a plan.
+
+    digest: of the program's jaxpr. tile: of results that are matrices; None for none.
+    """
+
+    chosen: Chosen
+    digest: str
+    tile: tuple[int, ...] | None = None
+
+    def check(self, closed: Any, device: DeviceGrid) -> None:
+        """`LayoutError` unless they are of this program, on a mesh as this device grid's."""
+        own = self.chosen.units.device
+        if own.fine.axis_names != device.fine.axis_names or own.shape != device.shape:
+            raise LayoutError(
+                f"the plan is for a mesh {dict(own.mesh.shape)}, the device grid is {device!r}: "
+                "make the plan for this mesh, gl.plan(..., machine=gl.Machine(..., mesh=...))"
+            )
+        if not self.is_of(closed):
+            raise LayoutError(
+                "the plan is for another program: for another function, other shapes or types of "
+                "its arguments, or another version of JAX; make it again with gl.plan"
+            )
+
+    def results(self, device: DeviceGrid, found: Sequence[Spec]) -> list[Spec | None]:
+        """The results in tiles, where the plan has such; None for what stays as it is."""
+        return [
+            Sharded(spec.layout.replace(tile=self.tile, oob=None), spec.placement)
+            if self.tile is not None
+            and isinstance(spec, Sharded)
+            and isinstance(spec.layout, GridLayout)
+            and spec.ndim >= len(self.tile)
+            else None
+            for spec in found
+        ]
+
+    def is_of(self, closed: Any) -> bool:
+        """Whether they are of this jaxpr."""
+        return digest_of(closed) == self.digest
+
+
+def digest_of(closed: Any) -> str:
+    """What is equal of jaxprs that differ in the names of their variables alone."""
+    return sha256("\n".join(jaxpr_lines(closed)).encode()).hexdigest()
 
 
 def choices_for(

@@ -17,7 +17,7 @@ from gridlayout.ops.rules.elementwise import ELEMENTWISE
 
 Assignment = tuple[frozenset[int], ...]  # the classes of each unit
 Along = tuple[tuple[int, ...], ...]  # the units along each factor of a node
-_CHAIN = ELEMENTWISE | {"transpose", "convert_element_type", "copy", "reshape"}
+CHAIN = ELEMENTWISE | {"transpose", "convert_element_type", "copy", "reshape"}
 
 
 class Classes:
@@ -82,7 +82,7 @@ class Classes:
                 found[out] = division
         for number in reversed(range(len(self.graph.nodes))):
             node = self.graph.nodes[number]
-            if node.name not in _CHAIN or node.factors is None:
+            if node.name not in CHAIN or node.factors is None:
                 for value in node.ins:
                     if value is not None:
                         other[value] = True

@@ -50,7 +50,34 @@ class Units:
         where its first axes do.
         """
         names = [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
-        groups = [set(names)]
+        return cls._used(device, names, [set(names)], specs, extents)
+
+    @classmethod
+    def apart(cls, device: DeviceGrid, specs: Iterable[Spec] = (), least: int = 3) -> Units:
+        """Every mesh axis by itself; parted further, the largest first, up to `least` units.
+
+        So that each may divide another dim, while dims of these placements take whole ones.
+        """
+        names = [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
+        mesh = (device.fine_axes(axis) for axis in device.mesh.axis_names)
+        groups = [[name for name in axes if name in names] for axes in mesh]
+        groups = [group for group in groups if group]
+        while len(groups) < least and any(len(group) > 1 for group in groups):
+            largest = max(groups, key=len)
+            at = groups.index(largest)
+            first = -(-len(largest) // (least - len(groups) + 1))
+            groups[at : at + 1] = [largest[:first], largest[first:]]
+        return cls._used(device, names, [set(group) for group in groups], specs, ())
+
+    @classmethod
+    def _used(
+        cls,
+        device: DeviceGrid,
+        names: list[str],
+        groups: list[set[str]],
+        specs: Iterable[Spec],
+        extents: Iterable[int],
+    ) -> Units:
         for spec in specs:
             for axes in spec.placement.axes if isinstance(spec, Sharded) else ():
                 parts = [(group & set(axes), group - set(axes)) for group in groups]
@@ -120,6 +147,34 @@ class Units:
         placed = Placement(grid, axes, grid, (1,) * len(grid))
         return block_spec(shape, np.dtype(dtype), placed)
 
+    def words(
+        self,
+        ins: Sequence[Division | None],
+        out: Division,
+        summed: Sequence[int] = (),
+        scattered: bool = False,
+    ) -> str:
+        """How a node runs, for a person: the mesh axes that divide each dim of what it reads, makes.
+
+        >>> import gridlayout as gl
+        >>> from jax.sharding import AbstractMesh
+        >>> units = Units.apart(gl.DeviceGrid(AbstractMesh((2, 4), ("x", "y"))), least=2)
+        >>> units.words([((0,), ()), ((), (1,))], ((0,), (1,)))
+        '[x,-] [-,y] -> [x,y]'
+        """
+
+        def one(division: Division | None) -> str:
+            if division is None:
+                return "[]"
+            dims = ("*".join(self.device.names(self.mesh_axes(units))) or "-" for units in division)
+            return f"[{','.join(dims)}]"
+
+        after = ""
+        if summed:
+            axes = "*".join(self.device.names(self.mesh_axes(summed)))
+            after = f", {'reduce-scattered' if scattered else 'all-reduced'} over {axes}"
+        return f"{' '.join(map(one, ins))} -> {one(out)}{after}"
+
     # -- what moves take ---------------------------------------------------------------------------
 
     def move(
@@ -175,6 +230,12 @@ class Units:
         if not joins:  # the first of those that go together
             return Sent(total + copied, count)
         return Sent(total - own + copied) if always or copied < own else Sent(total, count)
+
+    def latency(self, units: Sequence[int]) -> float:
+        """What an all-reduce over units takes, however little it adds up."""
+        made = Collectives(self.device)
+        made.all_reduce(self.mesh_axes(units), self.count(units))
+        return sum(self.machine.once(replace(each, received_bytes=0)) for each in made.found)
 
     def is_joined(self, before: Division | None, after: Division, nbytes: int) -> bool:
         """Whether the collectives of a move go with those of others, should there be any."""

@@ -1,15 +1,19 @@
-"""`Graph`: a jaxpr with its calls inlined, as equations on numbered values."""
+"""`Graph`: a jaxpr with its calls inlined, as equations on numbered values.
+
+Bodies of loops too, where they are asked for: a `carry` keeps what goes round a loop in one place, a
+`slice of a scan` takes rows apart and a `stack of a scan` puts them together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from jax.extend import core
 
-from gridlayout.ops.decisions.jaxprs import CALLS, called
+from gridlayout.ops.decisions.jaxprs import CALLS, called, scan_parts
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.plan.factors import Factors, factors_of
 from gridlayout.ops.programs.row import PRODUCTS
@@ -31,9 +35,17 @@ SLOW = dict.fromkeys((*_FUNCTIONS, *NEUTRAL), 2) | dict.fromkeys(("reduce_max", 
 Path = tuple[int, ...]  # the number of an equation in its jaxpr, behind those of the calls it is in
 
 
+WITH_LAYOUT = "with_layout"
+CARRY, SLICE, STACK = "carry", "slice of a scan", "stack of a scan"
+
+
 @dataclass(frozen=True, eq=False)
 class Node:
-    """An equation: the values that it reads (None for numbers), and those that it makes."""
+    """An equation: the values that it reads (None for numbers), and those that it makes.
+
+    times: how often it runs, in a loop; a `carry` reads its second operand so often, its first one
+    when the loop starts. length: of the loop, of a `carry`. eqn: None of what is no equation of its own.
+    """
 
     eqn: Any
     path: Path
@@ -41,27 +53,40 @@ class Node:
     outs: tuple[int, ...]
     factors: Factors | None
     flops: int
+    times: float = 1
+    label: str = ""
+    length: float = 1
+
+    @property
+    def entered(self) -> float:
+        """How often it reads its first operand."""
+        return self.times / self.length
 
     @property
     def name(self) -> str:
-        """The primitive's name."""
-        return str(self.eqn.primitive.name)
+        """The primitive's name, or what of a loop it is."""
+        return self.label or str(self.eqn.primitive.name)
 
 
 @dataclass(eq=False)
 class Graph:
-    """Values by number, the operands' first; the nodes in order; the results."""
+    """Values by number, the operands' first; the nodes in order; the results.
+
+    trips: how often loops of unknown length run; None where bodies of loops are left out.
+    """
 
     shapes: list[Shape] = field(default_factory=list)
+    dtypes: list[Any] = field(default_factory=list)
     itemsizes: list[int] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     constants: set[int] = field(default_factory=set)
     outs: list[int | None] = field(default_factory=list)
+    trips: int | None = None
 
     @classmethod
-    def of(cls, closed: Any) -> Graph:
-        """The graph of a closed jaxpr."""
-        made = cls()
+    def of(cls, closed: Any, trips: int | None = None) -> Graph:
+        """The graph of a closed jaxpr; trips: see above."""
+        made = cls(trips=trips)
         operands = [made._new(var) for var in closed.jaxpr.invars]
         made.outs = made._inline(closed, operands, ())
         made.nodes = made._live()
@@ -71,8 +96,10 @@ class Graph:
         """The nodes that results depend on: no others are run."""
         read = {value for value in self.outs if value is not None}
         found = []
+        # What goes round a loop is read where the loop starts.
+        read |= {v for node in self.nodes if node.label == CARRY for v in node.ins[1:] if v is not None}
         for node in reversed(self.nodes):
-            if read.intersection(node.outs) or node.eqn.effects:
+            if read.intersection(node.outs) or (node.eqn is not None and node.eqn.effects):
                 read |= {value for value in node.ins if value is not None}
                 found.append(node)
         return found[::-1]
@@ -93,6 +120,11 @@ class Graph:
         return frozenset(found | set(range(len(self.shapes))) - made)
 
     @property
+    def stated(self) -> list[Any]:
+        """The layouts that the program asks for by `with_layout`."""
+        return [node.eqn.params["layout"] for node in self.nodes if node.name == WITH_LAYOUT]
+
+    @property
     def exact(self) -> set[int]:
         """Extents of factors that can be divided only evenly."""
         factors = [node.factors for node in self.nodes if node.factors is not None]
@@ -101,10 +133,13 @@ class Graph:
     def _new(self, var: Any) -> int:
         aval = Aval.of(var.aval)
         self.shapes.append(aval.shape)
+        self.dtypes.append(aval.dtype)
         self.itemsizes.append(int(getattr(aval.dtype, "itemsize", 8)))
         return len(self.shapes) - 1
 
-    def _inline(self, closed: Any, values: Sequence[int | None], path: Path) -> list[int | None]:
+    def _inline(
+        self, closed: Any, values: Sequence[int | None], path: Path, times: float = 1
+    ) -> list[int | None]:
         jaxpr, at = closed.jaxpr, dict(zip(closed.jaxpr.invars, values, strict=True))
         for var in jaxpr.constvars:
             at[var] = self._new(var)
@@ -115,13 +150,90 @@ class Graph:
 
         for number, eqn in enumerate(jaxpr.eqns):
             here, ins = (*path, number), [read(atom) for atom in eqn.invars]
-            if eqn.primitive.name in CALLS:
-                outs: Sequence[int | None] = self._inline(called(eqn), ins, here)
+            name = eqn.primitive.name
+            if name in CALLS:
+                outs: Sequence[int | None] = self._inline(called(eqn), ins, here, times)
+            elif self.trips is not None and name == "scan":
+                outs = self._scan(eqn, ins, here, times)
+            elif self.trips is not None and name == "while":
+                first = eqn.params["cond_nconsts"]
+                count = first + eqn.params["body_nconsts"]
+                body, length = eqn.params["body_jaxpr"], self.trips
+                outs = self._loop(body, ins[first:count], ins[count:], [], here, times, length)
             else:
                 made = [self._new(var) for var in eqn.outvars]
-                work = flops(Op.of(eqn)) if eqn.primitive.name in PRODUCTS else 0
-                node = Node(eqn, here, tuple(ins), tuple(made), factors_of(eqn), work)
+                work = flops(Op.of(eqn)) if name in PRODUCTS else 0
+                factors = factors_of(eqn)
+                if name == WITH_LAYOUT and self.trips is not None:
+                    own = tuple(range(len(eqn.outvars[0].aval.shape)))
+                    rest = ((None,) * len(x.aval.shape) for x in eqn.invars[1:])
+                    factors = Factors((own, *rest), (own,), tuple(eqn.outvars[0].aval.shape))
+                node = Node(eqn, here, tuple(ins), tuple(made), factors, work, times)
                 self.nodes.append(node)
                 outs = made
             at.update(zip(eqn.outvars, outs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
+
+    # -- loops -------------------------------------------------------------------------------------
+
+    def _scan(
+        self, eqn: Any, ins: Sequence[int | None], path: Path, times: float
+    ) -> list[int | None]:
+        first, second = scan_parts(eqn.params)
+        body, length = eqn.params["jaxpr"], eqn.params["length"]
+        slices: list[int | None] = []
+        for k, value in enumerate(ins[second:]):
+            var = body.jaxpr.invars[second + k]
+            slices.append(None if value is None else self._rows(value, var, path, k, times))
+        return self._loop(body, ins[:first], ins[first:second], slices, path, times, length, eqn)
+
+    def _loop(
+        self,
+        body: Any,
+        consts: Sequence[int | None],
+        carry: Sequence[int | None],
+        slices: Sequence[int | None],
+        path: Path,
+        times: float,
+        length: int,
+        eqn: Any = None,
+    ) -> list[int | None]:
+        """A loop's body, and what goes round; of a scan, `eqn`, the rows that it makes too."""
+        rounds, kept, at = times * length, [], {}
+        for k, value in enumerate(carry):
+            var = body.jaxpr.invars[len(consts) + k]
+            kept.append(self._new(var))
+            rank = range(len(self.shapes[kept[-1]]))
+            own = tuple(d if self.shapes[kept[-1]][d] > 1 else None for d in rank)
+            factors = Factors((own, own), (own,), self.shapes[kept[-1]])
+            at[k] = len(self.nodes)
+            there = (*path, -1 - k)
+            self.nodes.append(
+                Node(None, there, (value, None), (kept[-1],), factors, 0, rounds, CARRY, length)
+            )
+        found = self._inline(body, [*consts, *kept, *slices], path, rounds)
+        for k, place in at.items():
+            node = self.nodes[place]
+            self.nodes[place] = replace(node, ins=(node.ins[0], found[k]))
+        outs: list[int | None] = list(kept)
+        for k, value in enumerate(found[len(carry) :]):
+            assert eqn is not None
+            made = self._new(eqn.outvars[len(carry) + k])
+            rank = len(self.shapes[made]) - 1
+            own = tuple(d if n > 1 else None for d, n in enumerate(self.shapes[made][1:]))
+            factors = Factors((own,), ((None, *own),), self.shapes[made][1:])
+            there = (*path, -1 - len(carry) - len(slices) - k)
+            if value is not None and rank >= 0:
+                self.nodes.append(Node(None, there, (value,), (made,), factors, 0, rounds, STACK))
+            outs.append(made)
+        return outs
+
+    def _rows(self, value: int, var: Any, path: Path, k: int, times: float) -> int:
+        """A row of an array that a scan takes apart, whose first dim devices have whole."""
+        made = self._new(var)
+        shape = self.shapes[made]
+        own = tuple(d if n > 1 else None for d, n in enumerate(shape))
+        factors = Factors(((None, *own),), (own,), shape)
+        there = (*path, -1 - k, -1)
+        self.nodes.append(Node(None, there, (value,), (made,), factors, 0, times, SLICE))
+        return made

@@ -49,7 +49,9 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
     specs = [entry for entry in requested.ins if entry is not None]
     shapes, block = list(map(block_shape, specs)), block_shape(made)
     b.note = requested.note
-    own = prod(block) * prod(shapes[0][d] for d in contracted[0])
+    machine = b.device.machine
+    own = prod(machine.padded(block))
+    own *= prod(machine.padded(shapes[0])[d] for d in contracted[0])
     whole = prod(op.out.shape) * prod(lhs.shape[d] for d in contracted[0])
     b.device_flops = work * own // max(whole, 1)
 

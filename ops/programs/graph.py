@@ -185,8 +185,9 @@ class _Reading:
             for k, read in enumerate(found)
             if read is not None
         )
+        row = row_of(decision, steps, self.times, self.note, self.program.device.machine)
         node = Node(
-            row_of(decision, steps, self.times, self.note, self.program.device.machine),
+            replace(row, made=made),
             decision.note,
             tuple(reads),
             tuple(tensor_of(out.spec) for out in made.outs),

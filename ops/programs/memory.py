@@ -25,6 +25,7 @@ class _Buffer:
     reads: set[int]
     stays: bool = False
     inner: tuple[int, int] = (0, 0)  # held besides while it is made, in a loop or a branch
+    owner: int = 0  # the decision that makes it
     first: int = 0
     last: int = 0
 
@@ -40,8 +41,11 @@ class _Buffers:
     def __post_init__(self) -> None:
         outs = {out.at for out in self.program.outs if isinstance(out.at, int)}
         made_where_read = _made_where_read(self.program, outs)
-        for step in self.program.steps:
+        for step, owner in zip(self.program.steps, self.program.owners, strict=True):
+            count = len(self.found)
             self._add(step, made_where_read)
+            for each in self.found[count:]:
+                each.owner = owner
 
     def read(self, registers: Iterable[object]) -> set[int]:
         """The buffers that registers are, or are made of."""
@@ -152,17 +156,37 @@ def peak_bytes(program: Program) -> tuple[int, int]:
     Operands are the caller's and are held throughout, and so are results, whose place XLA sets
     aside. On CPUs XLA does what can be done as soon as it can be; elsewhere steps go in order.
     """
+    found, outs, always = _laid_out(program)
+    core = sum(spec.core_bytes for spec in program.operands) + _most(
+        [(b.first, b.last, b.core) for b in found] + [(b.first, b.first, b.inner[1]) for b in found]
+    )
+    return always + _most(_temporary(found, outs)), core
+
+
+def bytes_over_time(program: Program) -> list[tuple[int, int]]:
+    """Of each buffer, in the order in which they are made: its decision, and bytes held then.
+
+    The most of them is what `peak_bytes` says of a device.
+    """
+    found, outs, always = _laid_out(program)
+    held = _changes(_temporary(found, outs))
+    now, most = 0, {}
+    for time in range(len(found)):
+        now += held.get(time, 0)
+        most[time] = now
+    ordered = sorted(found, key=lambda each: each.first)
+    return [(each.owner, always + most[each.first]) for each in ordered]
+
+
+def _laid_out(program: Program) -> tuple[list[_Buffer], set[int], int]:
+    """The buffers in time, those that are results, and the bytes of operands and results."""
     buffers = _Buffers(program)
     found = buffers.found
     outs = buffers.read(out.at for out in program.outs)
     order = _as_soon_as_can_be(found) if program.device.platform == "cpu" else range(len(found))
     _live(found, list(order), outs)
-    given = program.operands
-    core = sum(spec.core_bytes for spec in given) + _most(
-        [(b.first, b.last, b.core) for b in found] + [(b.first, b.first, b.inner[1]) for b in found]
-    )
-    device = sum(spec.device_bytes for spec in given) + sum(found[n].nbytes for n in outs)
-    return device + _most(_temporary(found, outs)), core
+    given = sum(spec.device_bytes for spec in program.operands)
+    return found, outs, given + sum(found[n].nbytes for n in outs)
 
 
 def _as_soon_as_can_be(found: list[_Buffer]) -> list[int]:
@@ -220,12 +244,18 @@ def _temporary(found: list[_Buffer], outs: set[int]) -> list[tuple[int, int, int
 
 def _most(spans: list[tuple[int, int, int]]) -> int:
     """The most bytes at a time of (first, last, bytes)."""
-    changes: dict[int, int] = {}
-    for first, last, nbytes in spans:
-        changes[first] = changes.get(first, 0) + nbytes
-        changes[last + 1] = changes.get(last + 1, 0) - nbytes
+    changes = _changes(spans)
     held, most = 0, 0
     for time in sorted(changes):
         held += changes[time]
         most = max(most, held)
     return most
+
+
+def _changes(spans: list[tuple[int, int, int]]) -> dict[int, int]:
+    """By how many bytes what is held changes, at each time where it does."""
+    changes: dict[int, int] = {}
+    for first, last, nbytes in spans:
+        changes[first] = changes.get(first, 0) + nbytes
+        changes[last + 1] = changes.get(last + 1, 0) - nbytes
+    return changes

@@ -38,7 +38,8 @@ class Made:
     """A decision as a program does it: the values that it reads and makes.
 
     within: the called functions that it is in, the outer first, each with the number of its call.
-    is_listed: whether an equation on laid-out values asked for it.
+    is_listed: whether an equation on laid-out values asked for it. path: the number of its equation
+    in the jaxpr, behind those of the calls that it is in.
     """
 
     decision: Decision
@@ -46,6 +47,7 @@ class Made:
     outs: tuple[Value, ...]
     within: tuple[tuple[str, int], ...] = ()
     is_listed: bool = True
+    path: tuple[int, ...] = ()
 
 
 @dataclass(eq=False)
@@ -86,6 +88,7 @@ class Program:
         scope: str = "",
         listed: bool = True,
         within: tuple[tuple[str, int], ...] = (),
+        path: tuple[int, ...] = (),
     ) -> list[Value]:
         """Do a decision on these values next; `scope`: its `jax.named_scope`."""
         at = Renumbering(decision, values, self.registers)
@@ -99,7 +102,7 @@ class Program:
             self.scopes.append(scope)
             self.owners.append(len(self.made))
         outs = at.outs()
-        self.made.append(Made(decision, tuple(values), tuple(outs), within, listed))
+        self.made.append(Made(decision, tuple(values), tuple(outs), within, listed, path))
         return outs
 
     def _made_before(self, step: Step) -> tuple[int, ...] | None:
@@ -189,9 +192,15 @@ class Program:
     def seconds(self, machine: Machine) -> float:
         """What a device takes for what it sends and computes, one after another.
 
-        Of products their multiplications, of other equations their results, which are written once.
+        Of products their multiplications, or what they read and write where that takes longer; of
+        other equations their results, which are written once.
         """
-        made = sum(sum(priced(each.decision, (), machine).values()) for each in self.made)
+        run = {owner for some in self.parts for owner, _ in some} or set(self.owners)
+        made = sum(
+            sum(priced(each.decision, (), machine).values())
+            for n, each in enumerate(self.made)
+            if n in run or not each.decision.steps
+        )
         return machine.seconds(self.collectives) + made
 
     @property

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import VIEW, Decision, Step
-from gridlayout.ops.decisions.specs import layout_of
+from gridlayout.ops.decisions.specs import Sharded, layout_of
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.cost import Cost
 from gridlayout.sharding.machine import Machine
@@ -29,7 +30,7 @@ class Row:
     `device_flops` one device's operations, on padding too. times: how often it runs, in a loop;
     bytes, masks and flops are of all of them. seconds: what one device takes for it, on the device
     grid's machine; limit: what takes the most of that, `links`, `products` or `memory`, empty where
-    nothing does. decision: what it is of.
+    nothing does. decision: what it is of; made: that as its program does it.
     """
 
     primitive: str
@@ -47,21 +48,43 @@ class Row:
     seconds: float = 0.0
     limit: str = ""
     decision: Any = field(default=None, repr=False, compare=False)
+    made: Any = field(default=None, repr=False, compare=False)
 
 
 def priced(
     decision: Decision, collectives: Sequence[Collective], machine: Machine
 ) -> dict[str, float]:
-    """Seconds of one device by what they go to; a collective that is joined, its share."""
+    """Seconds of one device by what they go to; a collective that is joined, its share.
+
+    Of a product the larger of its multiplications and of reading its operands and writing its
+    result, which go on at the same time.
+    """
     made = 0
-    if decision.how != VIEW and decision.op.name not in PRODUCTS and not decision.bodies:
-        made = sum(out.spec.device_bytes for out in decision.outs)
-    flops = decision.device_flops if decision.op.name in PRODUCTS else 0
+    if decision.how != VIEW and not decision.bodies:
+        made = sum(_passed(out.spec, machine) for out in decision.outs)
+    multiplied = 0.0
+    if decision.op.name in PRODUCTS:
+        multiplied = machine.seconds(flops=decision.device_flops)
+        ins = decision.op.requested.ins if decision.op.requested is not None else ()
+        made += sum(_passed(spec, machine) for spec in ins or decision.operands)
+    passed = machine.seconds(nbytes=made)
     return {
         "links": machine.seconds(collectives),
-        "products": machine.seconds(flops=flops),
-        "memory": machine.seconds(nbytes=made),
+        "products": multiplied if multiplied >= passed else 0.0,
+        "memory": passed if passed > multiplied else 0.0,
     }
+
+
+def _passed(spec: Any, machine: Machine) -> int:
+    """Bytes of a device's part of a value, in whole tiles where the chip computes with such."""
+    if not machine.chip.tiles or not isinstance(spec, Sharded) or spec.layout.as_grid is None:
+        return 0 if spec is None else int(spec.device_bytes)
+    own, local = spec.layout.as_grid, spec.local_shape
+    if own.tile:
+        return spec.device_bytes
+    rank = len(spec.placement.grid)
+    block = tuple(a * b for a, b in zip(local[:rank], local[rank:], strict=True))
+    return prod(machine.padded(block)) * spec.dtype.itemsize
 
 
 def row_of(
@@ -74,7 +97,9 @@ def row_of(
     )
     held = sum(spec.core_bytes for spec in (*decision.operands, *decision.results))
     peak = held + decision.workspace_bytes
-    seconds = priced(decision, [c for step in steps for c in step.collectives], machine)
+    seconds = dict.fromkeys(("links", "products", "memory"), 0.0)
+    if steps or not decision.steps:  # else nobody needs what it makes, or another made it
+        seconds = priced(decision, [c for step in steps for c in step.collectives], machine)
     limit = max(seconds, key=seconds.__getitem__)
     cost = decision.stated or Cost(total_bytes(own), decision.flops * times, peak)
     return Row(

@@ -19,7 +19,9 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import Body
 from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.requested import RequestedLoop
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of, unmasked
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.programs.program import Program
@@ -32,12 +34,14 @@ PER_TRIP = "per trip"
 def scan(b: Builder, op: Op, *values: Value) -> Any:
     """`lax.scan`: the carry keeps its layouts, slices of what is scanned lie in place."""
     p = op.params
-    first, second = _parts(op)
+    first, second = scan_parts(p)
     consts, length = [_given(b, value) for value in values[:first]], p["length"]
+    asked = op.requested if isinstance(op.requested, RequestedLoop) else None
     carry = [_entering(b, value) for value in values[first:second]]
+    carry = carry if asked is None else list(map(partial(_placed, b), carry, asked.carry))
     scanned, slices = [], []
-    for value in values[second:]:
-        whole, spec = _scanned(b, value)
+    for k, value in enumerate(values[second:]):
+        whole, spec = _scanned(b, value, None if asked is None else asked.slices[k])
         scanned.append(whole)
         slices.append(spec)
     kept = [_unknown(value.spec) for value in carry]
@@ -53,7 +57,10 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
         found: Program = planner.program([*outs[: len(kept)], *rows], [*kept, *there])
         return found
 
-    body = b.plan.cheapest(b.env, p["jaxpr"], specs, planned)
+    if asked is None:
+        body = b.plan.cheapest(b.env, p["jaxpr"], specs, planned)
+    else:
+        body = planned(b.env, asked.chosen, None)
     rows = [row.spec for row in body.outs[len(kept) :]]
     made = [_stacked(b, row, length) for row in rows]
 
@@ -103,23 +110,14 @@ def _layouts(specs: Sequence[Spec]) -> list[Layout | None]:
     return list(map(layout_of, specs))
 
 
-def _parts(op: Op) -> tuple[int, int]:
-    """How many operands of a scan are constants, and how many those and the carry are."""
-    p = op.params
-    if "ft_in" not in p:  # JAX 0.10
-        return p["num_consts"], p["num_consts"] + p["num_carry"]
-    # Its own kind of tree: (constants, carry, scanned). The leaves of the first two are counted.
-    consts, carry, _ = p["ft_in"].unpack()
-    count = len(consts.vals)
-    return count, count + len(carry.vals)
-
-
 def while_(b: Builder, op: Op, *values: Value) -> Any:
     """`lax.while_loop`: what goes round keeps its layouts."""
     p = op.params
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     consts = [_given(b, value) for value in values[:second]]
+    asked = op.requested if isinstance(op.requested, RequestedLoop) else None
     carry = [_entering(b, value) for value in values[second:]]
+    carry = carry if asked is None else list(map(partial(_placed, b), carry, asked.carry))
     kept = [_unknown(value.spec) for value in carry]
     number = p["cond_jaxpr"].out_avals[0]
     of_test, of_body = ([x.spec for x in some] for some in (consts[:first], consts[first:]))
@@ -141,8 +139,8 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
         return found
 
     specs = [*of_body, *kept]
-    if number.shape:
-        body = planned(b.env, None, None)
+    if number.shape or asked is not None:
+        body = planned(b.env, None if asked is None else asked.chosen, None)
     else:
         body = b.plan.cheapest(b.env, p["body_jaxpr"], specs, planned)
 
@@ -231,6 +229,11 @@ def _entering(b: Builder, value: Value) -> Value:
     return b.replicated(value) if b.env.is_whole(value.spec) else b.on_cores(value)
 
 
+def _placed(b: Builder, value: Value, there: Sharded | None) -> Value:
+    """The value where a plan has it go round; as it is where that says nothing."""
+    return value if there is None else b.on_cores(value, there.layout, placement=there.placement)
+
+
 def _given(b: Builder, value: Value) -> Value:
     """The value as a body takes it from outside: as it is, or whole."""
     return b.replicated(value) if b.env.is_whole(value.spec) else value
@@ -278,8 +281,13 @@ def _with_cores(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> 
     return found
 
 
-def _scanned(b: Builder, value: Value) -> tuple[Value, Spec]:
-    """A value that is scanned, and what one slice of it is."""
+def _scanned(b: Builder, value: Value, there: Sharded | None = None) -> tuple[Value, Spec]:
+    """A value that is scanned, and what one slice of it is; there: where slices are requested."""
+    if there is not None:
+        layout = there.layout.as_grid
+        assert layout is not None
+        whole = Sharded(stacked(layout, (0,), value.shape[:1]), there.placement.behind(1))
+        return b.on_cores(value, whole.layout, placement=whole.placement), there
     is_key = isinstance(value.spec, Replicated) and value.spec.is_key
     rest = None if is_key or b.env.is_whole(value.spec) else rest_layout(b, value, (0,))
     if rest is None:

@@ -103,14 +103,19 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
     (thin,) = b.run(
         lambda part: [kernel(part)[0].reshape(local)], [x], [out], made, takes_fused=True
     )
-    return _placed(b, thin, out, _without(target or over.layout, axes, op.out.dtype, added))
+    left = _without(target or over.layout, axes, op.out.dtype, added)
+    return _placed(b, thin, out, left, op.requested is not None)
 
 
-def _placed(b: Builder, thin: Value, out: Sharded, target: GridLayout) -> Value:
-    """What is left of a reduction, as `out` says, where it belongs: now, or once it is wanted."""
+def _placed(b: Builder, thin: Value, out: Sharded, target: GridLayout, stays: bool) -> Value:
+    """What is left of a reduction, as `out` says, where it belongs: now, or once it is wanted.
+
+    stays: whether it may be on other devices than its layout's, as a program that is chosen as a
+    whole says where it is read.
+    """
     if out.layout.physical_shape != target.physical_shape:
         return thin.seen(Deferred(out, tuple(range(len(out.shape))), out.shape, target))
-    if out.placement == b.placement(target):
+    if stays or out.placement == b.placement(target):
         return thin.seen(Sharded(target.with_oob(out.layout.oob), out.placement))
     return b.relayout(thin, target)
 

@@ -1,0 +1,482 @@
+"""Every way to divide the values and run the nodes of a graph, as one optimisation problem.
+
+An operand has a strategy for each division that a layout can state, a node one for each way to give
+units of the mesh to its factors. A value is moved once to each division in which it is read. Nodes
+that are alike, as in the layers of a stack, have one strategy together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.dtypes import sum_dtype
+from gridlayout.errors import LayoutError
+from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.plan.classes import CHAIN
+from gridlayout.ops.plan.division import Division, Units
+from gridlayout.ops.plan.estimate import Choice
+from gridlayout.ops.plan.factors import Factors
+from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
+from gridlayout.ops.programs.row import PRODUCTS
+from gridlayout.ops.rules.reductions import NEUTRAL
+from gridlayout.ops.solver.problem import Fetch, Problem, Row
+from gridlayout.sharding.collectives import Collectives
+from gridlayout.sharding.machine import LIMITS
+
+# What is seen in another shape, or made where it is read: no pass over memory.
+_SEEN = frozenset(
+    (
+        *("broadcast_in_dim", "reshape", "squeeze", "transpose", "copy"),
+        *(CARRY, SLICE, STACK, WITH_LAYOUT),
+    )
+)
+# Nodes whose partial results can be scattered over the devices that have them.
+_SCATTERED = (*PRODUCTS, "scatter-add")
+
+
+@dataclass(eq=False)
+class Variable:
+    """What one choice is made for: operands, or nodes, that are alike.
+
+    members: their numbers, as operands or as nodes. choices: of an operand divisions, of a node
+    ways to run it; None where nothing is known of it. seconds: of each choice, of one member.
+    """
+
+    is_operand: bool
+    members: list[int]
+    choices: list[Any]
+    seconds: NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class Strategies:
+    """The strategies of a graph on a machine.
+
+    given: of each operand the divisions that it may have. wanted: of each result the division that
+    it is to have, None where it may have any. capacity: bytes that a device can hold; None for any.
+    """
+
+    graph: Graph
+    units: Units
+    given: Sequence[Sequence[Division]]
+    wanted: Sequence[Division | None]
+    capacity: float | None = None
+    variables: list[Variable] = field(default_factory=list)
+    _of_operand: dict[int, int] = field(default_factory=dict)
+    _of_node: dict[int, int] = field(default_factory=dict)
+    _by_path: dict[tuple[int, ...], Node] = field(default_factory=dict)
+    _prices: dict[Any, NDArray[np.float64]] = field(default_factory=dict)
+    _known: dict[Any, tuple[list[Choice], NDArray[np.float64]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        labels = self._labels()
+        merged: dict[Hashable, int] = {}
+        is_large = len(self.graph.nodes) > LIMITS.alike
+        order: list[tuple[bytes, bool, int]] = []
+        order += [(labels[0][k], True, k) for k in range(len(self.given))]
+        order += [(labels[1][n], False, n) for n in range(len(self.graph.nodes))]
+        for label, is_operand, number in sorted(order):
+            allowed = tuple(map(tuple, self.given[number])) if is_operand else ()
+            key = (label, is_operand, allowed) if is_large else (number, is_operand)
+            at = merged.setdefault(key, len(self.variables))
+            if at == len(self.variables):
+                make = self._operand if is_operand else self._node
+                self.variables.append(make(number))
+            else:
+                self.variables[at].members.append(number)
+            (self._of_operand if is_operand else self._of_node)[number] = at
+
+    # -- what is alike -----------------------------------------------------------------------------
+
+    def _labels(self) -> tuple[list[bytes], list[bytes]]:
+        """Of operands and of nodes: what is equal where all near them is."""
+        graph = self.graph
+        made = {v: (n, k) for n, node in enumerate(graph.nodes) for k, v in enumerate(node.outs)}
+        ends = Counter(v for v in graph.outs if v is not None)
+        readers: list[list[tuple[int, int]]] = [[] for _ in graph.shapes]
+        for n, node in enumerate(graph.nodes):
+            for position, v in enumerate(node.ins):
+                if v is not None:
+                    readers[v].append((n, position))
+
+        def text(value: int) -> tuple[Any, ...]:
+            return graph.shapes[value], graph.itemsizes[value], ends[value]
+
+        nodes = [
+            _digest(
+                *(node.name, node.factors, node.flops, node.times, [*map(text, node.outs)]),
+                str(node.eqn.params["layout"]) if node.name == WITH_LAYOUT else "",
+            )
+            for node in graph.nodes
+        ]
+        values = [_digest(text(v), v < len(self.given)) for v in range(len(graph.shapes))]
+        for _ in range(LIMITS.radius):
+            values = [
+                _digest(
+                    values[v],
+                    (nodes[made[v][0]], made[v][1]) if v in made else None,
+                    sorted((nodes[n], position) for n, position in readers[v]),
+                )
+                for v in range(len(values))
+            ]
+            nodes = [
+                _digest(
+                    nodes[n],
+                    [None if v is None else values[v] for v in node.ins],
+                    [values[v] for v in node.outs],
+                )
+                for n, node in enumerate(graph.nodes)
+            ]
+        return values[: len(self.given)], nodes
+
+    # -- what can be chosen ------------------------------------------------------------------------
+
+    def _operand(self, number: int) -> Variable:
+        choices = list(self.given[number])
+        held = [self.nbytes(number, division) for division in choices]
+        seconds = [LIMITS.held * self.units.machine.seconds(nbytes=each) for each in held]
+        return Variable(True, [number], choices, np.array(seconds))
+
+    def _node(self, number: int) -> Variable:
+        node, graph = self.graph.nodes[number], self.graph
+        if node.factors is None:
+            return Variable(False, [number], [None], np.zeros(1))
+        if node.name == WITH_LAYOUT:
+            return self._stated(number)
+        sizes = tuple((graph.shapes[v], graph.itemsizes[v]) for v in node.outs)
+        ins = tuple(None if v is None else graph.shapes[v] for v in node.ins)
+        dtype = self.graph.dtypes[node.outs[0]]
+        key = node.name, node.factors, sizes, ins, node.flops, dtype, node.times
+        if key not in self._known:
+            choices = self._ways(node)
+            seconds = np.array([self._seconds(node, choice) for choice in choices]) * node.times
+            self._known[key] = choices, seconds
+        choices, seconds = self._known[key]
+        return Variable(False, [number], list(choices), seconds)
+
+    def _stated(self, number: int) -> Variable:
+        """The division of the layout that a `with_layout` states."""
+        layout = self.graph.nodes[number].eqn.params["layout"]
+        placement = self.units.device.placement(layout.core_shape)
+        division = self.units.division(Sharded(layout, placement))
+        if division is None:
+            raise LayoutError(
+                f"with_layout: {layout!r} divides no dim evenly among mesh axes, which plans need: "
+                "give a grid whose dims are products of axes of the mesh "
+                f"{self.units.device.shape}"
+            )
+        rest = (None,) * (len(self.graph.nodes[number].ins) - 1)
+        return Variable(False, [number], [Choice((division, *rest), division, division)], np.zeros(1))
+
+    def _ways(self, node: Node) -> list[Choice]:
+        """The ways to give each unit to a factor, or to none, and what is done with sums."""
+        factors = node.factors
+        assert factors is not None
+        shape = self.graph.shapes[node.outs[0]]
+        found: dict[Choice, None] = {}
+        for along in self._alongs(factors):
+            made = _division(factors.outs[0], along)
+            ins = tuple(
+                None if v is None or not self.graph.shapes[v] else _division(dims, along)
+                for v, dims in zip(node.ins, factors.ins, strict=True)
+            )
+            summed = tuple(u for f in sorted(factors.summed) for u in along[f])
+            if not summed:
+                found.setdefault(Choice(ins, made, made))
+                continue
+            if self.graph.dtypes[node.outs[0]] == bool:
+                continue  # no collective adds up truth values
+            found.setdefault(Choice(ins, made, made, summed))
+            for d, n in enumerate(shape) if node.name in _SCATTERED else ():
+                count = self.units.count((*made[d], *summed))
+                if n >= count and (not made[d] or n % count == 0):
+                    out = (*made[:d], (*made[d], *summed), *made[d + 1 :])
+                    found.setdefault(Choice(ins, made, out, summed, True))
+        return list(found)
+
+    def _alongs(self, factors: Factors) -> list[tuple[tuple[int, ...], ...]]:
+        """The units along each factor, in every way in which all devices have a part."""
+        found = []
+        options = (None, *factors.used)
+        for given in product(options, repeat=len(self.units.axes)):
+            along: list[tuple[int, ...]] = [()] * len(factors.sizes)
+            for u, f in enumerate(given):
+                if f is not None:
+                    along[f] += (u,)
+            if all(factors.fits(f, self.units.count(us)) for f, us in enumerate(along) if us):
+                found.append(tuple(along))
+        return found
+
+    def block(self, shape: Sequence[int], division: Division) -> tuple[int, ...]:
+        """A device's block, in whole tiles where the chip computes with such."""
+        found = (-(-n // self.units.count(us)) for n, us in zip(shape, division, strict=True))
+        return self.units.machine.padded(tuple(found))
+
+    def nbytes(self, value: int, division: Division) -> int:
+        """Bytes of a device's block of a value."""
+        return prod(self.block(self.graph.shapes[value], division)) * self.graph.itemsizes[value]
+
+    def _seconds(self, node: Node, choice: Choice) -> float:
+        """What a device computes and adds up."""
+        machine, out = self.units.machine, node.outs[0]
+        if node.name in PRODUCTS:
+            seconds = max(
+                machine.seconds(flops=self._multiplied(node, choice)),
+                machine.seconds(nbytes=self._read(node, choice) + self.nbytes(out, choice.made)),
+            )
+        else:
+            seconds = machine.seconds(nbytes=0 if self._is_seen(node) else self._written(node, choice))
+        if choice.summed:
+            made = Collectives(self.units.device)
+            send = made.reduce_scatter if choice.scattered else made.all_reduce
+            send(self.units.mesh_axes(choice.summed), self._partial(node, choice))
+            seconds += machine.seconds(made.found)
+        return seconds
+
+    def _is_seen(self, node: Node) -> bool:
+        """Whether its result is an operand in another shape, or made where it is read."""
+        shapes = [self.graph.shapes[v] for v in (*node.ins, *node.outs) if v is not None]
+        is_same = node.name in NEUTRAL and len({prod(shape) for shape in shapes}) == 1
+        return is_same or node.name in _SEEN
+
+    def _multiplied(self, node: Node, choice: Choice) -> float:
+        """Operations of a device's part of a product."""
+        factors, shapes = node.factors, self.graph.shapes
+        lhs, need = node.ins[0], choice.ins[0]
+        assert factors is not None and lhs is not None and need is not None
+        along = [d for d, f in enumerate(factors.ins[0]) if f in factors.summed]
+        block = self.block(shapes[lhs], need)
+        own = prod(self.block(shapes[node.outs[0]], choice.made)) * prod(block[d] for d in along)
+        whole = prod(shapes[node.outs[0]]) * prod(shapes[lhs][d] for d in along)
+        return node.flops * own / max(whole, 1)
+
+    def _partial(self, node: Node, choice: Choice) -> int:
+        """Bytes of a device's partial result, which is not padded."""
+        shape, dtype = self.graph.shapes[node.outs[0]], self.graph.dtypes[node.outs[0]]
+        block = (-(-n // self.units.count(us)) for n, us in zip(shape, choice.made, strict=True))
+        wide = sum_dtype(dtype) if node.name in PRODUCTS else dtype
+        return prod(block) * int(wide.itemsize)
+
+    def _read(self, node: Node, choice: Choice) -> int:
+        """Bytes of a device's parts of the operands."""
+        pairs = zip(node.ins, choice.ins, strict=True)
+        return sum(self.nbytes(v, need) for v, need in pairs if v is not None and need is not None)
+
+    def _written(self, node: Node, choice: Choice) -> int:
+        """Bytes of a device's parts of the results."""
+        assert node.factors is not None
+        ranked = (
+            (v, choice.out if len(dims) == len(choice.out) else ((),) * len(dims))
+            for v, dims in zip(node.outs, node.factors.outs, strict=True)
+        )
+        return sum(self.nbytes(v, division) for v, division in ranked)
+
+    # -- the problem -------------------------------------------------------------------------------
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The costs of all choices, the moves between them, and what is held at a time."""
+        costs = [each.seconds * len(each.members) for each in self.variables]
+        # Of each value its readers by how often they read: what is moved in a loop is moved there.
+        readers: dict[tuple[int, float], list[tuple[int, int]]] = {}
+        for n, node in enumerate(self.graph.nodes):
+            for position, v in enumerate(node.ins):
+                if v is not None and node.factors is not None:
+                    times = node.entered if not position else node.times
+                    readers.setdefault((v, times), []).append((self._of_node[n], position))
+        counts: dict[Any, float] = {}
+        for (v, times), mine in readers.items():
+            if (source := self._source(v)) is not None and self.graph.shapes[v]:
+                size = prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
+                key = (*source, size, tuple(sorted(mine)))
+                counts[key] = counts.get(key, 0) + times
+        fetches = []
+        for (at, position, size, mine), count in counts.items():
+            if mine:
+                fetches.append(self._fetch(at, position, size, mine, count))
+        fetches += self._joined(costs)
+        for v, division in zip(self.graph.outs, self.wanted, strict=True):
+            source = None if v is None else self._source(v)
+            if v is not None and source is not None and division is not None:
+                size = prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
+                moved = [self._move(x, division, size) for x in self._held(*source)]
+                costs[source[0]] = costs[source[0]] + np.array(moved)
+        return Problem(tuple(costs), tuple(fetches), tuple(self._rows()))
+
+    def _source(self, value: int) -> tuple[int, int] | None:
+        """The variable that a value is of, and which result; None where it is everywhere."""
+        if value < len(self.given):
+            return self._of_operand[value], 0
+        return self._makers.get(value)
+
+    @cached_property
+    def _makers(self) -> dict[int, tuple[int, int]]:
+        """The variable of each value that a node makes, and which of its results it is."""
+        return {
+            v: (self._of_node[n], k)
+            for n, node in enumerate(self.graph.nodes)
+            if node.factors is not None
+            for k, v in enumerate(node.outs)
+        }
+
+    def _held(self, at: int, position: int) -> list[Division]:
+        """The division of a value under each choice of its variable."""
+        variable = self.variables[at]
+        if variable.is_operand:
+            return list(variable.choices)
+        node = self.graph.nodes[variable.members[0]]
+        assert node.factors is not None
+        rank = len(node.factors.outs[position])
+        whole: Division = ((),) * rank
+        return [x.out if len(x.out) == rank else whole for x in variable.choices]
+
+    def _fetch(
+        self, at: int, position: int, size: int, mine: Sequence[tuple[int, int]], count: float
+    ) -> Fetch:
+        """A value, and those that read it."""
+        held = self._held(at, position)
+        forms: dict[Division, int] = {}
+        readers = []
+        for reader, place in mine:
+            needs = [choice.ins[place] for choice in self.variables[reader].choices]
+            read = [-1 if need is None else forms.setdefault(need, len(forms)) for need in needs]
+            readers.append((reader, np.array(read)))
+        kinds: dict[Division, int] = {}
+        rows = np.array([kinds.setdefault(x, len(kinds)) for x in held])
+        key = tuple(kinds), tuple(forms), size
+        if key not in self._prices:
+            self._prices[key] = np.array(
+                [[self._move(a, b, size) for b in forms] for a in kinds]
+            ).reshape(len(kinds), len(forms))
+        prices = self._prices[key][rows] * count
+        if self._folded(mine[0][0], mine, at):
+            same = [[a == b for b in forms] for a in kinds]
+            prices = np.where(np.array(same)[rows], prices, np.inf)
+        return Fetch(at, prices, tuple(readers))
+
+    def _joined(self, costs: list[NDArray[np.float64]]) -> list[Fetch]:
+        """What is paid once for the all-reduces of results that go as one; costs: without it.
+
+        They wait for nothing of each other, so XLA joins those over the same devices.
+        """
+        ends = self._ends()
+        forms: dict[tuple[int, ...], int] = {}
+        latencies: list[float] = []
+        readers = []
+        for at, variable in enumerate(self.variables):
+            node = None if variable.is_operand else self.graph.nodes[variable.members[0]]
+            if node is None or node.outs[0] not in ends or node.times != 1:
+                continue
+            read = np.full(len(variable.choices), -1)
+            for k, choice in enumerate(variable.choices):
+                if choice is None or not choice.summed or choice.scattered:
+                    continue
+                if choice.summed not in forms:
+                    forms[choice.summed] = len(forms)
+                    latencies.append(self.units.latency(choice.summed))
+                read[k] = forms[choice.summed]
+                costs[at] = costs[at].copy()
+                costs[at][k] -= latencies[read[k]] * len(variable.members)
+                costs[at][k] = max(costs[at][k], 0.0)
+            if (read >= 0).any():
+                readers.append((at, read))
+        if not readers or not any(latencies):
+            return []
+        costs.append(np.zeros(1))
+        return [Fetch(len(costs) - 1, np.array([latencies]), tuple(readers))]
+
+    def _ends(self) -> set[int]:
+        """The values that become results, through elementwise operations and transposes alone."""
+        graph = self.graph
+        found = {v for v in graph.outs if v is not None}
+        others: set[int] = set()
+        for node in reversed(graph.nodes):
+            is_chain = node.name in CHAIN and node.outs[0] in found
+            for v in node.ins:
+                if v is not None:
+                    (found if is_chain else others).add(v)
+            if node.outs[0] in others:
+                found.discard(node.outs[0])
+        return found - others
+
+    def _folded(self, reader: int, mine: Sequence[tuple[int, int]], at: int) -> bool:
+        """Whether a product's one reader is a transpose, which is done with it."""
+        nodes = self.graph.nodes
+        if len(mine) != 1 or self.variables[at].is_operand or self.variables[reader].is_operand:
+            return False
+        maker, only = (nodes[self.variables[k].members[0]] for k in (at, reader))
+        return maker.name == "dot_general" and only.name == "transpose"
+
+    def _move(self, before: Division, after: Division, size: int) -> float:
+        return self.units.move(before, after, size).seconds
+
+    def _rows(self) -> list[Row]:
+        """What is alive at a time, where that may be too much."""
+        if self.capacity is None:
+            return []
+        graph = self.graph
+        last = {v: n for n, node in enumerate(graph.nodes) for v in node.ins if v is not None}
+        last |= {v: len(graph.nodes) for v in graph.outs if v is not None}
+        sizes = {}
+        for v in range(len(graph.shapes)):
+            if (source := self._source(v)) is not None:
+                held = [self.nbytes(v, x) for x in self._held(*source)]
+                sizes[v] = source[0], np.array(held, float)
+        live = {v for v in range(len(self.given)) if v in sizes}
+        found: dict[Any, Row] = {}
+        for n, node in enumerate(graph.nodes):
+            live |= {v for v in node.outs if v in sizes}
+            usages: dict[int, NDArray[np.float64]] = {}
+            for v in sorted(live):
+                at, held = sizes[v]
+                usages[at] = usages[at] + held if at in usages else held
+            if sum(float(each.max()) for each in usages.values()) > self.capacity:
+                key = tuple((at, each.tobytes()) for at, each in sorted(usages.items()))
+                found.setdefault(key, Row(self.capacity, usages))
+            live -= {v for v in live if v >= len(self.given) and last.get(v, -1) <= n}
+        rows = sorted(found.values(), key=lambda row: -sum(x.min() for x in row.usages.values()))
+        return rows[: LIMITS.rows]
+
+    # -- what is found -----------------------------------------------------------------------------
+
+    def choices(self, found: Sequence[int]) -> dict[tuple[int, ...], Choice]:
+        """The choice of each node, by its path."""
+        return {
+            self.graph.nodes[n].path: choice
+            for variable, k in zip(self.variables, found, strict=False)  # one more: what is joined
+            if not variable.is_operand and (choice := variable.choices[k]) is not None
+            for n in variable.members
+        }
+
+    def divisions(self, found: Sequence[int]) -> list[Division]:
+        """The division of each operand."""
+        of = self._of_operand
+        return [self.variables[of[k]].choices[found[of[k]]] for k in range(len(self.given))]
+
+    def node(self, path: tuple[int, ...]) -> Node:
+        """The node of a path."""
+        if not self._by_path:
+            self._by_path.update({node.path: node for node in self.graph.nodes})
+        return self._by_path[path]
+
+    def variable(self, node: int) -> int:
+        """The variable of a node."""
+        return self._of_node[node]
+
+
+def _division(dims: Sequence[int | None], along: Sequence[tuple[int, ...]]) -> Division:
+    return tuple(() if f is None else along[f] for f in dims)
+
+
+def _digest(*parts: Any) -> bytes:
+    return sha256(repr(parts).encode()).digest()

@@ -1,0 +1,401 @@
+"""`gl.plan` and `gl.simulate`: a function is traced, its layouts are chosen, and all is priced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import AbstractMesh
+
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.policy import fill_devices, same_grid_and_tile
+from gridlayout.ops.decisions.env import Env, trace_context
+from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of
+from gridlayout.ops.interpret.function import Signature, function_of
+from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
+from gridlayout.ops.interpret.names import function_name, positional_names, result_names
+from gridlayout.ops.interpret.planner import planned
+from gridlayout.ops.plan.chosen import Chosen, Stated, digest_of
+from gridlayout.ops.plan.division import Division, Units
+from gridlayout.ops.plan.graph import Graph
+from gridlayout.ops.plan.strategies import Strategies
+from gridlayout.ops.planning.plan import Alternative, Plan
+from gridlayout.ops.planning.simulation import Simulation, equation_names
+from gridlayout.ops.planning.spaces import Spaces
+from gridlayout.ops.programs.program import Program
+from gridlayout.ops.programs.report import Report
+from gridlayout.ops.rules.table import rules_version
+from gridlayout.ops.solver.problem import Problem
+from gridlayout.ops.solver.solve import Solution, solve
+from gridlayout.ops.trees.layouts import asked
+from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.machine import LIMITS, Machine
+
+_MOST_WAYS = 8  # alternatives of an equation that are kept
+
+
+def plan(
+    fn: Callable[..., Any],
+    *args: Any,
+    machine: Machine | str | None = None,
+    fixed: Any = None,
+    trips: int | None = None,
+    seconds: float = 60.0,
+    progress: Callable[[float, float, float], None] | None = None,
+) -> Plan:
+    """The layouts of a program's arguments, values and results that take the least time.
+
+    fn: a JAX function; gradients and optimizers are part of it. args: arrays, `GridArray`s or
+    `jax.ShapeDtypeStruct`s, of which shapes and types count. machine: a `gl.Machine`, or the name
+    of a ready one; chips of several cores are planned core by core. By default the devices of the
+    `GridArray`s, or all that JAX has. fixed: layouts that arguments are to have, in the forms of
+    `gl.put`: `{"params/w1": layout}` by paths, which start with the argument's name. `gl.with_layout`
+    in `fn` fixes other values. trips: how often loops of unknown length are taken to run. seconds: how long the search may go on; it ends sooner where the
+    plan is proven to be the best. progress: called with the time of the best plan, the bound, and
+    the seconds that have gone. An interrupt ends the search with the best plan so far.
+
+    Chosen for all values at once: how an argument is divided over the mesh, how each equation is,
+    and whether partial sums are all-reduced or scattered. A plan states a bound: no choice among
+    these takes less, by the machine's figures.
+
+    `LayoutError`: a function that can't be traced, a machine of another mesh than the arrays',
+    unknown paths and impossible layouts in `fixed`, and a program that the machine's memory has no
+    room for, with the values that are alive when the most is held.
+
+    >>> import jax, jax.numpy as jnp, gridlayout as gl
+    >>> x, w = (jax.ShapeDtypeStruct(shape, "float32") for shape in ((4096, 512), (512, 512)))
+    >>> plan = gl.plan(lambda x, w: jnp.tanh(x @ w), x, w, machine="v5e 4x4")
+    >>> plan.layouts["x"].grid, plan.layouts["w"].grid, plan.bound <= plan.time
+    ((16, 1), (1, 1), True)
+    """
+    traced = _traced(fn, args, machine, fixed)
+    graph = Graph.of(traced.closed, LIMITS.trips if trips is None else trips)
+    units = Units.apart(traced.device, [*traced.fixed, *map(traced.placed, graph.stated)])
+    strategies = Strategies(
+        graph,
+        units,
+        [traced.divisions(units, k) for k in range(len(traced.specs))],
+        [None] * len(traced.closed.jaxpr.outvars),
+        traced.device.machine.device_capacity,
+    )
+    problem = strategies.problem
+    found = solve(problem, seconds=seconds, progress=progress)
+    if found is None:
+        raise LayoutError(_too_large(strategies, traced))
+    return _made(traced, strategies, problem, found)
+
+
+def simulate(
+    fn: Callable[..., Any],
+    *args: Any,
+    machine: Machine | str | None = None,
+    plan: Plan | None = None,
+) -> Simulation:
+    """What a machine takes for a program: seconds, bytes by link, and what a device holds.
+
+    fn, args, machine: as of `gl.plan`. plan: whose layouts and choices are taken; without one, the
+    choices that `gl.on_grid` makes, for `GridArray`s in their layouts and for others in those of
+    `gl.fill_devices`. No devices are needed.
+
+    >>> import jax, gridlayout as gl
+    >>> x = jax.ShapeDtypeStruct((1024, 1024), "bfloat16")
+    >>> simulation = gl.simulate(lambda x: x @ x, x, machine="wormhole 4x8")
+    >>> simulation.mesh, simulation.time > 0
+    ({'x': 4, 'y': 8, 'r': 8, 'c': 8}, True)
+    """
+    if plan is not None and machine is None:
+        machine = plan.device.machine
+    traced = _traced(fn, args, machine, None)
+    if plan is not None:
+        return _as_planned(traced, plan)
+    specs = list(traced.specs)
+    for k in range(len(specs)):
+        if (layout := traced.default(k)) is not None:
+            specs[k] = traced.placed(layout)
+    program = traced.program(specs, None)
+    return Simulation.of(program, traced.report(program))
+
+
+def _as_planned(traced: _Traced, plan: Plan) -> Simulation:
+    """What a program takes with the layouts and choices of a plan."""
+    plan.stated.check(traced.closed, traced.device)
+    chosen = plan.stated.chosen.on(traced.device)
+    specs, layouts = list(traced.specs), list(plan.layouts.values())
+    for k, layout in enumerate(layouts, len(specs) - len(layouts)):
+        if layout is not None:
+            specs[k] = traced.placed(layout)
+    graph = Graph.of(traced.closed, LIMITS.trips)
+    strategies = Strategies(graph, chosen.units, [[]] * len(specs), [None] * len(graph.outs))
+    divisions = [chosen.units.division(spec) for spec in specs]
+    program = traced.program(specs, plan.stated)
+    spaces = None
+    if traced.device.machine.has_cores:
+        spaces = traced.spaces(strategies, divisions, chosen.choices)
+    return Simulation.of(program, traced.report(program), spaces)
+
+
+@dataclass(frozen=True, eq=False)
+class _Traced:
+    """A function as a jaxpr on a device grid, its constants operands; leaves: of its arguments."""
+
+    fn: Callable[..., Any]
+    device: DeviceGrid
+    closed: Any
+    specs: tuple[Spec, ...]
+    consts: int
+    leaves: tuple[Leaf, ...]
+    asks: tuple[Layout | None, ...]
+    result_names: tuple[str, ...]
+
+    @property
+    def fixed(self) -> list[Spec]:
+        """Where operands that users fix are placed."""
+        return [
+            Sharded(layout, self.device.placement(layout.core_shape))
+            for layout in self.asks
+            if layout is not None
+        ]
+
+    @property
+    def names(self) -> list[str]:
+        """The path of each argument that is an array."""
+        return [leaf.path for leaf in self.leaves]
+
+    def ask(self, operand: int) -> Layout | None:
+        """The layout that an operand is fixed to."""
+        return self.asks[operand - self.consts] if operand >= self.consts else None
+
+    def default(self, operand: int) -> Layout | None:
+        """The layout of an operand that no plan chooses."""
+        if operand < self.consts:
+            return None
+        leaf = self.leaves[operand - self.consts]
+        if leaf.is_laid_out:
+            return leaf.value.layout  # type: ignore[no-any-return]
+        if not leaf.has_layout:
+            return None
+        return self.tiled(fill_devices(leaf.shape, leaf.dtype, None, self.device))
+
+    def placed(self, layout: Layout) -> Sharded:
+        """An operand in a layout; on cores, also where it is in DRAM."""
+        return Sharded(layout, self.device.placement(layout.core_shape))
+
+    def layout(self, units: Units, operand: int, division: Division, in_dram: bool) -> GridLayout:
+        """The layout of an operand that is divided so; one in DRAM is divided among chips alone."""
+        spec, cores = self.specs[operand], self.device.machine.core_axes
+        if in_dram:
+            division = tuple(
+                tuple(u for u in us if not set(map(self.device.machine.whole_axis, units.axes[u])) & set(cores))
+                for us in division
+            )
+        made = units.spec(tuple(spec.shape), spec.dtype, division)
+        layout = self.tiled(made.layout)
+        return layout.replace(memory_space="dram") if in_dram else layout
+
+    def spaces(
+        self, strategies: Strategies, divisions: Sequence[Division], choices: Any
+    ) -> Spaces | None:
+        """Where values are on a machine whose devices are cores."""
+        if not self.device.machine.has_cores:
+            return None
+        asks = {k: ask.memory for k in range(len(self.specs)) if (ask := self.ask(k)) is not None}
+        fixed = {k: space for k, space in asks.items() if space in ("dram", "l1")}
+        return Spaces.of(strategies, divisions, choices, fixed)
+
+    def report(self, program: Program) -> Report:
+        """The report of a program, with the names of arguments and results."""
+        names = (*["constant"] * self.consts, *self.names)
+        return Report.of(program).named(names, self.result_names, function_name(self.fn))
+
+    def tiled(self, layout: GridLayout) -> GridLayout:
+        """A layout in the tiles that the chip computes with, where it has such."""
+        tiles = self.device.machine.chip.tiles
+        return layout.replace(tile=tiles[0]) if tiles and layout.ndim > 1 else layout
+
+    def divisions(self, units: Units, operand: int) -> list[Division]:
+        """The divisions that an operand may have: those that a layout on this mesh states."""
+        spec = self.specs[operand]
+        whole: Division = ((),) * len(spec.shape)
+        if (layout := self.ask(operand)) is not None:
+            found = units.division(Sharded(layout, self.device.placement(layout.core_shape)))
+            if found is None:
+                raise LayoutError(
+                    f"fixed: {layout!r} of {self.names[operand - self.consts]!r} divides no dim "
+                    "evenly among mesh axes, which plans need: give a grid whose dims are products "
+                    f"of axes of the mesh {self.device.shape}"
+                )
+            return [found]
+        free = operand >= self.consts and self.leaves[operand - self.consts].has_layout
+        if not free or 0 in spec.shape:
+            return [whole]
+        found = []
+        rank = len(spec.shape)
+        for given in product((None, *range(rank)), repeat=len(units.axes)):
+            division = tuple(
+                tuple(u for u, d in enumerate(given) if d == dim) for dim in range(rank)
+            )
+            fits = all(
+                n >= units.count(us) for n, us in zip(spec.shape, division, strict=True) if us
+            )
+            if fits and self._is_stated(units.spec(spec.shape, spec.dtype, division)):
+                found.append(division)
+        return found
+
+    def _is_stated(self, spec: Sharded) -> bool:
+        """Whether the layout's own placement on the mesh is this one."""
+        return self.device.placement(spec.layout.core_shape).axes == spec.placement.axes
+
+    def program(self, specs: Sequence[Spec], stated: Stated | None) -> Program:
+        """The decisions for operands that are placed so."""
+        layouts = [layout for spec in specs if (layout := layout_of(spec)) is not None]
+        templates = {layout.shape: layout for layout in reversed(layouts)}
+        env = Env(
+            self.device,
+            same_grid_and_tile,
+            tuple(templates.values()),
+            context=trace_context(),
+            stated=stated,
+        )
+        return planned(env, self.closed, specs)
+
+
+def _traced(fn: Callable[..., Any], args: Any, machine: Any, fixed: Any) -> _Traced:
+    if not callable(fn):
+        raise LayoutError(f"a plan is of a function, not of {type(fn).__name__} {fn!r}")
+    names = positional_names(fn, len(args))
+    leaves = [
+        Leaf((name, *leaf.keys), leaf.value)
+        for name, arg in zip(names, args, strict=True)
+        for leaf in leaves_of(arg)[0]
+    ]
+    device = _device(machine, leaves)
+    every = [x for arg in args for x in jax.tree.leaves(arg, is_leaf=is_grid)]
+    arrays = [leaf for leaf in leaves if leaf.is_array or _is_number(leaf.value)]
+    static = tuple((i, x.value) for i, x in enumerate(leaves) if x not in arrays)
+    assert len(every) == len(leaves)
+    kinds = tuple(_kind(leaf.value) for leaf in arrays)
+    structure = jax.tree.structure((args, {}), is_leaf=is_grid)
+    signature = Signature(structure, static, kinds, device, None, rules_version())
+    function = function_of(fn, same_grid_and_tile)
+    try:
+        closed, shapes, _ = function.jaxpr(signature)
+    except LayoutError:
+        raise
+    except Exception as error:
+        raise LayoutError(
+            f"{function_name(fn)} can't be traced on these arguments: {type(error).__name__}: "
+            f"{error}"
+        ) from error
+    jaxpr, consts = with_constants_as_operands(closed)
+    specs = (*(spec_of(jax.typeof(x)) for x in consts), *kinds)
+    asks = asked(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
+    for leaf, ask in zip(arrays, asks, strict=True):
+        if ask is not None and (ask.shape != leaf.shape or ask.dtype != leaf.dtype):
+            raise LayoutError(f"fixed: {ask!r} is no layout of {leaf}")
+    results = tuple(result_names(jax.tree.structure(shapes)))
+    return _Traced(fn, device, jaxpr, specs, len(consts), tuple(arrays), tuple(asks), results)
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (bool, int, float, complex))
+
+
+def _kind(x: Any) -> Spec:
+    if isinstance(x, (GridArray, jax.ShapeDtypeStruct)):
+        return Replicated(tuple(x.shape), np.dtype(x.dtype))
+    return spec_of(jax.typeof(x))
+
+
+def _device(machine: Any, leaves: Sequence[Leaf]) -> DeviceGrid:
+    """The mesh that is planned for: the machine's, or that of the arrays."""
+    grids = {leaf.value.device: None for leaf in leaves if leaf.is_laid_out}
+    if len(grids) > 1:
+        raise LayoutError(f"the arrays are on different device grids: {', '.join(map(repr, grids))}")
+    own = next(iter(grids), None)
+    if isinstance(machine, str):
+        machine = Machine(machine)
+    if machine is None:
+        return own or DeviceGrid((len(jax.devices()),))
+    if not isinstance(machine, Machine):
+        raise LayoutError(
+            f"machine {machine!r} must be a gl.Machine, or the name of a ready one: "
+            f"{', '.join(Machine.names())}"
+        )
+    if own is not None:
+        machine.check_mesh(own.shape)
+        return DeviceGrid(own.mesh, core_map=own._given, machine=machine)
+    machine = machine.by_core
+    if machine.mesh is None:
+        return DeviceGrid((len(jax.devices()),), machine=machine)
+    names = machine.axis_names[: len(machine.mesh)]
+    return DeviceGrid(AbstractMesh(machine.mesh, names), machine=machine)
+
+
+def _made(traced: _Traced, strategies: Strategies, problem: Problem, found: Solution) -> Plan:
+    units, choices = strategies.units, strategies.choices(found.choices)
+    products = sum(bool(node.flops) for node in strategies.graph.nodes)
+    tile = next(iter(traced.device.machine.chip.tiles), None)
+    stated = Stated(Chosen(units, choices, products), digest_of(traced.closed), tile)
+    divisions = strategies.divisions(found.choices)
+    spaces = traced.spaces(strategies, divisions, choices)
+    specs = list(traced.specs)
+    layouts: dict[str, Layout | None] = {}
+    for k, leaf in enumerate(traced.leaves, traced.consts):
+        layouts[leaf.path] = None
+        if leaf.has_layout:
+            in_dram = spaces is not None and k in spaces.dram
+            layout = traced.ask(k) or traced.layout(units, k, divisions[k], in_dram)
+            layouts[leaf.path] = layout
+            specs[k] = traced.placed(layout)
+    program = traced.program(specs, stated)
+    report = traced.report(program)
+    simulation = Simulation.of(program, report, spaces)
+    results = zip(traced.result_names, map(layout_of, program.results), strict=True)
+    return Plan(
+        layouts,
+        dict(results),
+        found.bound,
+        simulation,
+        traced.device,
+        stated,
+        _alternatives(strategies, problem, found, report),
+        found.how,
+        traced.fn,
+    )
+
+
+def _alternatives(
+    strategies: Strategies, problem: Problem, found: Solution, report: Report
+) -> dict[str, tuple[Alternative, ...]]:
+    """Of each equation that has a choice, the best ways to run it."""
+    units, made = strategies.units, {}
+    names = zip(equation_names(report.rows), report.rows, strict=True)
+    by_path = {row.made.path: name for name, row in names}
+    by_variable: dict[int, tuple[Alternative, ...]] = {}
+    for n, node in enumerate(strategies.graph.nodes):
+        at = strategies.variable(n)
+        choices = strategies.variables[at].choices
+        if node.path not in by_path or len(choices) < 2:
+            continue
+        if at not in by_variable:
+            ways = []
+            for k, choice in enumerate(choices):
+                others = (*found.choices[:at], k, *found.choices[at + 1 :])
+                words = units.words(choice.ins, choice.out, choice.summed, choice.scattered)
+                ways.append(Alternative(words, problem.cost(others), k == found.choices[at]))
+            ways.sort(key=lambda way: (way.time, not way.is_chosen))
+            by_variable[at] = tuple(ways[:_MOST_WAYS])
+        made[by_path[node.path]] = by_variable[at]
+    return made
+
+
+def _too_large(strategies: Strategies, traced: _Traced) -> str:
+    return "the program does not fit"

@@ -1,0 +1,204 @@
+"""`Plan`: the layouts of a whole program on a machine, what it takes, and what it was chosen over."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jax
+from jax.sharding import Mesh
+
+from gridlayout.draw.svg import Drawing
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.interpret.on_grid import OnGrid
+from gridlayout.ops.plan.chosen import Stated
+from gridlayout.ops.planning.record import record_of
+from gridlayout.ops.planning.simulation import Simulation, duration
+from gridlayout.sharding.device_grid import DeviceGrid
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A way to run one equation: what it divides, and seconds of the whole program done so.
+
+    The layouts of operands and all other equations stay as they are. is_chosen: whether the plan
+    runs it so.
+    """
+
+    words: str
+    time: float
+    is_chosen: bool = False
+
+    def __str__(self) -> str:
+        return f"{'*' if self.is_chosen else ' '} {duration(self.time):>12}  {self.words}"
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The layouts of a program's arguments, results and equations for a machine; see `gl.plan`.
+
+    layouts: of each argument by its path, as `params/w1`; None for what is in no layout, such as a
+    scalar. results: of each result. bound: seconds that no plan of the same strategies is below, by
+    the same figures. simulation: what the planned program takes. device: the mesh that it is for.
+    how: the method that found it.
+    """
+
+    layouts: Mapping[str, Layout | None]
+    results: Mapping[str, Layout | None]
+    bound: float
+    simulation: Simulation
+    device: DeviceGrid
+    stated: Stated = field(repr=False)
+    alternatives: Mapping[str, tuple[Alternative, ...]] = field(repr=False)
+    how: str = ""
+    fn: Callable[..., Any] | None = field(default=None, repr=False)
+
+    @property
+    def time(self) -> float:
+        """Seconds of one device for the whole program, by the machine's figures."""
+        return self.simulation.time
+
+    @property
+    def gap(self) -> float:
+        """By how much of the bound the time is above it: 0.02 for 2 %."""
+        return self.time / self.bound - 1 if self.bound else float(self.time > 0)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that a device holds at a time."""
+        return self.simulation.peak_bytes
+
+    def why(self, equation: str) -> str:
+        """The ways to run an equation, the best first, with the time of the whole program.
+
+        equation: its name in `print(plan)`, as `dot_general:3`. `LayoutError` for another name.
+        """
+        if equation not in self.alternatives:
+            known = [each.name for each in self.simulation.equations]
+            raise LayoutError(
+                f"{equation!r} is no equation of this plan that had a choice: names are such as "
+                f"{', '.join(map(repr, list(self.alternatives)[:4] or known[:4]))}"
+            )
+        ways = self.alternatives[equation]
+        lines = [f"{equation}, with everything else as planned, the program takes:"]
+        return "\n".join([*lines, *map(str, ways)])
+
+    def memory(self) -> Drawing:
+        """A drawing of the bytes that a device holds, equation after equation."""
+        return self.simulation.memory()
+
+    def timeline(self) -> Drawing:
+        """A drawing of what a device computes and sends over time."""
+        return self.simulation.timeline()
+
+    def trace(self, path: str | Path) -> None:
+        """Write a trace that Perfetto and chrome://tracing show: a track a device, and its links."""
+        self.simulation.trace(path)
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file, as JSON that people can read; `gl.load_plan` reads it."""
+        Path(path).write_text(json.dumps(record_of(self), indent=1) + "\n", encoding="utf-8")
+
+    def diff(self, other: Plan) -> str:
+        """What differs in another plan: the times, layouts, and how equations run; in lines.
+
+        Empty where nothing does.
+        """
+        if not isinstance(other, Plan):
+            raise LayoutError(f"diff: {other!r} must be a plan")
+        lines = []
+        if (self.time, self.peak_bytes) != (other.time, other.peak_bytes):
+            lines.append(f"time: {duration(self.time)} -> {duration(other.time)}")
+            lines.append(f"peak: {self.peak_bytes:,} B -> {other.peak_bytes:,} B")
+        for mine, others in ((self.layouts, other.layouts), (self.results, other.results)):
+            for name in dict.fromkeys((*mine, *others)):
+                a, b = (str(x.get(name, "not there")) for x in (mine, others))
+                if a != b:
+                    lines.append(f"{name}: {a} -> {b}")
+        a, b = (
+            {each.name: f"{each.how or 'as is'}, {each.ins} -> {each.outs}" for each in x.equations}
+            for x in (self.simulation, other.simulation)
+        )
+        for name in dict.fromkeys((*a, *b)):
+            if a.get(name) != b.get(name):
+                lines.append(f"{name}: {a.get(name, 'not there')} -> {b.get(name, 'not there')}")
+        return "\n".join(lines)
+
+    # -- running -----------------------------------------------------------------------------------
+
+    @cached_property
+    def devices(self) -> DeviceGrid:
+        """A device grid of the plan's mesh, of the first devices that there are.
+
+        `LayoutError` where there are too few.
+        """
+        if not self.device.is_abstract:
+            return self.device
+        count, every = self.device.size, jax.devices()
+        if len(every) < count:
+            raise LayoutError(
+                f"the plan is for {count} devices, but JAX has {len(every)}; "
+                f"gl.emulate_devices({count}) at the start of the program emulates them on a CPU"
+            )
+        shaped = DeviceGrid(self.device.shape)._devices
+        mesh = Mesh(shaped, self.device.mesh.axis_names)
+        return DeviceGrid(mesh, machine=self.device._machine)
+
+    def run(self, *args: Any) -> Any:
+        """The function's result, run as planned: plain arrays are laid out as the plan says.
+
+        `LayoutError` where there are too few devices, for a plan that was loaded without its
+        function, and for arguments of other shapes than planned.
+        """
+        if self.fn is None:
+            raise LayoutError(
+                "this plan was loaded without its function: gl.load_plan(path, fn) gives it one, "
+                "or call gl.on_grid(fn, policy=plan)"
+            )
+        placed = self.put(args)
+        return OnGrid(self.fn, self.devices, self)(*placed)
+
+    def put(self, args: Any) -> Any:
+        """The arguments of the function, a tuple, placed as the plan says."""
+        from gridlayout.ops.trees.arrays import put
+
+        return put(args, self.devices, layouts=self.rules(args))
+
+    def rules(self, args: Any) -> list[Any]:
+        """The layout of each leaf of the arguments, as a tree of their structure."""
+        leaves, structure = jax.tree.flatten(args)
+        layouts = list(self.layouts.values())
+        if len(leaves) != len(layouts):
+            raise LayoutError(
+                f"the plan is for {len(layouts)} arrays, {', '.join(self.layouts)}, not "
+                f"{len(leaves)}"
+            )
+        found: list[Any] = jax.tree.unflatten(structure, layouts)
+        return found
+
+    # -- shown -------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        laid = [f"  {name}: {layout!r}" for name, layout in self.layouts.items() if layout]
+        made = [f"  {name}: {layout!r}" for name, layout in self.results.items() if layout]
+        gap = f", gap {self.gap:.1%}" if self.bound else ""
+        return "\n".join(
+            [
+                f"plan of {self.simulation.title}: {duration(self.time)}, bound "
+                f"{duration(self.bound)}{gap} ({self.how})",
+                "arguments",
+                *laid,
+                "results",
+                *made,
+                *self.simulation.lines,
+            ]
+        )
+
+    def __repr__(self) -> str:
+        axes = ", ".join(f"{axis}={n}" for axis, n in self.simulation.mesh.items())
+        return f"Plan({self.simulation.title}, {axes}: {duration(self.time)})"

@@ -1,0 +1,49 @@
+"""Plans as records: what is written to files that people can read, with layouts as their texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import jax
+
+from gridlayout.layouts.layout import Layout
+
+FORMAT, VERSION = "gridlayout plan", 1
+
+
+def record_of(plan: Any) -> dict[str, Any]:
+    """A plan as what JSON has."""
+    simulation, chosen = plan.simulation, plan.stated.chosen
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "jax": jax.__version__,
+        "program": {"title": simulation.title, "digest": plan.stated.digest},
+        "machine": simulation.machine.record,
+        "mesh": simulation.mesh,
+        "layouts": _texts(plan.layouts),
+        "results": _texts(plan.results),
+        "time": plan.time,
+        "bound": plan.bound,
+        "how": plan.how,
+        "peak_bytes": plan.peak_bytes,
+        "links": simulation.links,
+        "equations": [
+            {**vars(each), "collectives": [asdict(c) for c in each.collectives]}
+            for each in simulation.equations
+        ],
+        "held": simulation.held,
+        "units": chosen.units.axes,
+        "products": chosen.products,
+        "tile": plan.stated.tile,
+        "choices": [{"path": path, **vars(choice)} for path, choice in chosen.choices.items()],
+        "alternatives": {
+            name: [vars(way) for way in ways] for name, ways in plan.alternatives.items()
+        },
+    }
+
+
+def _texts(layouts: Mapping[str, Layout | None]) -> dict[str, str | None]:
+    return {name: None if layout is None else str(layout) for name, layout in layouts.items()}

@@ -1,0 +1,251 @@
+"""`Simulation`: what a machine takes for a program, equation by equation, before anything runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from gridlayout.draw.held import Held, held_over_time
+from gridlayout.draw.svg import Drawing
+from gridlayout.draw.timeline import Span, Track, timeline
+from gridlayout.ops.planning.spaces import Spaces
+from gridlayout.ops.planning.trace import write_trace
+from gridlayout.ops.programs.memory import bytes_over_time
+from gridlayout.ops.programs.program import Program
+from gridlayout.ops.programs.report import Report
+from gridlayout.ops.programs.row import Row
+from gridlayout.sharding.collectives import COPY, Collective, in_words
+from gridlayout.sharding.machine import Machine
+
+_HEAD = ("equation", "in", "out", "compute", "movement", "limit", "how", "each device receives")
+
+
+@dataclass(frozen=True)
+class Equation:
+    """One equation of a simulated program.
+
+    name: its primitive, and its number among those of that primitive, as `dot_general:3`. ins,
+    outs: the layouts of its operands and results in short. compute, movement: seconds of one
+    device, every time it runs; limit: what takes most of them. how: the algorithm. collectives:
+    what the devices send each other.
+    """
+
+    name: str
+    ins: str
+    outs: str
+    compute: float
+    movement: float
+    limit: str = ""
+    how: str = ""
+    collectives: tuple[Collective, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """Of computing and of movement."""
+        return self.compute + self.movement
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What each device of a machine takes for a program, as every device does the same.
+
+    title: of the function. machine: by whose figures. equations: in order. held: the name of an
+    equation, or nothing, and the bytes that a device holds then, over time. capacity: bytes of a
+    device, None where the machine states none. links: the bytes that a device receives along each
+    axis of the mesh.
+
+    `print` shows it as a table. Times are seconds, sizes bytes.
+    """
+
+    title: str
+    machine: Machine
+    mesh: dict[str, int]
+    equations: tuple[Equation, ...]
+    held: tuple[tuple[str, int], ...]
+    peak_bytes: int
+    links: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, program: Program, report: Report, spaces: Spaces | None = None) -> Simulation:
+        """The simulation of a program on its device grid's machine.
+
+        spaces: where its values are, on a machine whose devices are cores.
+        """
+        device = program.device
+        names = equation_names(report.rows)
+        streamed = {} if spaces is None else spaces.streamed
+        equations = tuple(
+            _equation(name, row, device.machine, streamed.get(row.made.path, 0.0))
+            for name, row in zip(names, report.rows, strict=True)
+        )
+        own = {id(row.made): name for row, name in zip(report.rows, names, strict=True)}
+        if spaces is None:
+            times = bytes_over_time(program)
+            held = [(own.get(id(program.made[n]), ""), nbytes) for n, nbytes in times]
+        else:
+            at = {row.made.path: own[id(row.made)] for row in report.rows}
+            held = [(at.get(path, ""), nbytes) for path, nbytes in spaces.held]
+        links: Counter[str] = Counter()
+        for each in (c for row in report.rows for c in row.collectives if c.kind != COPY):
+            axes = dict.fromkeys(map(device.machine.whole_axis, each.axes))
+            for axis in axes:
+                links[axis] += each.received_bytes * each.count // len(axes)
+        return cls(
+            report.graph.title or "a function",
+            device.machine,
+            dict(zip(map(str, device.mesh.axis_names), device.shape, strict=True)),
+            equations,
+            tuple(held),
+            report.peak_bytes if spaces is None else max((n for _, n in held), default=0),
+            dict(sorted(links.items())),
+        )
+
+    @property
+    def time(self) -> float:
+        """Seconds of one device, equation after equation."""
+        return sum(each.seconds for each in self.equations)
+
+    @property
+    def capacity(self) -> int | None:
+        """Bytes that a device can hold, a core in its L1; None where the machine states none."""
+        if self.machine.has_cores:
+            return self.machine.chip.capacity.get("l1")
+        return self.machine.device_capacity
+
+    @cached_property
+    def peak_at(self) -> str:
+        """The equation during which a device holds the most bytes."""
+        return max(self.held, key=lambda each: each[1], default=("", 0))[0]
+
+    def timeline(self) -> Drawing:
+        """A drawing of what a device computes and sends over time, a track a link axis."""
+        tracks: dict[str, list[Span]] = {"compute": []}
+        tracks |= {f"links {axis}": [] for axis in self.links}
+        for start, each in self._starts():
+            if each.compute:
+                tracks["compute"].append(Span(start, each.compute, each.name, "compute"))
+            at = start + each.compute
+            for axis, seconds in self._sent(each):
+                tracks[f"links {axis}"].append(Span(at, seconds, each.name, "movement"))
+                at += seconds
+        subtitle = f"one of {self._devices} devices of {self.machine.chip.name}"
+        found = [Track(name, spans) for name, spans in tracks.items()]
+        return timeline(f"{self.title}: {duration(self.time)}", subtitle, found)
+
+    def memory(self) -> Drawing:
+        """A drawing of the bytes that a device holds, equation after equation."""
+        steps = [Held(name, nbytes) for name, nbytes in self.held]
+        subtitle = f"one of {self._devices} devices of {self.machine.chip.name}"
+        return held_over_time(f"{self.title}: bytes held", subtitle, steps, self.capacity)
+
+    def trace(self, path: str | Path) -> None:
+        """Write a trace that Perfetto and chrome://tracing show: a track a device, and its links.
+
+        Devices do the same at the same time; of more than 64, the first 64 are written.
+        """
+        spans = [
+            (start, each.name, each.compute, self._sent(each)) for start, each in self._starts()
+        ]
+        write_trace(path, self.title, self.mesh, spans, self.held)
+
+    def _sent(self, each: Equation) -> list[tuple[str, float]]:
+        """The axis and the seconds of each collective, by what it is of an equation's movement."""
+        seconds = [self.machine.once(c) * c.count for c in each.collectives]
+        total = sum(seconds)
+        return [
+            ("*".join(dict.fromkeys(map(self.machine.whole_axis, c.axes))), s * each.movement / total)
+            for c, s in zip(each.collectives, seconds, strict=True)
+            if total
+        ]
+
+    def _starts(self) -> Iterable[tuple[float, Equation]]:
+        at = 0.0
+        for each in self.equations:
+            yield at, each
+            at += each.seconds
+
+    @property
+    def _devices(self) -> int:
+        count = 1
+        for size in self.mesh.values():
+            count *= size
+        return count
+
+    @property
+    def lines(self) -> list[str]:
+        """The table, and the sums."""
+        rows = [_HEAD]
+        for each in self.equations:
+            taken = (duration(x) if x else "-" for x in (each.compute, each.movement))
+            sent = "; ".join(in_words(each.collectives))
+            rows.append((each.name, each.ins, each.outs, *taken, each.limit, each.how, sent))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        found = [
+            "  ".join(
+                cell.rjust(width) if k in (3, 4) else cell.ljust(width)
+                for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        at = f" (at {self.peak_at})" if self.peak_at else ""
+        room = "" if self.capacity is None else f" of {self.capacity:,} B"
+        sent = ", ".join(f"{axis} {nbytes:,} B" for axis, nbytes in self.links.items())
+        return [
+            *found,
+            f"time {duration(self.time)} on {self.machine.chip.name}, mesh "
+            + " x ".join(f"{axis}={size}" for axis, size in self.mesh.items()),
+            f"peak {self.peak_bytes:,} B{room} on a device{at}",
+            f"a device receives along links: {sent or 'nothing'}",
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+
+def equation_names(rows: Sequence[Row]) -> list[str]:
+    """The primitive of each row, numbered among those of that primitive from 0 on."""
+    seen: Counter[str] = Counter()
+    names = []
+    for row in rows:
+        names.append(f"{row.primitive}:{seen[row.primitive]}")
+        seen[row.primitive] += 1
+    return names
+
+
+def _equation(name: str, row: Row, machine: Machine, streamed: float) -> Equation:
+    """streamed: seconds to read from DRAM and write there, while it computes."""
+    movement = machine.seconds(row.collectives)
+    ins, outs = (", ".join(map(in_short, layouts)) for layouts in (row.inputs, row.outputs))
+    compute, limit = max(row.seconds - movement, 0.0), row.limit
+    if streamed > compute:
+        compute, limit = streamed, "dram" if streamed > movement else limit
+    return Equation(name, ins, outs, compute, movement, limit, row.note, row.collectives)
+
+
+def in_short(layout: object) -> str:
+    """A layout for a table: its type and the grid; `-` where no core holds the value.
+
+    >>> from gridlayout import GridLayout
+    >>> in_short(GridLayout((8, 6), "float32", grid=(2, 1)))
+    'float32[8,6]@2x1'
+    """
+    shape = getattr(layout, "shape", None)
+    if shape is None:
+        return "-"
+    dims, cores = ",".join(map(str, shape)), "x".join(map(str, layout.core_shape))  # type: ignore[attr-defined]
+    return f"{layout.dtype.name}[{dims}]@{cores}"  # type: ignore[attr-defined]
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people, in the unit that fits.
+
+    >>> duration(1.5e-6), duration(0.0123), duration(2e-9), duration(3.0)
+    ('1.50 us', '12.30 ms', '2.00 ns', '3.00 s')
+    """
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:,.2f} {unit}"
+    return f"{seconds / 1e-9:,.2f} ns"
