@@ -7,6 +7,8 @@ from browser import browse, output
 from programs import PROGRAMS, report_of
 
 import gridlayout as gl
+from gridlayout.draw.held import Held, held_over_time
+from gridlayout.draw.timeline import Span, Track, timeline
 from gridlayout.draw.views import VIEWS
 
 T = gl.tenstorrent
@@ -120,7 +122,46 @@ def pictures():
     strided = {"strides": (3, 13, 26, 78), "chip": TOY}
     apart = {"a": TENSOR(start=0), "b": gl.sophon.local((5, 7, 3, 2), "float32", **strided)}
     yield "map of runs", gl.sophon.memory_map(apart).draw
+    yield from TIMELINES.items()
 
+
+def _span(k, seconds=1e-6, kinds=("compute", "memory")):
+    return Span(
+        k * 1.2e-6, seconds * (1 + k % 5), ("dot", "all_gather")[k % 2], kinds[k % len(kinds)]
+    )
+
+
+def _tracks(count, spans, *args):
+    return [Track(f"chip {k}", [_span(k + n, *args) for n in range(spans)]) for k in range(count)]
+
+
+def _steps(count, nbytes=2**20):
+    return [Held(f"dot_{k}", nbytes * (1 + k * k % 17)) for k in range(count)]
+
+
+_TIMELINE, _HELD = (partial(draw, "A step", "by rates") for draw in (timeline, held_over_time))
+LONG = "a name that is longer than there is room for, <b>marked up</b>"
+TIMELINES = {
+    "timeline of a step": partial(_TIMELINE, _tracks(3, 40), ["Times are estimates."]),
+    "timeline of a span": partial(_TIMELINE, _tracks(1, 1)),
+    "timeline of 70 tracks": partial(_TIMELINE, _tracks(70, 9)),
+    "timeline of 5000 spans": partial(_TIMELINE, _tracks(2, 5000, 1e-7)),
+    "timeline of 12 kinds": partial(
+        _TIMELINE, _tracks(2, 24, 2e-7, [f"kind {k}" for k in range(12)])
+    ),
+    "timeline of long names": partial(_TIMELINE, [Track(LONG, [Span(0, 1, LONG, LONG)])]),
+    "timeline of late spans": partial(_TIMELINE, [Track("a", [Span(1.79e9, 2.5, "x", "k")])]),
+    "timeline of no spans": partial(_TIMELINE, [Track("a", []), Track("b", [])]),
+    "timeline of nothing": partial(_TIMELINE, []),
+    "bytes of 60 steps": partial(_HELD, _steps(60), 12 * 2**20, ["Inputs are held throughout."]),
+    "bytes of 60 steps that fit": partial(_HELD, _steps(60), 18 * 2**20),
+    "bytes far below": partial(_HELD, _steps(60), 2**40),
+    "bytes of 3 steps": partial(_HELD, _steps(3, 2**31)),
+    "bytes of 10000 steps": partial(_HELD, _steps(10_000), 16 * 2**20),
+    "bytes of a long name": partial(_HELD, [Held(LONG, 3), Held("b", 2)], 2),
+    "bytes of zero": partial(_HELD, [Held("a", 0)], 0),
+    "bytes of nothing": partial(_HELD, []),
+}
 
 TENSOR = partial(gl.sophon.local, (1, 4, 4, 4), "int8", chip=TOY)
 
