@@ -68,7 +68,7 @@ def layout_lines(*named: tuple[str, Layout]) -> list[str]:
 def jaxpr_lines(closed: Any) -> list[str]:
     """A function's jaxpr as lines, and what it closes over."""
     found = [f"constant {_constant(x)}" for x in closed.consts]
-    return [*found, *(_common(line.strip()) for line in str(closed).splitlines())]
+    return [*found, *(common_text(line.strip()) for line in str(closed).splitlines())]
 
 
 class Crossing:
@@ -106,7 +106,7 @@ class _Together(Crossing):
         self.what, self.device, self.group, self.is_open = what, device, group, True
 
     def __str__(self) -> str:
-        return _common(str(self.what))
+        return common_text(str(self.what))
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if self.is_open and isinstance(error, Exception):
@@ -152,7 +152,7 @@ def _kept_for(owner: Any) -> dict[Any, bytes]:
         return {}
 
 
-def _common(line: str) -> str:
+def common_text(line: str) -> str:
     """A line without what differs from process to process."""
     line = _SET.sub(lambda m: f"{{{', '.join(sorted(m[1].split(', ')))}}}", line)
     return _ADDRESS.sub("0x...", line)

@@ -149,6 +149,17 @@ class DeviceGrid:
             () if self.is_abstract else tuple(sorted({d.process_index for d in self._devices.flat}))
         )
 
+    def with_machine(self, machine: Machine) -> DeviceGrid:
+        """The same devices, as another machine."""
+        mesh = self.mesh if self.is_abstract else Mesh(self._devices, self.mesh.axis_names)
+        return DeviceGrid(mesh, core_map=self._given, machine=machine)
+
+    def with_devices(self) -> DeviceGrid:
+        """The same mesh of the first devices that JAX has; `LayoutError` where they are too few."""
+        if not self.is_abstract:
+            return self
+        return _restored(self.shape, tuple(self.mesh.axis_names), False, self._given, self._machine)
+
     def check_has_devices(self, what: str) -> None:
         """`LayoutError` where there are no devices, which `what` needs."""
         if self.is_abstract:

@@ -344,6 +344,12 @@ class Machine:
         """The mesh axis that a factor is of: `y` of `y0`."""
         return axis if axis in self.axis_names else axis.rstrip("0123456789") or axis
 
+    def on(self, mesh: Shape) -> Machine:
+        """The same chips and links in another mesh."""
+        axes = self.axis_names if len(self.axis_names) >= len(mesh) else None
+        given = {"rates": self.rates, "figures": self.figures, "axes": axes}
+        return Machine(self.chip, mesh, self.links, **given)  # type: ignore[arg-type]
+
     def named(self, axes: Sequence[str]) -> Machine:
         """The same with other names of the mesh's axes."""
         if len(self.links) <= 1 or tuple(axes) == self.axis_names:

@@ -21,6 +21,8 @@ from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.requested import Requested, RequestedLoop
 
 Shape = tuple[int, ...]
+# How JAX would shard a logical array, which says nothing of where it is on the grid.
+NOT_READ = ("sharding", "out_sharding")
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,7 @@ class Op:
     ) -> Op:
         """The op of an equation; `follower`, a transpose of its result, is done with it."""
         outs = (eqn if follower is None else follower).outvars
-        # How JAX would shard a logical array says nothing of where it lies on the grid.
-        said = {name: None for name in ("sharding", "out_sharding") if name in eqn.params}
+        said = {name: None for name in NOT_READ if name in eqn.params}
         return cls(
             eqn.primitive,
             {**eqn.params, **said} if said else eqn.params,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
+
+from jax.extend import core
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.jaxprs import CALLS, called, scan_parts
+from gridlayout.ops.decisions.jaxprs import CALLS, called, jaxprs_in, scan_parts
+from gridlayout.ops.decisions.op import NOT_READ
 from gridlayout.ops.decisions.requested import OF_BLOCKS, Requested, RequestedLoop
 from gridlayout.ops.decisions.specs import Sharded, Spec, layout_of
 from gridlayout.ops.decisions.value import Value
@@ -22,7 +25,7 @@ from gridlayout.ops.plan.search import best
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import PRODUCTS
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
-from gridlayout.sharding.agreement import jaxpr_lines
+from gridlayout.sharding.agreement import common_text
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machine import LIMITS
 
@@ -161,7 +164,31 @@ class Stated:
 
 def digest_of(closed: Any) -> str:
     """What is equal of jaxprs that differ in the names of their variables alone."""
-    return sha256("\n".join(jaxpr_lines(closed)).encode()).hexdigest()
+    return sha256("\n".join(_lines(closed)).encode()).hexdigest()
+
+
+def _lines(closed: Any) -> Iterator[str]:
+    """A jaxpr as lines, each called one where it is called, whether it is shared or not."""
+    jaxpr = getattr(closed, "jaxpr", closed)
+    names: dict[Any, int] = {}
+
+    def written(var: Any) -> str:
+        return f"{names.setdefault(var, len(names))}:{var.aval}"
+
+    def read(atom: Any) -> str:
+        return repr(atom.val) if isinstance(atom, core.Literal) else str(names[atom])
+
+    yield f"in {[*map(written, (*jaxpr.constvars, *jaxpr.invars))]}"
+    for eqn in jaxpr.eqns:
+        yield f"{eqn.primitive.name} {[*map(read, eqn.invars)]} -> {[*map(written, eqn.outvars)]}"
+        for name, value in sorted(eqn.params.items()):
+            if name in NOT_READ:
+                continue
+            inner = jaxprs_in({name: value})
+            yield f"{name} {common_text(repr(value)) if not inner else len(inner)}"
+            for each in inner:
+                yield from _lines(each)
+    yield f"out {[*map(read, jaxpr.outvars)]}"
 
 
 def choices_for(

@@ -8,7 +8,7 @@ that are alike, as in the layers of a stack, have one strategy together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -420,30 +420,64 @@ class Strategies:
     def _move(self, before: Division, after: Division, size: int) -> float:
         return self.units.move(before, after, size).seconds
 
+    @property
+    def fits(self) -> bool:
+        """Whether what is alive at each time has room, if each value is divided the most."""
+        return not any(
+            sum(float(each.min()) for each in row.usages.values()) > row.limit
+            for row in self.problem.rows
+        )
+
+    @property
+    def fullest(self) -> tuple[str, list[tuple[int, int]]]:
+        """Where the most is alive, each value divided the most: the equation, and their bytes.
+
+        The largest first.
+        """
+        most, where, found = -1, "the start", list[tuple[int, int]]()
+        for n, live in self._live():
+            each = [(v, min(self.nbytes(v, x) for x in self._held(*at))) for v, at in live.items()]
+            if (total := sum(nbytes for _, nbytes in each)) > most:
+                most, found, where = total, each, self.graph.nodes[n].name
+        return where, sorted(found, key=lambda pair: -pair[1])
+
+    def described(self, value: int) -> str:
+        """A value that an equation makes, for a person."""
+        dims = ",".join(map(str, self.graph.shapes[value]))
+        maker = next(node for node in self.graph.nodes if value in node.outs)
+        return f"{self.graph.dtypes[value]}[{dims}] of {maker.name}"
+
+    def _live(self) -> Iterator[tuple[int, dict[int, tuple[int, int]]]]:
+        """At each node the values that are alive, with their variables."""
+        graph = self.graph
+        last = {v: n for n, node in enumerate(graph.nodes) for v in node.ins if v is not None}
+        last |= {v: len(graph.nodes) for v in graph.outs if v is not None}
+        found = ((v, self._source(v)) for v in range(len(graph.shapes)))
+        known = {v: source for v, source in found if source is not None}
+        live = {v: known[v] for v in range(len(self.given)) if v in known}
+        for n, node in enumerate(graph.nodes):
+            live |= {v: known[v] for v in node.outs if v in known}
+            yield n, live
+            for v in [v for v in live if v >= len(self.given) and last.get(v, -1) <= n]:
+                del live[v]
+
     def _rows(self) -> list[Row]:
         """What is alive at a time, where that may be too much."""
         if self.capacity is None:
             return []
-        graph = self.graph
-        last = {v: n for n, node in enumerate(graph.nodes) for v in node.ins if v is not None}
-        last |= {v: len(graph.nodes) for v in graph.outs if v is not None}
-        sizes = {}
-        for v in range(len(graph.shapes)):
-            if (source := self._source(v)) is not None:
-                held = [self.nbytes(v, x) for x in self._held(*source)]
-                sizes[v] = source[0], np.array(held, float)
-        live = {v for v in range(len(self.given)) if v in sizes}
+        sizes: dict[int, NDArray[np.float64]] = {}
         found: dict[Any, Row] = {}
-        for n, node in enumerate(graph.nodes):
-            live |= {v for v in node.outs if v in sizes}
+        for _, live in self._live():
             usages: dict[int, NDArray[np.float64]] = {}
-            for v in sorted(live):
-                at, held = sizes[v]
-                usages[at] = usages[at] + held if at in usages else held
+            for v, source in sorted(live.items()):
+                if v not in sizes:
+                    held = [self.nbytes(v, x) for x in self._held(*source)]
+                    sizes[v] = np.array(held, float)
+                at = source[0]
+                usages[at] = usages[at] + sizes[v] if at in usages else sizes[v]
             if sum(float(each.max()) for each in usages.values()) > self.capacity:
                 key = tuple((at, each.tobytes()) for at, each in sorted(usages.items()))
                 found.setdefault(key, Row(self.capacity, usages))
-            live -= {v for v in live if v >= len(self.given) and last.get(v, -1) <= n}
         rows = sorted(found.values(), key=lambda row: -sum(x.min() for x in row.usages.values()))
         return rows[: LIMITS.rows]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import isfinite
 from typing import Any
 
 import jax
 import numpy as np
 from jax.sharding import AbstractMesh
 
+from gridlayout.arguments import positive
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -32,14 +34,17 @@ from gridlayout.ops.planning.spaces import Spaces
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.rules.table import rules_version
-from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.solve import Solution, solve
 from gridlayout.ops.trees.layouts import asked
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
+from gridlayout.sharding.chips import check_figure
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machine import LIMITS, Machine
 
 _MOST_WAYS = 8  # alternatives of an equation that are kept
+_MOST_ALIVE = 12  # values that an error names
+_MOST_TRIES = 6  # with less room for what copies take
+_MOST_DOUBLED = 12  # times that a mesh is doubled to find one that would do
 
 
 def plan(
@@ -76,21 +81,25 @@ def plan(
     >>> plan.layouts["x"].grid, plan.layouts["w"].grid, plan.bound <= plan.time
     ((16, 1), (1, 1), True)
     """
+    if trips is not None:
+        positive((trips,), "trips")
+    check_figure(seconds, "seconds", above=False)
     traced = _traced(fn, args, machine, fixed)
-    graph = Graph.of(traced.closed, LIMITS.trips if trips is None else trips)
-    units = Units.apart(traced.device, [*traced.fixed, *map(traced.placed, graph.stated)])
-    strategies = Strategies(
-        graph,
-        units,
-        [traced.divisions(units, k) for k in range(len(traced.specs))],
-        [None] * len(traced.closed.jaxpr.outvars),
-        traced.device.machine.device_capacity,
-    )
-    problem = strategies.problem
-    found = solve(problem, seconds=seconds, progress=progress)
-    if found is None:
-        raise LayoutError(_too_large(strategies, traced))
-    return _made(traced, strategies, problem, found)
+    capacity = traced.device.machine.device_capacity
+    best = None
+    for _ in range(_MOST_TRIES):
+        strategies = traced.strategies(trips, capacity)
+        found = solve(strategies.problem, seconds=seconds, progress=progress)
+        if found is None:
+            break
+        best = _made(traced, strategies, found)
+        room = traced.device.machine.device_capacity
+        if traced.device.machine.has_cores or room is None or best.peak_bytes <= room:
+            return best
+        # Copies on the way to where values are read take room too.
+        assert capacity is not None
+        capacity = min(int(capacity * room / best.peak_bytes), capacity - 1)
+    raise LayoutError(_too_large(traced, fn, args, fixed, trips))
 
 
 def simulate(
@@ -147,6 +156,7 @@ class _Traced:
     """A function as a jaxpr on a device grid, its constants operands; leaves: of its arguments."""
 
     fn: Callable[..., Any]
+    machine: Machine
     device: DeviceGrid
     closed: Any
     specs: tuple[Spec, ...]
@@ -163,6 +173,18 @@ class _Traced:
             for layout in self.asks
             if layout is not None
         ]
+
+    def strategies(self, trips: int | None, capacity: float | None) -> Strategies:
+        """What can be chosen, where a device has room for so many bytes."""
+        graph = Graph.of(self.closed, LIMITS.trips if trips is None else trips)
+        units = Units.apart(self.device, [*self.fixed, *map(self.placed, graph.stated)])
+        return Strategies(
+            graph,
+            units,
+            [self.divisions(units, k) for k in range(len(self.specs))],
+            [None] * len(graph.outs),
+            capacity,
+        )
 
     @property
     def names(self) -> list[str]:
@@ -276,7 +298,7 @@ def _traced(fn: Callable[..., Any], args: Any, machine: Any, fixed: Any) -> _Tra
         for name, arg in zip(names, args, strict=True)
         for leaf in leaves_of(arg)[0]
     ]
-    device = _device(machine, leaves)
+    chips, device = _device(machine, leaves)
     every = [x for arg in args for x in jax.tree.leaves(arg, is_leaf=is_grid)]
     arrays = [leaf for leaf in leaves if leaf.is_array or _is_number(leaf.value)]
     static = tuple((i, x.value) for i, x in enumerate(leaves) if x not in arrays)
@@ -301,7 +323,7 @@ def _traced(fn: Callable[..., Any], args: Any, machine: Any, fixed: Any) -> _Tra
         if ask is not None and (ask.shape != leaf.shape or ask.dtype != leaf.dtype):
             raise LayoutError(f"fixed: {ask!r} is no layout of {leaf}")
     results = tuple(result_names(jax.tree.structure(shapes)))
-    return _Traced(fn, device, jaxpr, specs, len(consts), tuple(arrays), tuple(asks), results)
+    return _Traced(fn, chips, device, jaxpr, specs, len(consts), tuple(arrays), tuple(asks), results)
 
 
 def _is_number(x: Any) -> bool:
@@ -314,8 +336,8 @@ def _kind(x: Any) -> Spec:
     return spec_of(jax.typeof(x))
 
 
-def _device(machine: Any, leaves: Sequence[Leaf]) -> DeviceGrid:
-    """The mesh that is planned for: the machine's, or that of the arrays."""
+def _device(machine: Any, leaves: Sequence[Leaf]) -> tuple[Machine, DeviceGrid]:
+    """The machine, of chips, and the mesh that is planned for: its own, or that of the arrays."""
     grids = {leaf.value.device: None for leaf in leaves if leaf.is_laid_out}
     if len(grids) > 1:
         raise LayoutError(f"the arrays are on different device grids: {', '.join(map(repr, grids))}")
@@ -323,7 +345,8 @@ def _device(machine: Any, leaves: Sequence[Leaf]) -> DeviceGrid:
     if isinstance(machine, str):
         machine = Machine(machine)
     if machine is None:
-        return own or DeviceGrid((len(jax.devices()),))
+        device = own or DeviceGrid((len(jax.devices()),))
+        return device.machine, device
     if not isinstance(machine, Machine):
         raise LayoutError(
             f"machine {machine!r} must be a gl.Machine, or the name of a ready one: "
@@ -331,15 +354,15 @@ def _device(machine: Any, leaves: Sequence[Leaf]) -> DeviceGrid:
         )
     if own is not None:
         machine.check_mesh(own.shape)
-        return DeviceGrid(own.mesh, core_map=own._given, machine=machine)
-    machine = machine.by_core
-    if machine.mesh is None:
-        return DeviceGrid((len(jax.devices()),), machine=machine)
-    names = machine.axis_names[: len(machine.mesh)]
-    return DeviceGrid(AbstractMesh(machine.mesh, names), machine=machine)
+        return machine, own.with_machine(machine)
+    cores = machine.by_core
+    if cores.mesh is None:
+        return machine, DeviceGrid((len(jax.devices()),), machine=cores)
+    names = cores.axis_names[: len(cores.mesh)]
+    return machine, DeviceGrid(AbstractMesh(cores.mesh, names), machine=cores)
 
 
-def _made(traced: _Traced, strategies: Strategies, problem: Problem, found: Solution) -> Plan:
+def _made(traced: _Traced, strategies: Strategies, found: Solution) -> Plan:
     units, choices = strategies.units, strategies.choices(found.choices)
     products = sum(bool(node.flops) for node in strategies.graph.nodes)
     tile = next(iter(traced.device.machine.chip.tiles), None)
@@ -362,21 +385,21 @@ def _made(traced: _Traced, strategies: Strategies, problem: Problem, found: Solu
     return Plan(
         layouts,
         dict(results),
-        found.bound,
+        min(found.bound, simulation.time),
         simulation,
         traced.device,
         stated,
-        _alternatives(strategies, problem, found, report),
+        _alternatives(strategies, found, report),
         found.how,
         traced.fn,
     )
 
 
 def _alternatives(
-    strategies: Strategies, problem: Problem, found: Solution, report: Report
+    strategies: Strategies, found: Solution, report: Report
 ) -> dict[str, tuple[Alternative, ...]]:
     """Of each equation that has a choice, the best ways to run it."""
-    units, made = strategies.units, {}
+    units, problem, made = strategies.units, strategies.problem, {}
     names = zip(equation_names(report.rows), report.rows, strict=True)
     by_path = {row.made.path: name for name, row in names}
     by_variable: dict[int, tuple[Alternative, ...]] = {}
@@ -391,11 +414,40 @@ def _alternatives(
                 others = (*found.choices[:at], k, *found.choices[at + 1 :])
                 words = units.words(choice.ins, choice.out, choice.summed, choice.scattered)
                 ways.append(Alternative(words, problem.cost(others), k == found.choices[at]))
+            ways = [way for way in ways if isfinite(way.time)]
             ways.sort(key=lambda way: (way.time, not way.is_chosen))
             by_variable[at] = tuple(ways[:_MOST_WAYS])
         made[by_path[node.path]] = by_variable[at]
     return made
 
 
-def _too_large(strategies: Strategies, traced: _Traced) -> str:
-    return "the program does not fit"
+def _too_large(traced: _Traced, fn: Any, args: Any, fixed: Any, trips: int | None) -> str:
+    """What holds too much, and how many devices would do."""
+    device, room = traced.device, traced.device.machine.device_capacity
+    strategies = traced.strategies(trips, room)
+    row, alive = strategies.fullest
+    names = dict(enumerate([*["a constant"] * traced.consts, *traced.names]))
+    listed = [
+        f"{names.get(v, strategies.described(v))}: {nbytes:,} B" for v, nbytes in alive[:_MOST_ALIVE]
+    ]
+    more = f" and {len(alive) - _MOST_ALIVE} more" if len(alive) > _MOST_ALIVE else ""
+    return (
+        f"{function_name(fn)} does not fit: at {row} a device of {device.machine.chip.name} holds at "
+        f"least {sum(n for _, n in alive):,} B, however they are divided over the mesh "
+        f"{device.shape}, and has {room:,} B. Alive then: {'; '.join(listed)}{more}. "
+        f"{_larger(traced, fn, args, fixed, trips)}"
+    )
+
+
+def _larger(traced: _Traced, fn: Any, args: Any, fixed: Any, trips: int | None) -> str:
+    """How many devices of the same kind would do."""
+    machine, mesh = traced.machine, traced.machine.mesh or traced.device.shape
+    if fixed is None and not any(leaf.is_laid_out for leaf in traced.leaves):
+        for _ in range(_MOST_DOUBLED):
+            mesh = (2 * mesh[0], *mesh[1:])
+            larger = _traced(fn, args, machine.on(mesh), None)
+            room = larger.device.machine.device_capacity
+            strategies = larger.strategies(trips, room)
+            if strategies.fits and solve(strategies.problem, seconds=5) is not None:
+                return f"A mesh of {mesh} would do"
+    return "Plan for more devices, or for ones with more memory"

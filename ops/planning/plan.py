@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-from jax.sharding import Mesh
 
 from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
@@ -19,6 +18,8 @@ from gridlayout.ops.interpret.on_grid import OnGrid
 from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.planning.record import record_of
 from gridlayout.ops.planning.simulation import Simulation, duration
+from gridlayout.ops.trees.arrays import put
+from gridlayout.ops.trees.layouts import ByPath
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
@@ -39,7 +40,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(ByPath):
     """The layouts of a program's arguments, results and equations for a machine; see `gl.plan`.
 
     layouts: of each argument by its path, as `params/w1`; None for what is in no layout, such as a
@@ -133,21 +134,11 @@ class Plan:
 
     @cached_property
     def devices(self) -> DeviceGrid:
-        """A device grid of the plan's mesh, of the first devices that there are.
+        """A device grid of the plan's mesh, of the first devices that JAX has.
 
         `LayoutError` where there are too few.
         """
-        if not self.device.is_abstract:
-            return self.device
-        count, every = self.device.size, jax.devices()
-        if len(every) < count:
-            raise LayoutError(
-                f"the plan is for {count} devices, but JAX has {len(every)}; "
-                f"gl.emulate_devices({count}) at the start of the program emulates them on a CPU"
-            )
-        shaped = DeviceGrid(self.device.shape)._devices
-        mesh = Mesh(shaped, self.device.mesh.axis_names)
-        return DeviceGrid(mesh, machine=self.device._machine)
+        return self.device.with_devices()
 
     def run(self, *args: Any) -> Any:
         """The function's result, run as planned: plain arrays are laid out as the plan says.
@@ -165,8 +156,6 @@ class Plan:
 
     def put(self, args: Any) -> Any:
         """The arguments of the function, a tuple, placed as the plan says."""
-        from gridlayout.ops.trees.arrays import put
-
         return put(args, self.devices, layouts=self.rules(args))
 
     def rules(self, args: Any) -> list[Any]:

@@ -61,6 +61,8 @@ def put(
     * A tree of `GridArray`s, which leaves follow: each whose path ends with the path of one and
       that has its shape is laid out as that one is. So does an optimizer's state follow its
       parameters, `put(optimizer.init(weights), device, layouts=params)`.
+    * A plan of `gl.plan`: an argument of the planned function, or a tree of several; each leaf is
+      laid out as the plan says of the argument whose path ends with its own.
 
     >>> tree = {"dense": {"kernel": np.ones((5, 7), "f4"), "bias": np.ones(7, "f4")}, "count": 0}
     >>> put(tree, device, {"*/bias": GridLayout((7,), grid=(2,))})["dense"]["bias"]

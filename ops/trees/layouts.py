@@ -6,12 +6,14 @@ Forms of `layouts` (`gl.put`, `gl.relayout`):
 * a rule, `(shape, dtype) -> layout`, asked for every array of rank 1 and more but random keys;
 * a dict of path patterns, `{"*/kernel": layout or rule or None}`: the first that matches;
 * a tree of layouts, rules and None, of the structure of the tree or a prefix of it;
-* a tree with `GridArray`s: each leaf follows the one whose path ends its own.
+* a tree with `GridArray`s: each leaf follows the one whose path ends its own;
+* a plan of `gl.plan`: each leaf has the layout of the argument whose path its own ends, or that
+  ends its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
@@ -26,6 +28,14 @@ from gridlayout.ops.trees.leaves import Leaf, Shape, is_grid, keys_of, leaves_of
 Rule = Callable[[Shape, Any], Layout | None]
 # What one leaf is asked to have: None for what the caller does by default.
 Ask = Layout | Rule | None
+
+
+class ByPath:
+    """Layouts of the arrays of a tree by their paths, which begin with an argument's name."""
+
+    layouts: Mapping[str, Layout | None]
+
+
 _FORMS = "a gl.Layout, a rule (shape, dtype) -> layout, or None for the default"
 
 
@@ -40,6 +50,8 @@ def asked(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Layout | None
 
 
 def _asks(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Ask]:
+    if isinstance(layouts, ByPath):
+        return [_planned(layouts.layouts, leaf) for leaf in leaves]
     if _is_ask(layouts):
         return [layouts] * len(leaves)
     if isinstance(layouts, dict) and all(
@@ -50,6 +62,25 @@ def _asks(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Ask]:
     if any(map(is_grid, given)) and not any(isinstance(x, Layout) for x in given):
         return _followed(layouts, leaves)
     return _by_prefix(layouts, tree)
+
+
+def _planned(layouts: Mapping[str, Layout | None], leaf: Leaf) -> Layout | None:
+    """The layout of the argument that a leaf is; None for what is in none."""
+    if not leaf.has_layout:
+        return None
+    found: dict[Layout, str] = {}
+    for path, layout in layouts.items():
+        ends = f"/{path}".endswith(f"/{leaf.path}") or f"/{leaf.path}".endswith(f"/{path}")
+        is_it = (ends or not leaf.keys) and layout is not None and layout.shape == leaf.shape
+        if is_it and layout is not None and layout.dtype == leaf.dtype:
+            found.setdefault(layout, path)
+    if len(found) == 1:
+        return next(iter(found))
+    paths = ", ".join(map(repr, found.values() if found else layouts))
+    which = f"may be any of {paths}: put it in a tree whose path says which" if found else (
+        f"is no argument of the plan, which has {paths}, or has another shape or type there"
+    )
+    raise LayoutError(f"{leaf} {which}")
 
 
 def _is_ask(x: Any) -> bool:
