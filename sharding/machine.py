@@ -62,7 +62,10 @@ class Limits:
     nodes: int = 20_000
     ways: int = 6
 
-    # Plans. Programs of more equations choose once for all that are alike, with all that is so many
+    # Plans. For programs of at most so many products a mesh is taken in three units, if it has no
+    # more axes, else in two.
+    parted: int = 6
+    # Programs of more equations choose once for all that are alike, with all that is so many
     # equations away; so many times of the most memory in use are told to the solver.
     alike: int = 80
     radius: int = 4

@@ -52,9 +52,7 @@ def planned(
     stated, env = env.stated, replace(env, stated=None)
     if stated is not None and stated.is_of(closed):
         operands, chosen = [in_space(spec, "l1") for spec in operands], stated.chosen.on(env.device)
-        made = _planned(env, closed, operands, wanted, chosen)
-        tiled = [] if wanted else stated.results(env.device, made.results)
-        return _planned(env, closed, operands, tiled, chosen) if any(tiled) else made
+        return _planned(env, closed, operands, wanted or stated.wanted(env.device), chosen)
 
     def make(env: Env, chosen: Chosen | None, simple: Program | None) -> Program:
         if simple is None:

@@ -11,6 +11,7 @@ from jax.extend import core
 
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import CALLS, called, jaxprs_in, scan_parts
@@ -124,12 +125,12 @@ class Chosen:
 class Stated:
     """Choices that a user states for one program: those of a plan.
 
-    digest: of the program's jaxpr. tile: of results that are matrices; None for none.
+    digest: of the program's jaxpr. results: the layout of each result, None for what is in none.
     """
 
     chosen: Chosen
     digest: str
-    tile: tuple[int, ...] | None = None
+    results: tuple[Layout | None, ...] = ()
 
     def check(self, closed: Any, device: DeviceGrid) -> None:
         """`LayoutError` unless they are of this program, on a mesh as this device grid's."""
@@ -145,16 +146,11 @@ class Stated:
                 "its arguments, or another version of JAX; make it again with gl.plan"
             )
 
-    def results(self, device: DeviceGrid, found: Sequence[Spec]) -> list[Spec | None]:
-        """The results in tiles, where the plan has such; None for what stays as it is."""
+    def wanted(self, device: DeviceGrid) -> list[Spec | None]:
+        """Where results are requested."""
         return [
-            Sharded(spec.layout.replace(tile=self.tile, oob=None), spec.placement)
-            if self.tile is not None
-            and isinstance(spec, Sharded)
-            and isinstance(spec.layout, GridLayout)
-            and spec.ndim >= len(self.tile)
-            else None
-            for spec in found
+            None if layout is None else Sharded(layout, device.placement(layout.core_shape))
+            for layout in self.results
         ]
 
     def is_of(self, closed: Any) -> bool:

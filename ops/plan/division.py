@@ -147,6 +147,14 @@ class Units:
         placed = Placement(grid, axes, grid, (1,) * len(grid))
         return block_spec(shape, np.dtype(dtype), placed)
 
+    def is_stated(self, shape: Shape, division: Division) -> bool:
+        """Whether a layout states a division: whether its grid is placed so by the device grid."""
+        if 0 in shape:
+            return not any(division)
+        axes = tuple(self.mesh_axes(units) for units in division)
+        grid = tuple(self.device.count(a) for a in axes)
+        return self.device.placement(grid).axes == axes
+
     def words(
         self,
         ins: Sequence[Division | None],

@@ -8,19 +8,20 @@ that are alike, as in the layers of a stack, have one strategy together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.dtypes import sum_dtype
 from gridlayout.errors import LayoutError
+from gridlayout.ops.decisions.requested import OF_BLOCKS
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.plan.classes import CHAIN
 from gridlayout.ops.plan.division import Division, Units
@@ -28,6 +29,7 @@ from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.factors import Factors
 from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
 from gridlayout.ops.programs.row import PRODUCTS
+from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
 from gridlayout.sharding.collectives import Collectives
@@ -40,16 +42,25 @@ _SEEN = frozenset(
         *(CARRY, SLICE, STACK, WITH_LAYOUT),
     )
 )
+# Nodes whose results are on whichever devices their operands are.
+_ANYWHERE = ELEMENTWISE | NEUTRAL.keys() | _SEEN | {*OF_BLOCKS}
 # Nodes whose partial results can be scattered over the devices that have them.
 _SCATTERED = (*PRODUCTS, "scatter-add")
+
+
+class Place(NamedTuple):
+    """Where an operand is: its division, and whether it is in the DRAM behind a chip's cores."""
+
+    division: Division
+    in_dram: bool = False
 
 
 @dataclass(eq=False)
 class Variable:
     """What one choice is made for: operands, or nodes, that are alike.
 
-    members: their numbers, as operands or as nodes. choices: of an operand divisions, of a node
-    ways to run it; None where nothing is known of it. seconds: of each choice, of one member.
+    members: their numbers, as operands or as nodes. choices: of an operand places, of a node ways
+    to run it; None where nothing is known of it. seconds: of each choice, of one member.
     """
 
     is_operand: bool
@@ -62,15 +73,18 @@ class Variable:
 class Strategies:
     """The strategies of a graph on a machine.
 
-    given: of each operand the divisions that it may have. wanted: of each result the division that
-    it is to have, None where it may have any. capacity: bytes that a device can hold; None for any.
+    given: of each operand the places that it may have. wanted: of each result the divisions that it
+    may have, or the number of the operand whose next value it is, which has its division.
+    capacity: bytes that a device can hold, a core in its L1; None for any. dram: results of nodes
+    that are in the DRAM behind a chip's cores, whence nodes read them while they compute.
     """
 
     graph: Graph
     units: Units
-    given: Sequence[Sequence[Division]]
-    wanted: Sequence[Division | None]
+    given: Sequence[Sequence[Place]]
+    wanted: Sequence[Sequence[Division] | int]
     capacity: float | None = None
+    dram: frozenset[int] = frozenset()
     variables: list[Variable] = field(default_factory=list)
     _of_operand: dict[int, int] = field(default_factory=dict)
     _of_node: dict[int, int] = field(default_factory=dict)
@@ -143,7 +157,7 @@ class Strategies:
 
     def _operand(self, number: int) -> Variable:
         choices = list(self.given[number])
-        held = [self.nbytes(number, division) for division in choices]
+        held = [self.nbytes(number, place.division) for place in choices]
         seconds = [LIMITS.held * self.units.machine.seconds(nbytes=each) for each in held]
         return Variable(True, [number], choices, np.array(seconds))
 
@@ -190,6 +204,8 @@ class Strategies:
                 None if v is None or not self.graph.shapes[v] else _division(dims, along)
                 for v, dims in zip(node.ins, factors.ins, strict=True)
             )
+            if node.name not in _ANYWHERE and not self._is_home(node, ins, made):
+                continue
             summed = tuple(u for f in sorted(factors.summed) for u in along[f])
             if not summed:
                 found.setdefault(Choice(ins, made, made))
@@ -203,6 +219,16 @@ class Strategies:
                     out = (*made[:d], (*made[d], *summed), *made[d + 1 :])
                     found.setdefault(Choice(ins, made, out, summed, True))
         return list(found)
+
+    def _is_home(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
+        """Whether operands and result are where their layouts are placed, as most rules have it."""
+        shapes = [None if v is None else self.graph.shapes[v] for v in node.ins]
+        pairs = [*zip(shapes, ins, strict=True), (self.graph.shapes[node.outs[0]], made)]
+        return all(
+            self.units.is_stated(shape, division)
+            for shape, division in pairs
+            if shape is not None and division is not None
+        )
 
     def _alongs(self, factors: Factors) -> list[tuple[tuple[int, ...], ...]]:
         """The units along each factor, in every way in which all devices have a part."""
@@ -287,6 +313,9 @@ class Strategies:
     def problem(self) -> Problem:
         """The costs of all choices, the moves between them, and what is held at a time."""
         costs = [each.seconds * len(each.members) for each in self.variables]
+        for at, variable in enumerate(self.variables):
+            if not variable.is_operand and self.dram:
+                costs[at] = costs[at] + self._spilled(variable)
         # Of each value its readers by how often they read: what is moved in a loop is moved there.
         readers: dict[tuple[int, float], list[tuple[int, int]]] = {}
         for n, node in enumerate(self.graph.nodes):
@@ -302,15 +331,19 @@ class Strategies:
                 counts[key] = counts.get(key, 0) + times
         fetches = []
         for (at, position, size, mine), count in counts.items():
-            if mine:
-                fetches.append(self._fetch(at, position, size, mine, count))
+            fetches.append(self._fetch(at, position, size, mine, count))
+        fetches += self._streams()
         fetches += self._joined(costs)
-        for v, division in zip(self.graph.outs, self.wanted, strict=True):
+        for v, divisions in zip(self.graph.outs, self.wanted, strict=True):
             source = None if v is None else self._source(v)
-            if v is not None and source is not None and division is not None:
+            if v is not None and source is not None and self.graph.shapes[v]:
                 size = prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
-                moved = [self._move(x, division, size) for x in self._held(*source)]
-                costs[source[0]] = costs[source[0]] + np.array(moved)
+                if isinstance(divisions, int):
+                    fetches.append(self._tied(source, divisions, size))
+                    continue
+                moved = {x: self._home(x, divisions, size)[0] for x in set(self._held(*source))}
+                more = np.array([moved[x] for x in self._held(*source)])
+                costs[source[0]] = costs[source[0]] + more
         return Problem(tuple(costs), tuple(fetches), tuple(self._rows()))
 
     def _source(self, value: int) -> tuple[int, int] | None:
@@ -333,7 +366,7 @@ class Strategies:
         """The division of a value under each choice of its variable."""
         variable = self.variables[at]
         if variable.is_operand:
-            return list(variable.choices)
+            return [place.division for place in variable.choices]
         node = self.graph.nodes[variable.members[0]]
         assert node.factors is not None
         rank = len(node.factors.outs[position])
@@ -344,25 +377,125 @@ class Strategies:
         self, at: int, position: int, size: int, mine: Sequence[tuple[int, int]], count: float
     ) -> Fetch:
         """A value, and those that read it."""
-        held = self._held(at, position)
+        variable = self.variables[at]
+        held = [Place(x) for x in self._held(at, position)]
+        held = variable.choices if variable.is_operand else held
         forms: dict[Division, int] = {}
         readers = []
         for reader, place in mine:
             needs = [choice.ins[place] for choice in self.variables[reader].choices]
             read = [-1 if need is None else forms.setdefault(need, len(forms)) for need in needs]
             readers.append((reader, np.array(read)))
-        kinds: dict[Division, int] = {}
+        kinds: dict[Place, int] = {}
         rows = np.array([kinds.setdefault(x, len(kinds)) for x in held])
         key = tuple(kinds), tuple(forms), size
         if key not in self._prices:
             self._prices[key] = np.array(
-                [[self._move(a, b, size) for b in forms] for a in kinds]
+                [[self._brought(a, b, size) for b in forms] for a in kinds]
             ).reshape(len(kinds), len(forms))
         prices = self._prices[key][rows] * count
         if self._folded(mine[0][0], mine, at):
-            same = [[a == b for b in forms] for a in kinds]
+            same = [[a.division == b for b in forms] for a in kinds]
             prices = np.where(np.array(same)[rows], prices, np.inf)
         return Fetch(at, prices, tuple(readers))
+
+    def _spilled(self, variable: Variable) -> NDArray[np.float64]:
+        """What reading from DRAM, and writing there, adds to a variable's choices."""
+        more = np.zeros(len(variable.choices))
+        for n in variable.members:
+            node = self.graph.nodes[n]
+            if not self.dram.intersection((*(v for v in node.ins if v is not None), *node.outs)):
+                continue
+            for k, choice in enumerate(variable.choices):
+                if choice is not None:
+                    seconds = self.streaming(node, choice, self.dram)
+                    more[k] += max(seconds - variable.seconds[k], 0.0)
+        return more
+
+    def streaming(self, node: Node, choice: Choice, dram: Collection[int]) -> float:
+        """Seconds that a node reads values from DRAM and writes them there."""
+        total = 0.0
+        for v, need in zip(node.ins, choice.ins, strict=True):
+            if v is not None and need is not None and v in dram:
+                total += self.reading(v, need)
+        for v in node.outs:
+            if v in dram and len(choice.out) == len(self.graph.shapes[v]):
+                total += self.nbytes(v, choice.out) / self._dram_rate
+        return total
+
+    def reading(self, value: int, need: Division) -> float:
+        """Seconds to read a value from DRAM: what several cores need once, and then to all of them.
+
+        As kernels do that read and multicast.
+        """
+        cores = [u for u in range(len(self.units.axes)) if u not in self.chips]
+        parts = self.units.count(u for units in need for u in units if u in cores)
+        local, rates = self.nbytes(value, need), self.units.machine.rates
+        assert rates is not None
+        return max(local * parts / self.units.count(cores) / self._dram_rate, local / rates.noc)
+
+    @property
+    def _dram_rate(self) -> float:
+        assert self.units.machine.rates is not None
+        return self.units.machine.rates.dram
+
+    @cached_property
+    def chips(self) -> frozenset[int]:
+        """The units along which devices are on different chips."""
+        machine = self.units.machine
+        cores = set(machine.core_axes)
+        return frozenset(
+            u
+            for u, axes in enumerate(self.units.axes)
+            if not cores.intersection(map(machine.whole_axis, axes))
+        )
+
+    def among_chips(self, division: Division) -> Division:
+        """The part of a division that is among chips."""
+        return tuple(tuple(u for u in units if u in self.chips) for units in division)
+
+    def _sizes(self, value: int, at: int, position: int) -> list[int]:
+        """Bytes of a value in a device's own memory, under each choice of its variable."""
+        variable, held = self.variables[at], self._held(at, position)
+        is_there = [not (variable.is_operand and place.in_dram) for place in variable.choices]
+        return [
+            self.nbytes(value, x) if there else 0 for x, there in zip(held, is_there, strict=True)
+        ]
+
+    def _tied(self, source: tuple[int, int], operand: int, size: int) -> Fetch:
+        """What brings a result to where the operand is whose next value it is."""
+        at = self._of_operand[operand]
+        places, held = self.variables[at].choices, self._held(*source)
+        prices = [[self._move(x, place.division, size) for place in places] for x in held]
+        return Fetch(source[0], np.array(prices), ((at, np.arange(len(places))),))
+
+    def _home(
+        self, held: Division, divisions: Sequence[Division], size: int
+    ) -> tuple[float, Division]:
+        """The division that a result is brought to from another, and the seconds."""
+        if held in divisions:
+            return 0.0, held
+        moves = [(self._move(held, x, size), k) for k, x in enumerate(divisions)]
+        seconds, k = min(moves)
+        return seconds, divisions[k]
+
+    def results(self, found: Sequence[int]) -> list[Division | None]:
+        """The division of each result; None of numbers."""
+        made: list[Division | None] = []
+        for v, divisions in zip(self.graph.outs, self.wanted, strict=True):
+            if v is None or not self.graph.shapes[v]:
+                made.append(None)
+                continue
+            if isinstance(divisions, int):
+                at = self._of_operand[divisions]
+                made.append(self.variables[at].choices[found[at]].division)
+                continue
+            source, size = self._source(v), prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
+            held: Division = ((),) * len(self.graph.shapes[v])
+            if source is not None:
+                held = self._held(*source)[found[source[0]]]
+            made.append(self._home(held, divisions, size)[1])
+        return made
 
     def _joined(self, costs: list[NDArray[np.float64]]) -> list[Fetch]:
         """What is paid once for the all-reduces of results that go as one; costs: without it.
@@ -417,6 +550,32 @@ class Strategies:
         maker, only = (nodes[self.variables[k].members[0]] for k in (at, reader))
         return maker.name == "dot_general" and only.name == "transpose"
 
+    def _brought(self, place: Place, need: Division, size: int) -> float:
+        """What moving takes; what is in DRAM moves among chips alone."""
+        if not place.in_dram:
+            return self._move(place.division, need, size)
+        return self._move(place.division, self.among_chips(need), size)
+
+    def _streams(self) -> list[Fetch]:
+        """What nodes that read operands from DRAM take longer than they compute."""
+        found = []
+        for n, node in enumerate(self.graph.nodes):
+            for position, v in enumerate(node.ins):
+                if v is None or v >= len(self.given) or node.factors is None:
+                    continue
+                at, reader = self._of_operand[v], self._of_node[n]
+                in_dram = np.array([place.in_dram for place in self.variables[at].choices])
+                if not in_dram.any() or not self.graph.shapes[v]:
+                    continue
+                variable, more = self.variables[reader], []
+                for choice, seconds in zip(variable.choices, variable.seconds, strict=True):
+                    need = None if choice is None else choice.ins[position]
+                    read = 0.0 if need is None else self.reading(v, need) * node.times
+                    more.append(max(read - seconds, 0.0))
+                prices = np.where(in_dram[:, None], np.array(more)[None], 0.0)
+                found.append(Fetch(at, prices, ((reader, np.arange(len(more))),)))
+        return found
+
     def _move(self, before: Division, after: Division, size: int) -> float:
         return self.units.move(before, after, size).seconds
 
@@ -436,7 +595,7 @@ class Strategies:
         """
         most, where, found = -1, "the start", list[tuple[int, int]]()
         for n, live in self._live():
-            each = [(v, min(self.nbytes(v, x) for x in self._held(*at))) for v, at in live.items()]
+            each = [(v, min(self._sizes(v, *at))) for v, at in live.items()]
             if (total := sum(nbytes for _, nbytes in each)) > most:
                 most, found, where = total, each, self.graph.nodes[n].name
         return where, sorted(found, key=lambda pair: -pair[1])
@@ -470,9 +629,10 @@ class Strategies:
         for _, live in self._live():
             usages: dict[int, NDArray[np.float64]] = {}
             for v, source in sorted(live.items()):
+                if v in self.dram:
+                    continue
                 if v not in sizes:
-                    held = [self.nbytes(v, x) for x in self._held(*source)]
-                    sizes[v] = np.array(held, float)
+                    sizes[v] = np.array(self._sizes(v, *source), float)
                 at = source[0]
                 usages[at] = usages[at] + sizes[v] if at in usages else sizes[v]
             if sum(float(each.max()) for each in usages.values()) > self.capacity:
@@ -492,8 +652,8 @@ class Strategies:
             for n in variable.members
         }
 
-    def divisions(self, found: Sequence[int]) -> list[Division]:
-        """The division of each operand."""
+    def places(self, found: Sequence[int]) -> list[Place]:
+        """Where each operand is."""
         of = self._of_operand
         return [self.variables[of[k]].choices[found[of[k]]] for k in range(len(self.given))]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, product
 from math import isfinite
 from typing import Any
 
@@ -27,10 +27,10 @@ from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.plan.chosen import Chosen, Stated, digest_of
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.graph import Graph
-from gridlayout.ops.plan.strategies import Strategies
+from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.planning.plan import Alternative, Plan
 from gridlayout.ops.planning.simulation import Simulation, equation_names
-from gridlayout.ops.planning.spaces import Spaces
+from gridlayout.ops.planning.spaces import Spaces, room_in_l1
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.rules.table import rules_version
@@ -44,6 +44,7 @@ from gridlayout.sharding.machine import LIMITS, Machine
 _MOST_WAYS = 8  # alternatives of an equation that are kept
 _MOST_ALIVE = 12  # values that an error names
 _MOST_TRIES = 6  # with less room for what copies take
+_MOST_ROUNDS = 4  # of plans, and what then is in DRAM
 _MOST_DOUBLED = 12  # times that a mesh is doubled to find one that would do
 
 
@@ -68,8 +69,10 @@ def plan(
     the seconds that have gone. An interrupt ends the search with the best plan so far.
 
     Chosen for all values at once: how an argument is divided over the mesh, how each equation is,
-    and whether partial sums are all-reduced or scattered. A plan states a bound: no choice among
-    these takes less, by the machine's figures.
+    and whether partial sums are all-reduced or scattered. A result that is a tree of the structure,
+    shapes and types of an argument, as new parameters are, keeps that argument's layouts, so that
+    the next step takes it as it is. A plan states a bound: no choice among these takes less, by the
+    machine's figures.
 
     `LayoutError`: a function that can't be traced, a machine of another mesh than the arrays',
     unknown paths and impossible layouts in `fixed`, and a program that the machine's memory has no
@@ -85,21 +88,63 @@ def plan(
         positive((trips,), "trips")
     check_figure(seconds, "seconds", above=False)
     traced = _traced(fn, args, machine, fixed)
-    capacity = traced.device.machine.device_capacity
-    best = None
+    if traced.device.machine.has_cores:
+        found = _on_cores(traced, trips, seconds, progress)
+    else:
+        found = _on_devices(traced, trips, seconds, progress)
+    if found is None:
+        raise LayoutError(_too_large(traced, fn, args, fixed, trips))
+    return found
+
+
+def _on_devices(
+    traced: _Traced, trips: int | None, seconds: float, progress: Any
+) -> Plan | None:
+    """A plan that a device's memory has room for, copies on the way to readers included."""
+    capacity = room = traced.device.machine.device_capacity
     for _ in range(_MOST_TRIES):
         strategies = traced.strategies(trips, capacity)
-        found = solve(strategies.problem, seconds=seconds, progress=progress)
-        if found is None:
+        solution = solve(strategies.problem, seconds=seconds, progress=progress)
+        if solution is None:
+            return None
+        made = _made(traced, strategies, solution)
+        if room is None or capacity is None or made.peak_bytes <= room:
+            return made
+        capacity = min(int(capacity * room / made.peak_bytes), capacity - 1)
+    return None
+
+
+def _on_cores(traced: _Traced, trips: int | None, seconds: float, progress: Any) -> Plan | None:
+    """The best plan whose values have room in L1, or are read from DRAM.
+
+    Without a limit to L1 no plan takes less: the bound. Where all but arguments are to be in L1,
+    the solver says which arguments are not; else values go to DRAM that a plan has no room for.
+    """
+    room = room_in_l1(traced.device.machine)
+    free = traced.strategies(trips, None)
+    first = solve(free.problem, seconds=seconds, progress=progress)
+    assert first is not None
+    limited = traced.strategies(trips, room)
+    if limited.problem.excess(first.choices) <= 0:
+        return _made(traced, limited, first)
+    found = []
+    solution = solve(limited.problem, seconds=seconds, progress=progress)
+    if solution is not None:
+        found.append(_made(traced, limited, replace(solution, bound=first.bound)))
+    spilled = frozenset[int]()
+    for _ in range(_MOST_ROUNDS):
+        places, choices = free.places(first.choices), free.choices(first.choices)
+        spaces = Spaces.of(free, places, choices, fixed=False)
+        made = {v for v in spaces.dram if v >= len(traced.specs)}
+        if spilled.issuperset(made):
             break
-        best = _made(traced, strategies, found)
-        room = traced.device.machine.device_capacity
-        if traced.device.machine.has_cores or room is None or best.peak_bytes <= room:
-            return best
-        # Copies on the way to where values are read take room too.
-        assert capacity is not None
-        capacity = min(int(capacity * room / best.peak_bytes), capacity - 1)
-    raise LayoutError(_too_large(traced, fn, args, fixed, trips))
+        spilled |= made
+        limited = traced.strategies(trips, room, spilled)
+        solution = solve(limited.problem, seconds=seconds, progress=progress)
+        if solution is not None:
+            found.append(_made(traced, limited, replace(solution, bound=first.bound)))
+            break
+    return min(found, key=lambda each: each.time, default=None)
 
 
 def simulate(
@@ -142,18 +187,26 @@ def _as_planned(traced: _Traced, plan: Plan) -> Simulation:
         if layout is not None:
             specs[k] = traced.placed(layout)
     graph = Graph.of(traced.closed, LIMITS.trips)
-    strategies = Strategies(graph, chosen.units, [[]] * len(specs), [None] * len(graph.outs))
-    divisions = [chosen.units.division(spec) for spec in specs]
+    strategies = Strategies(graph, chosen.units, [[]] * len(specs), [[]] * len(graph.outs))
     program = traced.program(specs, plan.stated)
     spaces = None
     if traced.device.machine.has_cores:
-        spaces = traced.spaces(strategies, divisions, chosen.choices)
+        places = []
+        for spec in specs:
+            division, layout = chosen.units.division(spec), layout_of(spec)
+            assert division is not None
+            places.append(Place(division, layout is not None and layout.memory == "dram"))
+        spaces = Spaces.of(strategies, places, chosen.choices)
     return Simulation.of(program, traced.report(program), spaces)
 
 
 @dataclass(frozen=True, eq=False)
 class _Traced:
-    """A function as a jaxpr on a device grid, its constants operands; leaves: of its arguments."""
+    """A function as a jaxpr on a device grid, its constants operands.
+
+    leaves: its arguments' arrays. asks: the layouts that are fixed. next_of: of results the operand
+    whose next value each is, as in a training step.
+    """
 
     fn: Callable[..., Any]
     machine: Machine
@@ -164,6 +217,7 @@ class _Traced:
     leaves: tuple[Leaf, ...]
     asks: tuple[Layout | None, ...]
     result_names: tuple[str, ...]
+    next_of: Mapping[int, int]
 
     @property
     def fixed(self) -> list[Spec]:
@@ -174,16 +228,24 @@ class _Traced:
             if layout is not None
         ]
 
-    def strategies(self, trips: int | None, capacity: float | None) -> Strategies:
-        """What can be chosen, where a device has room for so many bytes."""
+    def strategies(
+        self, trips: int | None, capacity: float | None, dram: frozenset[int] = frozenset()
+    ) -> Strategies:
+        """What can be chosen, where a device has room for so many bytes; dram: values there."""
         graph = Graph.of(self.closed, LIMITS.trips if trips is None else trips)
-        units = Units.apart(self.device, [*self.fixed, *map(self.placed, graph.stated)])
+        stated = [*self.fixed, *map(self.placed, graph.stated)]
+        products = sum(bool(node.flops) for node in graph.nodes)
+        units = Units.apart(self.device, stated, 3 if products <= LIMITS.parted else 2)
         return Strategies(
             graph,
             units,
-            [self.divisions(units, k) for k in range(len(self.specs))],
-            [None] * len(graph.outs),
+            [self.places(units, k) for k in range(len(self.specs))],
+            [
+                self.next_of[k] if k in self.next_of else self.stated(units, aval)
+                for k, aval in enumerate(self.closed.out_avals)
+            ],
             capacity,
+            dram,
         )
 
     @property
@@ -210,27 +272,12 @@ class _Traced:
         """An operand in a layout; on cores, also where it is in DRAM."""
         return Sharded(layout, self.device.placement(layout.core_shape))
 
-    def layout(self, units: Units, operand: int, division: Division, in_dram: bool) -> GridLayout:
-        """The layout of an operand that is divided so; one in DRAM is divided among chips alone."""
-        spec, cores = self.specs[operand], self.device.machine.core_axes
-        if in_dram:
-            division = tuple(
-                tuple(u for u in us if not set(map(self.device.machine.whole_axis, units.axes[u])) & set(cores))
-                for us in division
-            )
-        made = units.spec(tuple(spec.shape), spec.dtype, division)
+    def layout(self, units: Units, operand: int, place: Place) -> GridLayout:
+        """The layout of an operand that is there."""
+        spec = self.specs[operand]
+        made = units.spec(tuple(spec.shape), spec.dtype, place.division)
         layout = self.tiled(made.layout)
-        return layout.replace(memory_space="dram") if in_dram else layout
-
-    def spaces(
-        self, strategies: Strategies, divisions: Sequence[Division], choices: Any
-    ) -> Spaces | None:
-        """Where values are on a machine whose devices are cores."""
-        if not self.device.machine.has_cores:
-            return None
-        asks = {k: ask.memory for k in range(len(self.specs)) if (ask := self.ask(k)) is not None}
-        fixed = {k: space for k, space in asks.items() if space in ("dram", "l1")}
-        return Spaces.of(strategies, divisions, choices, fixed)
+        return layout.replace(memory_space="dram") if place.in_dram else layout
 
     def report(self, program: Program) -> Report:
         """The report of a program, with the names of arguments and results."""
@@ -241,6 +288,27 @@ class _Traced:
         """A layout in the tiles that the chip computes with, where it has such."""
         tiles = self.device.machine.chip.tiles
         return layout.replace(tile=tiles[0]) if tiles and layout.ndim > 1 else layout
+
+    def places(self, units: Units, operand: int) -> list[Place]:
+        """Where an operand may be: in divisions that a layout on this mesh states.
+
+        In DRAM, where cores have such, it is divided among chips.
+        """
+        found, ask = self.divisions(units, operand), self.ask(operand)
+        if not self.device.machine.has_cores:
+            return list(map(Place, found))
+        space = None if ask is None else ask.memory
+        cores = set(self.device.machine.core_axes)
+        chips = [
+            u
+            for u, axes in enumerate(units.axes)
+            if not cores.intersection(map(self.device.machine.whole_axis, axes))
+        ]
+        far = dict.fromkeys(
+            tuple(tuple(u for u in us if u in chips) for us in division) for division in found
+        )
+        places = [Place(x) for x in found if space != "dram"]
+        return places + [Place(x, True) for x in far if space != "l1" and len(x)]
 
     def divisions(self, units: Units, operand: int) -> list[Division]:
         """The divisions that an operand may have: those that a layout on this mesh states."""
@@ -256,24 +324,23 @@ class _Traced:
                 )
             return [found]
         free = operand >= self.consts and self.leaves[operand - self.consts].has_layout
-        if not free or 0 in spec.shape:
-            return [whole]
+        return self.stated(units, spec) if free else [whole]
+
+    def stated(self, units: Units, spec: Any) -> list[Division]:
+        """The divisions of an array that a layout on this mesh states."""
+        shape = tuple(spec.shape)
+        rank = len(shape)
+        if 0 in shape or not rank or jax.numpy.issubdtype(spec.dtype, jax.dtypes.extended):
+            return [((),) * rank]
         found = []
-        rank = len(spec.shape)
         for given in product((None, *range(rank)), repeat=len(units.axes)):
             division = tuple(
                 tuple(u for u, d in enumerate(given) if d == dim) for dim in range(rank)
             )
-            fits = all(
-                n >= units.count(us) for n, us in zip(spec.shape, division, strict=True) if us
-            )
-            if fits and self._is_stated(units.spec(spec.shape, spec.dtype, division)):
+            fits = all(n >= units.count(us) for n, us in zip(shape, division, strict=True) if us)
+            if fits and units.is_stated(shape, division):
                 found.append(division)
         return found
-
-    def _is_stated(self, spec: Sharded) -> bool:
-        """Whether the layout's own placement on the mesh is this one."""
-        return self.device.placement(spec.layout.core_shape).axes == spec.placement.axes
 
     def program(self, specs: Sequence[Spec], stated: Stated | None) -> Program:
         """The decisions for operands that are placed so."""
@@ -323,7 +390,43 @@ def _traced(fn: Callable[..., Any], args: Any, machine: Any, fixed: Any) -> _Tra
         if ask is not None and (ask.shape != leaf.shape or ask.dtype != leaf.dtype):
             raise LayoutError(f"fixed: {ask!r} is no layout of {leaf}")
     results = tuple(result_names(jax.tree.structure(shapes)))
-    return _Traced(fn, chips, device, jaxpr, specs, len(consts), tuple(arrays), tuple(asks), results)
+    next_of = _next_values(args, shapes, arrays, len(consts))
+    given = tuple(arrays), tuple(asks)
+    return _Traced(fn, chips, device, jaxpr, specs, len(consts), *given, results, next_of)
+
+
+def _next_values(
+    args: Any, shapes: Any, arrays: Sequence[Leaf], consts: int
+) -> dict[int, int]:
+    """Of results the operands whose next values they are.
+
+    A result, or a part of a tuple of results, that is a tree as an argument is: of the same
+    structure, shapes and types, as new parameters and a new optimizer's state are.
+    """
+    parts = [(0, shapes)]
+    if isinstance(shapes, (tuple, list)):
+        ends = [0, *accumulate(len(jax.tree.leaves(part)) for part in shapes)]
+        parts += [(start, part) for start, part in zip(ends, shapes, strict=False)]
+    numbers = {id(leaf.value): k for k, leaf in enumerate(arrays, consts)}
+    found: dict[int, int] = {}
+    taken: set[int] = set()
+    for arg in args:
+        leaves, structure = jax.tree.flatten(arg, is_leaf=is_grid)
+        if not leaves or jax.tree_util.all_leaves([arg], is_leaf=is_grid):
+            continue
+        described = [_described(x) for x in leaves]
+        for start, part in parts:
+            others, same = jax.tree.flatten(part)
+            if same == structure and [*map(_described, others)] == described and start not in taken:
+                taken.add(start)
+                operands = (numbers.get(id(x)) for x in leaves)
+                found |= {start + k: n for k, n in enumerate(operands) if n is not None}
+                break
+    return found
+
+
+def _described(x: Any) -> tuple[Any, Any]:
+    return getattr(x, "shape", None), getattr(x, "dtype", None)
 
 
 def _is_number(x: Any) -> bool:
@@ -365,26 +468,31 @@ def _device(machine: Any, leaves: Sequence[Leaf]) -> tuple[Machine, DeviceGrid]:
 def _made(traced: _Traced, strategies: Strategies, found: Solution) -> Plan:
     units, choices = strategies.units, strategies.choices(found.choices)
     products = sum(bool(node.flops) for node in strategies.graph.nodes)
-    tile = next(iter(traced.device.machine.chip.tiles), None)
-    stated = Stated(Chosen(units, choices, products), digest_of(traced.closed), tile)
-    divisions = strategies.divisions(found.choices)
-    spaces = traced.spaces(strategies, divisions, choices)
+    results = tuple(
+        None
+        if division is None
+        else traced.tiled(units.spec(tuple(aval.shape), aval.dtype, division).layout)
+        for aval, division in zip(
+            traced.closed.out_avals, strategies.results(found.choices), strict=True
+        )
+    )
+    stated = Stated(Chosen(units, choices, products), digest_of(traced.closed), results)
+    places = strategies.places(found.choices)
+    spaces = Spaces.of(strategies, places, choices) if traced.device.machine.has_cores else None
     specs = list(traced.specs)
     layouts: dict[str, Layout | None] = {}
     for k, leaf in enumerate(traced.leaves, traced.consts):
         layouts[leaf.path] = None
         if leaf.has_layout:
-            in_dram = spaces is not None and k in spaces.dram
-            layout = traced.ask(k) or traced.layout(units, k, divisions[k], in_dram)
+            layout = traced.ask(k) or traced.layout(units, k, places[k])
             layouts[leaf.path] = layout
             specs[k] = traced.placed(layout)
     program = traced.program(specs, stated)
     report = traced.report(program)
     simulation = Simulation.of(program, report, spaces)
-    results = zip(traced.result_names, map(layout_of, program.results), strict=True)
     return Plan(
         layouts,
-        dict(results),
+        dict(zip(traced.result_names, results, strict=True)),
         min(found.bound, simulation.time),
         simulation,
         traced.device,
@@ -426,9 +534,10 @@ def _too_large(traced: _Traced, fn: Any, args: Any, fixed: Any, trips: int | Non
     device, room = traced.device, traced.device.machine.device_capacity
     strategies = traced.strategies(trips, room)
     row, alive = strategies.fullest
-    names = dict(enumerate([*["a constant"] * traced.consts, *traced.names]))
+    names = [*["a constant"] * traced.consts, *traced.names]
     listed = [
-        f"{names.get(v, strategies.described(v))}: {nbytes:,} B" for v, nbytes in alive[:_MOST_ALIVE]
+        f"{names[v] if v < len(names) else strategies.described(v)}: {nbytes:,} B"
+        for v, nbytes in alive[:_MOST_ALIVE]
     ]
     more = f" and {len(alive) - _MOST_ALIVE} more" if len(alive) > _MOST_ALIVE else ""
     return (

@@ -35,9 +35,9 @@ def record_of(plan: Any) -> dict[str, Any]:
             for each in simulation.equations
         ],
         "held": simulation.held,
+        "dram": sorted(simulation.dram),
         "units": chosen.units.axes,
         "products": chosen.products,
-        "tile": plan.stated.tile,
         "choices": [{"path": path, **vars(choice)} for path, choice in chosen.choices.items()],
         "alternatives": {
             name: [vars(way) for way in ways] for name, ways in plan.alternatives.items()

@@ -11,7 +11,6 @@ from typing import Any
 import jax
 from jax.sharding import AbstractMesh
 
-from gridlayout.arguments import positive
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.plan.chosen import Chosen, Stated
@@ -75,6 +74,7 @@ def _plan_of(record: Any, fn: Callable[..., Any] | None) -> Plan:
         tuple((_text(name), _count(nbytes)) for name, nbytes in record["held"]),
         _count(record["peak_bytes"]),
         {_text(axis): _count(nbytes) for axis, nbytes in record["links"].items()},
+        frozenset(map(_count, record["dram"])),
     )
     known = set(device.fine.axis_names)
     axes = tuple(tuple(map(_text, unit)) for unit in record["units"])
@@ -83,17 +83,14 @@ def _plan_of(record: Any, fn: Callable[..., Any] | None) -> Plan:
         raise ValueError(f"units {axes} are not of the mesh's axes {sorted(known)}")
     choices = dict(_choice(each, len(axes)) for each in record["choices"])
     chosen = Chosen(Units(device, axes), choices, _count(record["products"]))
+    results = _layouts(record["results"])
     return Plan(
         _layouts(record["layouts"]),
-        _layouts(record["results"]),
+        results,
         _number(record["bound"]),
         simulation,
         device,
-        Stated(
-            chosen,
-            _text(record["program"]["digest"]),
-            None if record["tile"] is None else positive(record["tile"], "tile"),
-        ),
+        Stated(chosen, _text(record["program"]["digest"]), tuple(results.values())),
         {
             _text(name): tuple(
                 Alternative(_text(way["words"]), _number(way["time"]), bool(way["is_chosen"]))

@@ -55,7 +55,7 @@ class Simulation:
     title: of the function. machine: by whose figures. equations: in order. held: the name of an
     equation, or nothing, and the bytes that a device holds then, over time. capacity: bytes of a
     device, None where the machine states none. links: the bytes that a device receives along each
-    axis of the mesh.
+    axis of the mesh. dram: the numbers of values that a chip's cores read from its DRAM.
 
     `print` shows it as a table. Times are seconds, sizes bytes.
     """
@@ -67,6 +67,7 @@ class Simulation:
     held: tuple[tuple[str, int], ...]
     peak_bytes: int
     links: dict[str, int] = field(default_factory=dict)
+    dram: frozenset[int] = field(default_factory=frozenset, repr=False)
 
     @classmethod
     def of(cls, program: Program, report: Report, spaces: Spaces | None = None) -> Simulation:
@@ -101,6 +102,7 @@ class Simulation:
             tuple(held),
             report.peak_bytes if spaces is None else max((n for _, n in held), default=0),
             dict(sorted(links.items())),
+            frozenset() if spaces is None else spaces.dram,
         )
 
     @property

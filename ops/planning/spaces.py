@@ -16,10 +16,10 @@ import numpy as np
 from gridlayout.errors import LayoutError
 from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.estimate import Choice
-from gridlayout.ops.plan.strategies import Strategies
+from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.solver.problem import Problem, Row
 from gridlayout.ops.solver.solve import solve
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.machine import LIMITS, Machine
 
 Path = tuple[int, ...]
 
@@ -42,29 +42,35 @@ class Spaces:
     def of(
         cls,
         strategies: Strategies,
-        divisions: Sequence[Division],
+        places: Sequence[Place],
         choices: Mapping[Path, Choice],
-        fixed: Mapping[int, str],
+        fixed: bool = True,
     ) -> Spaces:
-        """The cheapest way to hold a program's values, divided so; fixed: operands' spaces.
+        """The cheapest way to hold a program's values, divided so.
 
-        `LayoutError` where L1 or DRAM has no room.
+        fixed: whether operands are where they are; else these may go to DRAM too. `LayoutError`
+        where L1 or DRAM has no room.
         """
-        return _Search(strategies, divisions, choices, fixed).found()
+        return _Search(strategies, places, choices, fixed).found()
+
+
+def room_in_l1(machine: Machine) -> int:
+    """Bytes of a core's L1 for values, beside the circular buffers of its kernels."""
+    return int(machine.chip.capacity.get("l1", 0) * (1 - LIMITS.buffers))
 
 
 class _Search:
     def __init__(
         self,
         strategies: Strategies,
-        divisions: Sequence[Division],
+        places: Sequence[Place],
         choices: Mapping[Path, Choice],
-        fixed: Mapping[int, str],
+        fixed: bool,
     ) -> None:
         self.strategies, self.graph, self.units = strategies, strategies.graph, strategies.units
-        self.machine, self.fixed = self.units.machine, fixed
-        self.choices = choices
-        self.held: dict[int, Division] = dict(enumerate(divisions))
+        self.machine, self.choices = self.units.machine, choices
+        self.fixed = {k: place.in_dram for k, place in enumerate(places) if fixed or place.in_dram}
+        self.held: dict[int, Division] = {k: place.division for k, place in enumerate(places)}
         for node in self.graph.nodes:
             choice = choices.get(node.path)
             for v in node.outs:
@@ -72,15 +78,11 @@ class _Search:
                 is_known = choice is not None and len(choice.out) == rank
                 self.held[v] = choice.out if is_known and choice is not None else ((),) * rank
         self.sizes = {v: strategies.nbytes(v, division) for v, division in self.held.items()}
-        self.chip = [
-            u for u, axes in enumerate(self.units.axes)
-            if not set(map(self.machine.whole_axis, axes)) & set(self.machine.core_axes)
-        ]
         self.reads, self.lives = self._lives()
 
     def found(self) -> Spaces:
         """The values in DRAM, and what that takes."""
-        capacity = int(self.machine.chip.capacity.get("l1", 0) * (1 - LIMITS.buffers))
+        capacity = room_in_l1(self.machine)
         rows = self._rows(capacity)
         values = sorted({v for row in rows for v in row})
         at = {v: k for k, v in enumerate(values)}
@@ -98,7 +100,7 @@ class _Search:
                 "there: leave them to the plan, or fix them with memory_space='dram'"
             )
         dram = {v for v, k in zip(values, solution.choices, strict=True) if k}
-        dram |= {v for v, space in self.fixed.items() if space == "dram"}
+        dram |= {v for v, in_dram in self.fixed.items() if in_dram}
         shared = sum(self._shared(v) for v in dram)
         room = self.machine.chip.capacity.get("dram")
         if room is not None and shared > room:
@@ -112,6 +114,7 @@ class _Search:
     def _lives(self) -> tuple[dict[int, list[Path]], dict[int, tuple[int, int]]]:
         """Of each value the nodes that read it, and the first and last at which it is held."""
         reads: dict[int, list[Path]] = {}
+        self.made = {v: [node.path] for node in self.graph.nodes for v in node.outs}
         end = len(self.graph.nodes)
         lives = {v: (0, end) for v in self.held}
         for n, node in enumerate(self.graph.nodes):
@@ -150,51 +153,28 @@ class _Search:
 
     def _costs(self, value: int) -> list[float]:
         """Seconds in L1, and in DRAM."""
-        space = self.fixed.get(value)
-        streamed = sum(self._reading(value, path) for path in self.reads.get(value, []))
-        if value >= len(self.strategies.given):
-            streamed += self._time(self.sizes[value])
-        l1 = np.inf if space == "dram" else 0.0
-        return [l1, np.inf if space == "l1" else streamed]
+        there, streamed = self.fixed.get(value), 0.0
+        for path in self.reads.get(value, []) + self.made.get(value, []):
+            streamed += self._streaming(path, {value})
+        return [np.inf if there else 0.0, np.inf if there is False else streamed]
 
-    def _reading(self, value: int, path: Path) -> float:
-        """Seconds to read a value from DRAM for an equation: each byte once for all cores."""
+    def _streaming(self, path: Path, dram: set[int]) -> float:
         choice = self.choices.get(path)
-        node = self.strategies.node(path)
-        need = self.held[value]
-        if choice is not None:
-            for v, each in zip(node.ins, choice.ins, strict=True):
-                if v == value and each is not None:
-                    need = each
-        parts = self.units.count(u for units in need for u in units if u not in self.chip)
-        local = self.strategies.nbytes(value, need)
-        cores = self.units.count(u for u in range(len(self.units.axes)) if u not in self.chip)
-        assert self.machine.rates is not None
-        # What several cores need is read once, and goes to all of them over the network.
-        return max(self._time(local * parts / cores), local / self.machine.rates.noc)
-
-    def _time(self, share: float) -> float:
-        assert self.machine.rates is not None
-        return share / self.machine.rates.dram
+        if choice is None:
+            return 0.0
+        return self.strategies.streaming(self.strategies.node(path), choice, dram)
 
     def _shared(self, value: int) -> int:
         """A core's share of a value in DRAM, of which each chip has its part once."""
-        division = self.held[value]
-        parts = self.units.count(u for units in division for u in units if u in self.chip)
+        division, chips = self.held[value], self.strategies.chips
+        parts = self.units.count(u for units in division for u in units if u in chips)
         whole = prod(self.graph.shapes[value]) * self.graph.itemsizes[value]
-        cores = self.units.count(u for u in range(len(self.units.axes)) if u not in self.chip)
+        cores = self.units.count(u for u in range(len(self.units.axes)) if u not in chips)
         return -(-whole // (parts * cores))
 
     def _streamed(self, dram: set[int]) -> dict[Path, float]:
-        found: dict[Path, float] = {}
-        for v in sorted(dram):
-            for path in self.reads.get(v, []):
-                found[path] = found.get(path, 0.0) + self._reading(v, path)
-        for node in self.graph.nodes:
-            for v in node.outs:
-                if v in dram:
-                    found[node.path] = found.get(node.path, 0.0) + self._time(self.sizes[v])
-        return found
+        found = {node.path: self._streaming(node.path, dram) for node in self.graph.nodes}
+        return {path: seconds for path, seconds in found.items() if seconds}
 
     def _over_time(self, dram: set[int]) -> tuple[tuple[Path, int], ...]:
         starts, ends = self._changes()
