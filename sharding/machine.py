@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -70,8 +70,9 @@ class Limits:
     alike: int = 80
     radius: int = 4
     rows: int = 48
-    # Of plans that take as long, the one whose operands hold less: what of the time to pass over an
-    # operand it counts.
+    # Of plans that take as long, the one that sends less often and whose operands hold less: what
+    # each collective adds, in seconds, and what of the time to pass over an operand.
+    once: float = 1e-12
     held: float = 1e-6
     # Of a core's L1, what its kernels' circular buffers take.
     buffers: float = 0.1
@@ -291,9 +292,27 @@ class Machine:
         links = self._links(each.axes)
         if not links:
             return 0.0
-        share = -(-(each.group_size ** (1 / len(links))) // 1)
-        time = max(_time(each, link, int(share), len(links)) for link in links)
+        paths = self._paths(each, len(links))
+        pairs = zip(links, paths, strict=True)
+        time = max(_time(each, link, path, len(links)) for link, path in pairs)
         return max(link.start for link in links) / each.together + time
+
+    def _paths(self, each: Collective, links: int) -> list[_Path]:
+        """How a collective goes along each of its axes; of a mesh unknown, from neighbour on."""
+        wholes = dict.fromkeys(map(self.whole_axis, each.axes))
+        if self.mesh is None or not set(wholes) <= set(self.axis_names[: len(self.mesh)]):
+            share = -(-(each.group_size ** (1 / links)) // 1)
+            return [_Path(int(share))] * links
+        found = []
+        for whole in wholes:
+            factors = MeshAxes.of((whole,), (self.mesh[self.axis_names.index(whole)],))
+            mine = [whole in each.axes or name in each.axes for name in factors.names]
+            n = prod(size for size, yes in zip(factors.sizes, mine, strict=True) if yes)
+            after = mine.index(True) if True in mine else 0
+            rest = zip(factors.sizes[after:], mine[after:], strict=True)
+            stride = prod(size for size, yes in rest if not yes)
+            found.append(_Path(n, stride, n * stride == prod(factors.sizes)))
+        return found
 
     def padded(self, block: Shape) -> Shape:
         """A device's block of an array in whole tiles that the chip computes with.
@@ -316,7 +335,9 @@ class Machine:
     def core_axes(self) -> tuple[str, ...]:
         """The axes of the mesh along which its devices are cores of one chip."""
         mesh = self.mesh or ()
-        return self.axis_names[len(mesh) - len(self.chip.grid) : len(mesh)] if self.has_cores else ()
+        return (
+            self.axis_names[len(mesh) - len(self.chip.grid) : len(mesh)] if self.has_cores else ()
+        )
 
     @property
     def device_capacity(self) -> int | None:
@@ -452,17 +473,29 @@ def _default_names(rank: int) -> tuple[str, ...]:
     return tuple("xyzw"[:rank]) if rank <= 4 else tuple(f"a{i}" for i in range(rank))
 
 
-def _time(each: Collective, link: Links, n: int, axes: int) -> float:
-    """Hops and bytes of a collective along one of several axes, which share the bytes."""
+class _Path(NamedTuple):
+    """Along an axis: how many devices, how far apart, and whether they are all round it."""
+
+    n: int
+    stride: int = 1
+    is_whole: bool = True
+
+
+def _time(each: Collective, link: Links, path: _Path, axes: int) -> float:
+    """Hops and bytes of a collective along one of several axes, which share the bytes.
+
+    Groups of devices that are not neighbours share the links between them.
+    """
     received = each.received_bytes / axes
-    ways = 2 if link.wrap and n > 2 else 1
-    hops = n // 2 if link.wrap else n - 1
-    latency = link.latency / each.together
+    n, is_ring = path.n, link.wrap and path.is_whole
+    ways = 2 if is_ring and n > 2 else 1
+    hops = (n // 2 if is_ring else n - 1) * path.stride
+    latency, bandwidth = link.latency / each.together, link.bandwidth / path.stride
     if each.kind == PERMUTE:
-        return latency + received / link.bandwidth
+        return latency * path.stride + received / bandwidth
     if each.kind == ALL_TO_ALL:
         # Half of what every device has crosses the middle: of a ring, over two links.
         held = received * n / max(n - 1, 1)
-        return hops * latency + held * n / 4 / ways / link.bandwidth
+        return hops * latency + held * n / 4 / ways / bandwidth
     passes = 2 if each.kind == ALL_REDUCE else 1
-    return passes * hops * latency + received / ways / link.bandwidth
+    return passes * hops * latency + received / ways / bandwidth

@@ -69,7 +69,8 @@ class Op:
 
     permutation: the order in which the dims of its one result are wanted, where a transpose that
     follows is done with it. layout: the one to which what reads its one result brings it.
-    requested: the placements of its operands and result, where the program states them.
+    requested: the placements of its operands and result, where the program states them; loop: of
+    what goes round, where it is one.
     equation: the jaxpr's, where there is one: JAX evaluates that.
     """
 
@@ -79,7 +80,8 @@ class Op:
     outs: tuple[Aval, ...]
     permutation: Shape | None = None
     layout: GridLayout | None = None
-    requested: Requested | RequestedLoop | None = None
+    requested: Requested | None = None
+    loop: RequestedLoop | None = None
     equation: Any = field(default=None, repr=False)
 
     @classmethod
@@ -100,7 +102,8 @@ class Op:
             tuple(Aval.of(var.aval) for var in outs),
             None if follower is None else tuple(follower.params["permutation"]),
             layout,
-            requested,
+            None if isinstance(requested, RequestedLoop) else requested,
+            requested if isinstance(requested, RequestedLoop) else None,
             eqn,
         )
 

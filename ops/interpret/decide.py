@@ -52,7 +52,7 @@ from gridlayout.ops.rules.table import (
 # Numbers of an array that may be known: as many as index a tensor.
 _MOST_KNOWN = 64
 # Ops whose rules place their operands as is requested.
-_PLACES_ITSELF = ELEMENTWISE | {*OF_BLOCKS, *LOOPS}
+_PLACES_ITSELF = ELEMENTWISE | {*OF_BLOCKS}
 # Ops with rules for what has no elements.
 _EMPTY_TOO = (*LOOPS, "with_layout")
 # Ops whose operands have nothing to do with each other, or whose results are asked for elsewhere. A

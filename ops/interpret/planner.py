@@ -226,7 +226,9 @@ class Planner:
         if is_unknown and (made_of := composition(op)) is not None:
             return self.closed(made_of, values, scope=scope)
         decision = decide(op, specs, self.env, Planner)
-        outs = self.made.append(decision, values, scope, listed, self._within, self._path)
+        prefix = () if self.chosen is None else self.chosen.prefix
+        path = (*prefix, *self._path)
+        outs = self.made.append(decision, values, scope, listed, self._within, path)
         return [self._gathered_if_small(out) for out in outs] if self.env.whole else outs
 
     def _gathered_if_small(self, out: Value) -> Value:

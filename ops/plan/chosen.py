@@ -21,7 +21,7 @@ from gridlayout.ops.decisions.specs import Sharded, Spec, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.estimate import Choice, Estimator
-from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph
+from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph, Node
 from gridlayout.ops.plan.search import best
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import PRODUCTS
@@ -33,11 +33,15 @@ from gridlayout.sharding.machine import LIMITS
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The choices of a program, by the paths of its equations; how many products it has."""
+    """The choices of a program, by the paths of its equations; how many products it has.
+
+    prefix: of the body of a loop, the path of the loop.
+    """
 
     units: Units
     choices: dict[tuple[int, ...], Choice]
     products: int
+    prefix: tuple[int, ...] = ()
 
     def on(self, device: DeviceGrid) -> Chosen:
         """The same choices on another device grid of the same mesh."""
@@ -109,7 +113,8 @@ class Chosen:
         carry = [spec(inside.get((-1 - k,)), aval) for k, aval in enumerate(avals[first:second])]
         rows = [spec(inside.get((-1 - k, -1)), aval, 1) for k, aval in enumerate(avals[second:])]
         body = {own: choice for own, choice in inside.items() if own and own[0] >= 0}
-        return RequestedLoop(tuple(carry), tuple(rows), Chosen(self.units, body, self.products))
+        chosen = Chosen(self.units, body, self.products, (*self.prefix, *path))
+        return RequestedLoop(tuple(carry), tuple(rows), chosen)
 
     def _needed(self, value: Value, division: Division | None, name: str) -> Sharded | None:
         if division is None or not value.shape:
@@ -145,6 +150,35 @@ class Stated:
                 "the plan is for another program: for another function, other shapes or types of "
                 "its arguments, or another version of JAX; make it again with gl.plan"
             )
+        graph = Graph.of(closed, LIMITS.trips)
+        known = {node.path: node for node in graph.nodes}
+        for path, choice in self.chosen.choices.items():
+            node = known.get(path)
+            if node is None or not self._fits(graph, node, choice):
+                raise LayoutError(
+                    f"the plan's choice for the equation {path} is none of this program's: the "
+                    "file has been changed; make the plan again with gl.plan"
+                )
+        if self.results and len(self.results) != len(closed.jaxpr.outvars):
+            raise LayoutError(f"the plan has {len(self.results)} results: make it again")
+
+    def _fits(self, graph: Graph, node: Node, choice: Choice) -> bool:
+        """Whether a choice can be made for a node."""
+        units, factors = self.chosen.units, node.factors
+        if factors is None or len(choice.ins) != len(node.ins):
+            return False
+        values = [*zip(node.ins, choice.ins, strict=True)]
+        values += [(node.outs[0], choice.made), (node.outs[0], choice.out)]
+        for value, division in values:
+            if division is None or value is None:
+                continue
+            shape = graph.shapes[value]
+            if len(division) != len(shape):
+                return False
+            if any(n < units.count(us) for n, us in zip(shape, division, strict=True) if us):
+                return False
+        more = [u for us in choice.out for u in us if u not in {v for x in choice.made for v in x}]
+        return sorted(more) == (sorted(choice.summed) if choice.scattered else [])
 
     def wanted(self, device: DeviceGrid) -> list[Spec | None]:
         """Where results are requested."""

@@ -162,7 +162,7 @@ class Units:
         summed: Sequence[int] = (),
         scattered: bool = False,
     ) -> str:
-        """How a node runs, for a person: the mesh axes that divide each dim of what it reads, makes.
+        """How a node runs, for a person: the mesh axes that divide dims of what it reads and makes.
 
         >>> import gridlayout as gl
         >>> from jax.sharding import AbstractMesh

@@ -231,6 +231,11 @@ def _along(name: str) -> Callable[..., Factors]:
     return rule
 
 
+def _unstacked(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
+    """Rows of an array, each by itself, whose dim is whole."""
+    return _whole_along({params["axis"] % len(ins[0])}, ins, outs, kept=False)
+
+
 def _convolution(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:
     """Batch and features; dims that windows move along are whole."""
     numbers = params["dimension_numbers"]
@@ -281,6 +286,7 @@ _RULES: dict[str, Callable[..., Factors | None]] = {
     "gather": _gathered,
     "scatter-add": _added,
     "split": _along("axis"),
+    "unstack": _unstacked,
     **{f"cum{name}": _along("axis") for name in ("sum", "prod", "max", "min", "logsumexp")},
     "sort": _along("dimension"),
     "conv_general_dilated": _convolution,

@@ -1,7 +1,7 @@
 """`Graph`: a jaxpr with its calls inlined, as equations on numbered values.
 
-Bodies of loops too, where they are asked for: a `carry` keeps what goes round a loop in one place, a
-`slice of a scan` takes rows apart and a `stack of a scan` puts them together.
+Bodies of loops too, where they are asked for: a `carry` keeps what goes round a loop in one place,
+a `slice of a scan` takes rows apart and a `stack of a scan` puts them together.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Node:
     """An equation: the values that it reads (None for numbers), and those that it makes.
 
     times: how often it runs, in a loop; a `carry` reads its second operand so often, its first one
-    when the loop starts. length: of the loop, of a `carry`. eqn: None of what is no equation of its own.
+    when the loop starts. length: of the loop, of a `carry`. eqn: None of what is no equation of its
+    own.
     """
 
     eqn: Any
@@ -97,7 +98,9 @@ class Graph:
         read = {value for value in self.outs if value is not None}
         found = []
         # What goes round a loop is read where the loop starts.
-        read |= {v for node in self.nodes if node.label == CARRY for v in node.ins[1:] if v is not None}
+        read |= {
+            v for node in self.nodes if node.label == CARRY for v in node.ins[1:] if v is not None
+        }
         for node in reversed(self.nodes):
             if read.intersection(node.outs) or (node.eqn is not None and node.eqn.effects):
                 read |= {value for value in node.ins if value is not None}
@@ -203,8 +206,7 @@ class Graph:
         for k, value in enumerate(carry):
             var = body.jaxpr.invars[len(consts) + k]
             kept.append(self._new(var))
-            rank = range(len(self.shapes[kept[-1]]))
-            own = tuple(d if self.shapes[kept[-1]][d] > 1 else None for d in rank)
+            own = tuple(d if n > 1 else None for d, n in enumerate(self.shapes[kept[-1]]))
             factors = Factors((own, own), (own,), self.shapes[kept[-1]])
             at[k] = len(self.nodes)
             there = (*path, -1 - k)
@@ -219,11 +221,10 @@ class Graph:
         for k, value in enumerate(found[len(carry) :]):
             assert eqn is not None
             made = self._new(eqn.outvars[len(carry) + k])
-            rank = len(self.shapes[made]) - 1
             own = tuple(d if n > 1 else None for d, n in enumerate(self.shapes[made][1:]))
             factors = Factors((own,), ((None, *own),), self.shapes[made][1:])
             there = (*path, -1 - len(carry) - len(slices) - k)
-            if value is not None and rank >= 0:
+            if value is not None:
                 self.nodes.append(Node(None, there, (value,), (made,), factors, 0, rounds, STACK))
             outs.append(made)
         return outs

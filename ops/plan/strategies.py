@@ -190,7 +190,9 @@ class Strategies:
                 f"{self.units.device.shape}"
             )
         rest = (None,) * (len(self.graph.nodes[number].ins) - 1)
-        return Variable(False, [number], [Choice((division, *rest), division, division)], np.zeros(1))
+        return Variable(
+            False, [number], [Choice((division, *rest), division, division)], np.zeros(1)
+        )
 
     def _ways(self, node: Node) -> list[Choice]:
         """The ways to give each unit to a factor, or to none, and what is done with sums."""
@@ -210,7 +212,7 @@ class Strategies:
             if not summed:
                 found.setdefault(Choice(ins, made, made))
                 continue
-            if self.graph.dtypes[node.outs[0]] == bool:
+            if np.dtype(bool) == self.graph.dtypes[node.outs[0]]:
                 continue  # no collective adds up truth values
             found.setdefault(Choice(ins, made, made, summed))
             for d, n in enumerate(shape) if node.name in _SCATTERED else ():
@@ -261,12 +263,14 @@ class Strategies:
                 machine.seconds(nbytes=self._read(node, choice) + self.nbytes(out, choice.made)),
             )
         else:
-            seconds = machine.seconds(nbytes=0 if self._is_seen(node) else self._written(node, choice))
+            seconds = machine.seconds(
+                nbytes=0 if self._is_seen(node) else self._written(node, choice)
+            )
         if choice.summed:
             made = Collectives(self.units.device)
             send = made.reduce_scatter if choice.scattered else made.all_reduce
             send(self.units.mesh_axes(choice.summed), self._partial(node, choice))
-            seconds += machine.seconds(made.found)
+            seconds += machine.seconds(made.found) + LIMITS.once
         return seconds
 
     def _is_seen(self, node: Node) -> bool:
@@ -279,7 +283,9 @@ class Strategies:
         """Operations of a device's part of a product."""
         factors, shapes = node.factors, self.graph.shapes
         lhs, need = node.ins[0], choice.ins[0]
-        assert factors is not None and lhs is not None and need is not None
+        assert factors is not None
+        assert lhs is not None
+        assert need is not None
         along = [d for d, f in enumerate(factors.ins[0]) if f in factors.summed]
         block = self.block(shapes[lhs], need)
         own = prod(self.block(shapes[node.outs[0]], choice.made)) * prod(block[d] for d in along)
@@ -577,7 +583,8 @@ class Strategies:
         return found
 
     def _move(self, before: Division, after: Division, size: int) -> float:
-        return self.units.move(before, after, size).seconds
+        sent = self.units.move(before, after, size)
+        return sent.seconds + LIMITS.once * sent.alone
 
     @property
     def fits(self) -> bool:

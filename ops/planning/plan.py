@@ -1,4 +1,4 @@
-"""`Plan`: the layouts of a whole program on a machine, what it takes, and what it was chosen over."""
+"""`Plan`: the layouts of a whole program on a machine, what it takes, and the alternatives."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Plan(ByPath):
         return self.simulation.timeline()
 
     def trace(self, path: str | Path) -> None:
-        """Write a trace that Perfetto and chrome://tracing show: a track a device, and its links."""
+        """Write a trace for Perfetto and chrome://tracing: a track a device, and its links."""
         self.simulation.trace(path)
 
     def save(self, path: str | Path) -> None:
@@ -116,19 +116,24 @@ class Plan(ByPath):
         if (self.time, self.peak_bytes) != (other.time, other.peak_bytes):
             lines.append(f"time: {duration(self.time)} -> {duration(other.time)}")
             lines.append(f"peak: {self.peak_bytes:,} B -> {other.peak_bytes:,} B")
-        for mine, others in ((self.layouts, other.layouts), (self.results, other.results)):
+        pairs = [
+            (_reprs(self.layouts), _reprs(other.layouts)),
+            (_reprs(self.results), _reprs(other.results)),
+            (self._ways, other._ways),
+        ]
+        for mine, others in pairs:
             for name in dict.fromkeys((*mine, *others)):
-                a, b = (str(x.get(name, "not there")) for x in (mine, others))
-                if a != b:
-                    lines.append(f"{name}: {a} -> {b}")
-        a, b = (
-            {each.name: f"{each.how or 'as is'}, {each.ins} -> {each.outs}" for each in x.equations}
-            for x in (self.simulation, other.simulation)
-        )
-        for name in dict.fromkeys((*a, *b)):
-            if a.get(name) != b.get(name):
-                lines.append(f"{name}: {a.get(name, 'not there')} -> {b.get(name, 'not there')}")
+                a, b = (x.get(name, "not there") for x in (mine, others))
+                lines += [f"{name}: {a} -> {b}"] if a != b else []
         return "\n".join(lines)
+
+    @property
+    def _ways(self) -> dict[str, str]:
+        """How each equation runs, in words."""
+        return {
+            each.name: f"{each.how or 'as is'}, {each.ins} -> {each.outs}"
+            for each in self.simulation.equations
+        }
 
     # -- running -----------------------------------------------------------------------------------
 
@@ -191,3 +196,7 @@ class Plan(ByPath):
     def __repr__(self) -> str:
         axes = ", ".join(f"{axis}={n}" for axis, n in self.simulation.mesh.items())
         return f"Plan({self.simulation.title}, {axes}: {duration(self.time)})"
+
+
+def _reprs(layouts: Mapping[str, Layout | None]) -> dict[str, str]:
+    return {name: repr(layout) for name, layout in layouts.items()}

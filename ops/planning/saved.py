@@ -142,7 +142,10 @@ def _choice(record: Any, units: int) -> tuple[tuple[int, ...], Choice]:
     flags = [record[name] for name in ("scattered", "joined")]
     if not all(isinstance(flag, bool) for flag in flags):
         raise ValueError("scattered and joined must be true or false")
-    return tuple(map(_count, record["path"])), Choice(
+    path = record["path"]
+    if not all(isinstance(k, int) and not isinstance(k, bool) for k in path):
+        raise ValueError(f"{path!r} must be whole numbers")
+    return tuple(path), Choice(
         tuple(None if each is None else division(each) for each in record["ins"]),
         division(record["made"]),
         division(record["out"]),

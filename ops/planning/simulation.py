@@ -158,7 +158,10 @@ class Simulation:
         seconds = [self.machine.once(c) * c.count for c in each.collectives]
         total = sum(seconds)
         return [
-            ("*".join(dict.fromkeys(map(self.machine.whole_axis, c.axes))), s * each.movement / total)
+            (
+                "*".join(dict.fromkeys(map(self.machine.whole_axis, c.axes))),
+                s * each.movement / total,
+            )
             for c, s in zip(each.collectives, seconds, strict=True)
             if total
         ]
@@ -179,7 +182,7 @@ class Simulation:
     @property
     def lines(self) -> list[str]:
         """The table, and the sums."""
-        rows = [_HEAD]
+        rows: list[tuple[str, ...]] = [_HEAD]
         for each in self.equations:
             taken = (duration(x) if x else "-" for x in (each.compute, each.movement))
             sent = "; ".join(in_words(each.collectives))

@@ -1,7 +1,7 @@
 """`Spaces`: which values of a planned program are in a core's L1, and which in the chip's DRAM.
 
-What is in DRAM is read by every equation that reads it, while it computes; one that is written there
-is written as it is made. Of values that do not all fit, those go to DRAM whose reading takes the
+What is in DRAM is read by every equation that needs it, while it computes; what is written there is
+written as it is made. Of values that do not all fit, those go to DRAM whose reading takes the
 least time.
 """
 
@@ -104,7 +104,7 @@ class _Search:
         shared = sum(self._shared(v) for v in dram)
         room = self.machine.chip.capacity.get("dram")
         if room is not None and shared > room:
-            cores = prod(self.machine.mesh[-len(self.machine.chip.grid) :])
+            cores = prod((self.machine.mesh or ())[-len(self.machine.chip.grid) :])
             raise LayoutError(
                 f"{shared * cores:,} B in DRAM have no room on a chip of {room * cores:,} B: plan "
                 "for more chips"
@@ -116,18 +116,16 @@ class _Search:
         reads: dict[int, list[Path]] = {}
         self.made = {v: [node.path] for node in self.graph.nodes for v in node.outs}
         end = len(self.graph.nodes)
-        lives = {v: (0, end) for v in self.held}
+        lives = dict.fromkeys(self.held, (0, end))
         for n, node in enumerate(self.graph.nodes):
             for v in node.outs:
                 lives[v] = n, n
-            for v in node.ins:
-                if v is not None and v in self.held:
-                    reads.setdefault(v, []).append(node.path)
-                    first, last = lives[v]
-                    lives[v] = first, max(last, n)
-        for v in self.graph.outs:
-            if v is not None and v in lives:
-                lives[v] = lives[v][0], end
+            for v in (x for x in node.ins if x is not None and x in self.held):
+                reads.setdefault(v, []).append(node.path)
+                first, last = lives[v]
+                lives[v] = first, max(last, n)
+        for v in (x for x in self.graph.outs if x is not None and x in lives):
+            lives[v] = lives[v][0], end
         return reads, lives
 
     def _rows(self, capacity: int) -> list[list[int]]:

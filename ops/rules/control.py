@@ -21,7 +21,6 @@ from gridlayout.ops.decisions.decision import Body
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.op import Op
-from gridlayout.ops.decisions.requested import RequestedLoop
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of, unmasked
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.programs.program import Program
@@ -36,7 +35,7 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
     p = op.params
     first, second = scan_parts(p)
     consts, length = [_given(b, value) for value in values[:first]], p["length"]
-    asked = op.requested if isinstance(op.requested, RequestedLoop) else None
+    asked = op.loop
     carry = [_entering(b, value) for value in values[first:second]]
     carry = carry if asked is None else list(map(partial(_placed, b), carry, asked.carry))
     scanned, slices = [], []
@@ -115,7 +114,7 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
     p = op.params
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     consts = [_given(b, value) for value in values[:second]]
-    asked = op.requested if isinstance(op.requested, RequestedLoop) else None
+    asked = op.loop
     carry = [_entering(b, value) for value in values[second:]]
     carry = carry if asked is None else list(map(partial(_placed, b), carry, asked.carry))
     kept = [_unknown(value.spec) for value in carry]

@@ -77,8 +77,10 @@ def _planned(layouts: Mapping[str, Layout | None], leaf: Leaf) -> Layout | None:
     if len(found) == 1:
         return next(iter(found))
     paths = ", ".join(map(repr, found.values() if found else layouts))
-    which = f"may be any of {paths}: put it in a tree whose path says which" if found else (
-        f"is no argument of the plan, which has {paths}, or has another shape or type there"
+    which = (
+        f"may be any of {paths}: put it in a tree whose path says which"
+        if found
+        else (f"is no argument of the plan, which has {paths}, or has another shape or type there")
     )
     raise LayoutError(f"{leaf} {which}")
 
