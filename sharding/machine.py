@@ -68,8 +68,10 @@ class Limits:
     # Programs of more equations choose once for all that are alike, with all that is so many
     # equations away; so many times of the most memory in use are told to the solver.
     alike: int = 80
-    radius: int = 4
+    radius: int = 2
     rows: int = 48
+    # Of the ways to divide a node, those that compute for the least time.
+    choices: int = 96
     # Of plans that take as long, the one that sends less often and whose operands hold less: what
     # each collective adds, in seconds, and what of the time to pass over an operand.
     once: float = 1e-12

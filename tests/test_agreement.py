@@ -433,7 +433,7 @@ def test_seconds_are_a_number_above_0(monkeypatch, seconds):
 
 @pytest.mark.parametrize("first", ["{'b', 'a'} at 0x7f12", "{'a', 'b'} at 0xffff0"])
 def test_text_says_the_same_in_every_process(first):
-    assert agreement._common(first) == "{'a', 'b'} at 0x..."
+    assert agreement.common_text(first) == "{'a', 'b'} at 0x..."
 
 
 def test_other_bytes_are_no_message():

@@ -32,6 +32,9 @@ SEQUENCE = gl.put(
     np.ones((4, 1, 2), np.float32), gl.GridLayout((4, 1, 2), grid=(2, 1, 1), collapse=[]), DEVICE
 )
 SLICES = gl.slices(LAYOUT, "wormhole")
+PLAN = gl.plan(lambda x: x @ x.T, ARRAY, machine=gl.Machine("v5e 4x4", mesh=(2, 2)))
+PLANNED = Path(tempfile.mkdtemp()) / "plan.json"
+PLAN.save(PLANNED)
 
 ANYTHING = {
     **{repr(x): x for x in (None, True, 5, -1, 2.5, 1j, "x", "", "\ud800", b"x", ..., (), [], {})},
@@ -74,6 +77,21 @@ CALLS = {
     "AffineMap.identity": (gl.AffineMap.identity, {"count": 2}),
     "AffineMap()": (lambda index: MAP(index, 0), {"index": 0}),
     "AffineSet": (gl.AffineSet, {"num_dims": 2, "constraints": [(MAP.results[0], True)]}),
+    "plan": (
+        lambda fn, x, machine="n300", fixed=None, trips=None, seconds=1: gl.plan(
+            fn, x, machine=machine, fixed=fixed, trips=trips, seconds=seconds
+        ),
+        {"fn": jnp.tanh, "x": ARRAY},
+    ),
+    "simulate": (
+        lambda fn, x, machine="n300", plan=None: gl.simulate(fn, x, machine=machine, plan=plan),
+        {"fn": jnp.tanh, "x": ARRAY},
+    ),
+    "load_plan": (gl.load_plan, {"path": PLANNED}),
+    "Plan.why": (PLAN.why, {"equation": "dot_general:0"}),
+    "Plan.diff": (PLAN.diff, {"other": PLAN}),
+    "Plan.put": (PLAN.put, {"args": (ARRAY,)}),
+    "Plan.run": (lambda x: PLAN.run(x), {"x": ARRAY}),
     "Chip": (gl.Chip, {"name": "toy", "grid": (2, 2)}),
     "parse": (gl.parse, {"text": "f32[3]"}),
     "explain": (gl.explain, {"source": "f32[3,5]{1,0:T(2,2)}"}),
@@ -278,6 +296,8 @@ def test_every_public_function_is_called():
         "LayoutWarning",
         "AffineExpr",
         "Cost",
+        "Plan",
+        "Simulation",
         "explore",
     }
     alike = {"pmax": "psum", "pmin": "psum"}

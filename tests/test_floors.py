@@ -138,8 +138,8 @@ ROOMS = {
         *("processes", "agreement", "exchange", "rounds", "windows", "overlaps", "pieces"),
     ),
     "ops": (
-        *("moves", "array", "decisions", "trees", "programs", "products", "rules", "plan"),
-        *("interpret", "user", "tenstorrent"),
+        *("moves", "array", "decisions", "trees", "programs", "products", "rules", "solver"),
+        *("plan", "interpret", "planning", "user", "tenstorrent"),
     ),
 }
 

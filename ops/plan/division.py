@@ -140,12 +140,14 @@ class Units:
             found[first] = tuple(units)
         return tuple(found)
 
-    def spec(self, shape: Shape, dtype: Any, division: Division) -> Sharded:
+    def spec(
+        self, shape: Shape, dtype: Any, division: Division, memory_space: str = "l1"
+    ) -> Sharded:
         """An untiled array in equal blocks, one core a device."""
         axes = tuple(self.mesh_axes(units) for units in division)
         grid = tuple(self.device.count(a) for a in axes)
         placed = Placement(grid, axes, grid, (1,) * len(grid))
-        return block_spec(shape, np.dtype(dtype), placed)
+        return block_spec(shape, np.dtype(dtype), placed, memory_space)
 
     def is_stated(self, shape: Shape, division: Division) -> bool:
         """Whether a layout states a division: whether its grid is placed so by the device grid."""

@@ -173,8 +173,9 @@ class Strategies:
         key = node.name, node.factors, sizes, ins, node.flops, dtype, node.times
         if key not in self._known:
             choices = self._ways(node)
-            seconds = np.array([self._seconds(node, choice) for choice in choices]) * node.times
-            self._known[key] = choices, seconds
+            seconds = np.array([self._seconds(node, choice) for choice in choices])
+            kept = np.sort(np.argsort(seconds, kind="stable")[: LIMITS.choices])
+            self._known[key] = [choices[k] for k in kept], seconds[kept] * node.times
         choices, seconds = self._known[key]
         return Variable(False, [number], list(choices), seconds)
 
@@ -402,7 +403,7 @@ class Strategies:
         prices = self._prices[key][rows] * count
         if self._folded(mine[0][0], mine, at):
             same = [[a.division == b for b in forms] for a in kinds]
-            prices = np.where(np.array(same)[rows], prices, np.inf)
+            prices = np.where(np.array(same)[rows], prices, 2 * prices)
         return Fetch(at, prices, tuple(readers))
 
     def _spilled(self, variable: Variable) -> NDArray[np.float64]:
@@ -549,7 +550,10 @@ class Strategies:
         return found - others
 
     def _folded(self, reader: int, mine: Sequence[tuple[int, int]], at: int) -> bool:
-        """Whether a product's one reader is a transpose, which is done with it."""
+        """Whether a product's one reader is a transpose, which is done with it.
+
+        A move between the two would be one of the transposed product, to what reads that.
+        """
         nodes = self.graph.nodes
         if len(mine) != 1 or self.variables[at].is_operand or self.variables[reader].is_operand:
             return False

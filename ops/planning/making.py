@@ -71,6 +71,8 @@ def plan(
     if trips is not None:
         positive((trips,), "trips")
     check_figure(seconds, "seconds", above=False)
+    if progress is not None and not callable(progress):
+        raise LayoutError(f"progress {progress!r} must be a function of (time, bound, seconds)")
     traced = traced_for(fn, args, machine, fixed)
     if traced.device.machine.has_cores:
         found = _on_cores(traced, trips, seconds, progress)
@@ -148,6 +150,8 @@ def simulate(
     >>> simulation.mesh, simulation.time > 0
     ({'x': 4, 'y': 8, 'r': 8, 'c': 8}, True)
     """
+    if plan is not None and not isinstance(plan, Plan):
+        raise LayoutError(f"plan {plan!r} must be a plan of gl.plan, or None")
     if plan is not None and machine is None:
         machine = plan.device.machine
     traced = traced_for(fn, args, machine, None)

@@ -79,7 +79,7 @@ class Plan(ByPath):
 
         equation: its name in `print(plan)`, as `dot_general:3`. `LayoutError` for another name.
         """
-        if equation not in self.alternatives:
+        if not isinstance(equation, str) or equation not in self.alternatives:
             known = [each.name for each in self.simulation.equations]
             raise LayoutError(
                 f"{equation!r} is no equation of this plan that had a choice: names are such as "

@@ -22,6 +22,7 @@ from gridlayout.ops.interpret.function import Signature, function_of
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
 from gridlayout.ops.interpret.names import function_name, positional_names, result_names
 from gridlayout.ops.interpret.planner import planned
+from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.graph import Graph
@@ -107,12 +108,12 @@ class Traced:
         """An operand in a layout; on cores, also where it is in DRAM."""
         return Sharded(layout, self.device.placement(layout.core_shape))
 
-    def layout(self, units: Units, operand: int, place: Place) -> GridLayout:
+    def layout(self, units: Units, operand: int, place: Place) -> Layout:
         """The layout of an operand that is there."""
         spec = self.specs[operand]
-        made = units.spec(tuple(spec.shape), spec.dtype, place.division)
-        layout = self.tiled(made.layout)
-        return layout.replace(memory_space="dram") if place.in_dram else layout
+        space = "dram" if place.in_dram else "l1"
+        made = units.spec(tuple(spec.shape), spec.dtype, place.division, space)
+        return self.tiled(made.layout)
 
     def report(self, program: Program) -> Report:
         """The report of a program, with the names of arguments and results."""
@@ -250,10 +251,10 @@ def _next_values(args: Any, shapes: Any, arrays: Sequence[Leaf], consts: int) ->
         leaves, structure = jax.tree.flatten(arg, is_leaf=is_grid)
         if not leaves or jax.tree_util.all_leaves([arg], is_leaf=is_grid):
             continue
-        described = [_described(x) for x in leaves]
+        described = (str(structure), [*map(_described, leaves)])
         for start, part in parts:
             others, same = jax.tree.flatten(part)
-            if bool(same == structure) and [*map(_described, others)] == described and start not in taken:
+            if (str(same), [*map(_described, others)]) == described and start not in taken:
                 taken.add(start)
                 operands = (numbers.get(id(x)) for x in leaves)
                 found |= {start + k: n for k, n in enumerate(operands) if n is not None}
@@ -272,7 +273,7 @@ def _is_number(x: Any) -> bool:
 def _kind(x: Any) -> Spec:
     if isinstance(x, (GridArray, jax.ShapeDtypeStruct)):
         return Replicated(tuple(x.shape), np.dtype(x.dtype))
-    return spec_of(jax.typeof(x))
+    return spec_of(jax.typeof(as_operand(x, "gl.plan")))
 
 
 def _device(machine: Any, leaves: Sequence[Leaf]) -> tuple[Machine, DeviceGrid]:
