@@ -1,0 +1,80 @@
+"""`python -m benchmarks.sharding FILE... [--seconds 120]`: optimise contest problems of sharding.
+
+The files are those of the ASPLOS 2025 contest on intra-operator parallelism (google/iopddl), JSON
+or JSON compressed by gzip: nodes with intervals in which they are live, strategies with costs and
+usages; edges with a cost for each pair of strategies; a limit on the usage at any one time. A cost
+of 10^18 marks what is impossible.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+from itertools import product
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from gridlayout.ops.solver.problem import Fetch, Problem, Row
+from gridlayout.ops.solver.solve import Unsolved, solve
+
+IMPOSSIBLE = 10**18
+
+
+def read(path: Path) -> Problem:
+    data = path.read_bytes()
+    text = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    return problem_of(json.loads(text)["problem"])
+
+
+def problem_of(found: dict[str, Any]) -> Problem:
+    """The problem that a file describes."""
+    nodes, edges = found["nodes"], found["edges"]
+    costs = tuple(map(_costs, nodes["costs"]))
+    counts = [len(own) for own in costs]
+    fetches = []
+    for ends, table in zip(edges["nodes"], edges["costs"], strict=True):
+        source, reader = ends
+        prices = _costs(table).reshape(counts[source], counts[reader])
+        fetches.append(Fetch(source, prices, ((reader, np.arange(counts[reader])),)))
+    limit = found.get("usage_limit")
+    live = [] if limit is None else live_sets(nodes["intervals"])
+    usages = [np.asarray(usage, np.float64) for usage in nodes["usages"]]
+    rows = tuple(Row(limit, {v: usages[v] for v in alive}) for alive in live)
+    return Problem(costs, tuple(fetches), rows)
+
+
+def live_sets(intervals: list[list[int]]) -> list[list[int]]:
+    """The sets of nodes live at one time that no other such set contains.
+
+    A node is live from the start of its interval until before its end. A set is maximal when a
+    node starts at its time and another ends before the next start.
+    """
+    starts: dict[int, list[int]] = {}
+    ends: dict[int, list[int]] = {}
+    for v, (start, end) in enumerate(intervals):
+        if start < end:
+            starts.setdefault(start, []).append(v)
+            ends.setdefault(end, []).append(v)
+    found: list[list[int]] = []
+    live: dict[int, None] = {}
+    grown = False
+    for time in sorted(starts.keys() | ends.keys()):
+        if grown and time in ends:
+            found.append(sorted(live))
+            grown = False
+        for v in ends.get(time, ()):
+            del live[v]
+        for v in starts.get(time, ()):
+            live[v] = None
+            grown = True
+    return found
+
+
+def _costs(values: list[int]) -> np.ndarray:
+    found = np.asarray(values, np.float64)
+    return np.where(found >= IMPOSSIBLE, np.inf, found)

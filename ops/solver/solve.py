@@ -1,0 +1,2 @@
+class Unsolved(Exception): pass
+def solve(*a,**k): pass
