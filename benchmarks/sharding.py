@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
-from gridlayout.ops.solver.solve import Unsolved, solve
+from gridlayout.ops.solver.solve import Solution, Unsolved, solve
 
 IMPOSSIBLE = 10**18
 
@@ -78,3 +78,38 @@ def live_sets(intervals: list[list[int]]) -> list[list[int]]:
 def _costs(values: list[int]) -> np.ndarray:
     found = np.asarray(values, np.float64)
     return np.where(found >= IMPOSSIBLE, np.inf, found)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.sharding")
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--seconds", type=float, default=120.0, help="for each file")
+    parser.add_argument("--progress", action="store_true", help="print what is found meanwhile")
+    asked = parser.parse_args(arguments)
+    columns = ("file", "nodes", "edges", "choices", "cost", "bound", "gap", "how", "seconds")
+    print("  ".join(columns))
+    for path in asked.files:
+        problem = read(path)
+        began = monotonic()
+        try:
+            found = solve(problem, asked.seconds, progress=tell if asked.progress else None)
+        except Unsolved as error:
+            result: tuple[str, ...] = (str(error),)
+        else:
+            result = ("infeasible",) if found is None else figures(found)
+        counts = len(problem.costs), len(problem.fetches), sum(map(len, problem.costs))
+        row = path.name, *map(str, counts), *result, f"{monotonic() - began:.1f}"
+        print("  ".join(row), flush=True)
+    return 0
+
+
+def figures(found: Solution) -> tuple[str, ...]:
+    return f"{found.cost:.0f}", f"{found.bound:.0f}", f"{found.gap:.2%}", found.how
+
+
+def tell(cost: float, bound: float, seconds: float) -> None:
+    print(f"  {seconds:.1f} s: cost {cost:.0f}, bound {bound:.0f}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -8,14 +8,20 @@ fetch and each choice of its source an unknown that is at least that of each rea
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import inf
+from math import ceil, inf
+from threading import Thread
+from time import monotonic
+from typing import Any
 
 import numpy as np
 
-from gridlayout.ops.solver.model import Model, Shared
+from gridlayout.ops.solver.model import Infeasible, Model, Shared
 
-PENALTY = 1e6  # what the best known cost, or the largest cost there is, is scaled to
+SCALED = 1e4  # what the best known cost, else the largest cost, becomes in the program
+GAP = 1e-9  # at which HiGHS ends
+ATTEMPTS = 20  # to exclude an assignment that exceeds a limit within HiGHS's tolerance
 
 
 def size(model: Model) -> int:
@@ -30,10 +36,11 @@ def size(model: Model) -> int:
 
 @dataclass(eq=False)
 class Program:
-    """Unknowns with costs, and rows of a sparse matrix with their bounds."""
+    """Unknowns with costs, the first of them binary, and rows of a sparse matrix with bounds."""
 
     costs: list[np.ndarray] = field(default_factory=list)
     count: int = 0
+    binary: int = 0
     entries: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
     lower: list[np.ndarray] = field(default_factory=list)
     upper: list[np.ndarray] = field(default_factory=list)
@@ -71,6 +78,7 @@ def program(model: Model) -> tuple[Program, dict[int, np.ndarray]]:
     """The program of a model, and the unknowns of each variable's choices."""
     made = Program()
     x = {v: made.unknowns(own) for v, own in model.costs.items()}
+    made.binary = made.count
     for unknowns in x.values():
         made.add([(np.zeros(1, int), unknowns, 1.0)], 1.0, 1.0)
     pairs = {(v, w): model.tables[v][w] for v in model.tables for w in model.tables[v] if v < w}
@@ -141,3 +149,102 @@ def _pay(
         reading = both[:, pattern[:, form]]
         row = np.broadcast_to(rows[:, None], reading.shape)
         made.add([(rows, prices[:, form], 1.0), (row, reading, -1.0)], 0.0, inf)
+
+
+def integer_program(
+    model: Model,
+    most: float,
+    deadline: float,
+    nodes: int | None = None,
+    waiting: Callable[[], None] = lambda: None,
+) -> tuple[dict[int, int] | None, float]:
+    """The best assignment found, and a bound on all; raises Infeasible where there is none.
+
+    most: only what costs no more is looked for; inf where nothing is known. Where nothing is found
+    that costs so little, the bound is `most`. nodes: of the search, at most. waiting: called now
+    and then while HiGHS, in a thread, runs.
+    """
+    made, x = program(model)
+    best, bound = None, 0.0
+    for _ in range(ATTEMPTS):
+        left = deadline - monotonic()
+        if left <= 0:
+            break
+        status, found, bound = _run(made, most, left, nodes, waiting)
+        if status == 2:  # infeasible
+            if most == inf:
+                raise Infeasible
+            return None, most
+        if found is None:
+            break
+        state = {v: int(np.argmax(found[unknowns])) for v, unknowns in x.items()}
+        if model.is_within(state):
+            best = state
+            break
+        _exclude(made, model, x, state)
+    return best, bound
+
+
+def _run(
+    made: Program, most: float, seconds: float, nodes: int | None, waiting: Callable[[], None]
+) -> tuple[int, np.ndarray | None, float]:
+    """HiGHS's status, unknowns and bound."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import coo_array
+
+    costs = np.concatenate(made.costs)
+    possible = np.isfinite(costs) & (costs <= most * (1 + GAP))
+    costs = np.where(possible, costs, 0.0)
+    scale = SCALED / (most if 0 < most < inf else max(float(costs.max()), 1e-300))
+    rows, columns, values = (np.concatenate(part) for part in zip(*made.entries, strict=True))
+    matrix = coo_array((values, (rows, columns)), shape=(made.rows, made.count)).tocsr()
+    integrality = np.zeros(made.count)
+    integrality[: made.binary] = 1
+    options: dict[str, Any] = {"time_limit": ceil(seconds), "mip_rel_gap": GAP}
+    if nodes is not None:
+        options["node_limit"] = nodes
+    arguments: dict[str, Any] = {
+        "integrality": integrality,
+        "bounds": Bounds(0, possible.astype(float)),
+        "constraints": LinearConstraint(
+            matrix, np.concatenate(made.lower), np.concatenate(made.upper)
+        ),
+        "options": options,
+    }
+    result = _waited(lambda: milp(costs * scale, **arguments), waiting)
+    bound = result.mip_dual_bound
+    known = bound is not None and np.isfinite(bound)
+    return result.status, result.x, float(bound) / scale if known else 0.0
+
+
+def _waited(call: Callable[[], Any], waiting: Callable[[], None]) -> Any:
+    """The result of a call in a thread, so that an interrupt is heard meanwhile."""
+    results: list[Any] = []
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            results.append(call())
+        except Exception as error:
+            errors.append(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.2)
+        waiting()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def _exclude(
+    made: Program, model: Model, x: dict[int, np.ndarray], state: dict[int, int]
+) -> None:
+    """Rows that exclude, for each limit that is exceeded, all assignments that use no less."""
+    for limit in model.limits:
+        used = {v: usage[state[v]] for v, usage in limit.usages.items() if usage[state[v]] > 0}
+        if sum(used.values()) > limit.limit + limit.slack:
+            unknowns = [x[v][limit.usages[v] >= least] for v, least in used.items()]
+            every = np.concatenate(unknowns)
+            made.weighted(every, np.ones(len(every)), len(used) - 1.0)

@@ -260,9 +260,22 @@ class Model:
             for limit in self.limits
         )
 
-    def recovered(self, chosen: Mapping[int, int]) -> tuple[int, ...]:
-        """The problem's assignment, from the choices of the variables that are left."""
+    def recovered(self, chosen: Mapping[int, int]) -> dict[int, int]:
+        """The problem's numbers of choices, with those of the variables that were eliminated."""
         found = dict(chosen)
         for each in reversed(self.eliminated):
             found[each.variable] = each.best(found)
-        return tuple(found[v] for v in sorted(found))
+        return found
+
+    def chosen(self, state: Mapping[int, int]) -> dict[int, int]:
+        """The problem's numbers of the choices of an assignment of indices."""
+        return {v: int(self.choices[v][c]) for v, c in state.items()}
+
+    def state(self, chosen: Mapping[int, int]) -> dict[int, int]:
+        """The indices of choices; of those that are dropped, the choice with the least own cost."""
+        found = {}
+        for v, known in self.choices.items():
+            at = int(np.searchsorted(known, chosen[v]))
+            is_left = at < len(known) and known[at] == chosen[v]
+            found[v] = at if is_left else int(np.argmin(self.costs[v]))
+        return found

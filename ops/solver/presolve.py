@@ -5,8 +5,8 @@ Each step keeps at least one best assignment and tells no more than that: it dro
   - choices that another choice of the variable is at least as good as, whatever the others choose
     (the dead-end elimination of Goldstein, 1994), and that uses no more of any limit;
   - limits that cannot be exceeded;
-  - variables that no limit mentions and that are linked to at most two others by tables: a table
-    of the two takes their place.
+  - variables that no limit or shared fetch mentions and that are linked to at most two others, or
+    have one choice: costs or a table of the others take their place.
 """
 
 from __future__ import annotations
@@ -105,25 +105,27 @@ def _eliminate(model: Model, v: int) -> list[int]:
     """Take a variable out if that leaves no larger tables; its neighbours."""
     tables, own = model.tables[v], model.costs[v]
     others = list(tables)
-    if len(others) > 2:
+    if len(own) > 1 and len(others) > 2:
         return []
     made: np.ndarray | None = None
-    if len(others) == 2:
-        first, second = tables[others[0]], tables[others[1]]
+    if len(own) > 1 and len(others) == 2:
+        first, second = (tables[w] for w in others)
         if first.shape[1] * second.shape[1] > GROWTH * (first.size + second.size):
             return []
         made = _least_over(first.T + own, second)
     neighbours = tuple((w, model.choices[w], table) for w, table in tables.items())
     model.eliminated.append(Eliminated(v, model.choices[v], own, neighbours))
+    model.remove(v)
     if made is not None:
-        model.remove(v)
         model.add_table(others[0], others[1], made)
+    elif len(own) == 1:
+        model.constants.append(float(own[0]))
+        for w, _, table in neighbours:
+            model.costs[w] = model.costs[w] + table[0]
     elif others:
-        model.costs[others[0]] = model.costs[others[0]] + (tables[others[0]].T + own).min(1)
-        model.remove(v)
+        model.costs[others[0]] = model.costs[others[0]] + (neighbours[0][2].T + own).min(1)
     else:
         model.constants.append(float(own.min()))
-        model.remove(v)
     return others
 
 

@@ -1,2 +1,216 @@
-class Unsolved(Exception): pass
-def solve(*a,**k): pass
+"""`solve`: the best assignment of a problem that is found in time, and how good it can be at most.
+
+The problem is reduced and split into parts that nothing links; each goes to the first method that
+is able to take it: exact elimination, an integer program, a local search with a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import fsum, inf
+from time import monotonic
+
+from gridlayout.errors import LayoutError
+from gridlayout.ops.solver.elimination import eliminate, order
+from gridlayout.ops.solver.integer import integer_program, size
+from gridlayout.ops.solver.model import Infeasible, Model
+from gridlayout.ops.solver.presolve import reduce
+from gridlayout.ops.solver.problem import Problem
+
+Progress = Callable[[float, float, float], None]
+
+ELIMINATION, INTEGER, LOCAL = METHODS = "exact elimination", "integer program", "local search"
+UNKNOWNS = 150_000  # of an integer program
+BETWEEN = 0.25  # seconds between reports of progress
+CLOSE = 1e-9  # of a cost: costs and bounds that differ by less are equal
+
+
+class Unsolved(LayoutError):
+    """Time ran out before any feasible assignment was found."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A feasible assignment, its cost, and a proven lower bound of the cost of each one.
+
+    how: the weakest of the methods that its parts took.
+    """
+
+    choices: tuple[int, ...]
+    cost: float
+    bound: float
+    how: str
+
+    @property
+    def gap(self) -> float:
+        """By how much of the bound the cost may be above the least one, at most."""
+        if self.cost <= self.bound:
+            return 0.0
+        return self.cost / self.bound - 1 if self.bound > 0 else inf
+
+
+@dataclass(eq=False)
+class Part:
+    """A part of the model that nothing links to the others.
+
+    chosen: the best feasible choices known, by the problem's numbers; cost: what they cost.
+    """
+
+    model: Model
+    chosen: dict[int, int] | None = None
+    cost: float = inf
+    bound: float = 0.0
+    how: str = ELIMINATION
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether nothing better is possible."""
+        return self.chosen is not None and self.cost <= self.bound * (1 + CLOSE)
+
+    def offer(self, chosen: dict[int, int]) -> bool:
+        """Keep choices if they are feasible and better than the best known; whether they are."""
+        state = self.model.state(chosen)
+        cost = self.model.cost(state)
+        is_better = cost < self.cost and self.model.is_within(state)
+        if is_better:
+            self.chosen, self.cost = chosen, cost
+        return is_better
+
+    def raise_bound(self, bound: float) -> None:
+        """Keep a bound if it is better than that known."""
+        self.bound = min(max(bound, self.bound), self.cost)
+
+
+def solve(
+    problem: Problem,
+    seconds: float = 60.0,
+    starts: Sequence[Sequence[int]] = (),
+    progress: Progress | None = None,
+    methods: Sequence[str] = METHODS,
+) -> Solution | None:
+    """The best feasible assignment that is found, or None if it is proven that there is none.
+
+    starts: assignments to begin a local search with; the result is never worse than a feasible one.
+    progress: called with the cost, the bound and the seconds so far as these improve.
+    methods: which of `METHODS` may be used, after the reductions.
+
+    The result is the same in every process, unless time runs out. Of assignments that cost the same
+    the one that is found is not in general the first in lexicographic order. An interrupt ends the
+    search with what is known; raises Unsolved where no feasible assignment is.
+
+    >>> solve(Problem(([1, 0], [0, 2])))
+    Solution(choices=(1, 0), cost=0.0, bound=0.0, how='exact elimination')
+    """
+    if unknown := set(methods) - set(METHODS):
+        raise LayoutError(f"methods {sorted(unknown)} are not known; there are {list(METHODS)}")
+    search = Search(problem, monotonic() + seconds, tuple(methods), progress)
+    for start in starts:
+        search.start(start)
+    try:
+        search.run()
+    except Infeasible:
+        return None
+    except KeyboardInterrupt:
+        if search.choices is None:
+            raise
+    if search.choices is None:
+        raise Unsolved(
+            f"no feasible assignment was found in {seconds:g} seconds; give more time or a start"
+        )
+    return Solution(search.choices, search.cost, search.bound, search.how)
+
+
+class Search:
+    """The state of one call of `solve`: the best assignment and the bound so far."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        deadline: float,
+        methods: tuple[str, ...],
+        progress: Progress | None,
+    ) -> None:
+        self.problem, self.deadline, self.methods = problem, deadline, methods
+        self.progress, self.began, self.told = progress, monotonic(), -inf
+        self.choices: tuple[int, ...] | None = None
+        self.cost = inf
+        self.starts: list[tuple[int, ...]] = []
+        self.model: Model | None = None
+        self.parts: list[Part] = []
+
+    @property
+    def bound(self) -> float:
+        """A proven bound of the cost of each feasible assignment."""
+        if self.model is None or not self.parts and self.model.choices:
+            return 0.0
+        found = fsum([*self.model.constants, *(part.bound for part in self.parts)])
+        return self.cost if self.cost <= found * (1 + CLOSE) else found
+
+    @property
+    def how(self) -> str:
+        """The weakest method that was used."""
+        return max((part.how for part in self.parts), key=METHODS.index, default=ELIMINATION)
+
+    def start(self, choices: Sequence[int]) -> None:
+        """Take an assignment that the caller knows."""
+        found = self.problem.checked(choices)
+        self.starts.append(found)
+        self._offer(found)
+
+    def _offer(self, choices: tuple[int, ...]) -> None:
+        if self.problem.excess(choices) > 0:
+            return
+        if (cost := self.problem.cost(choices)) < self.cost:
+            self.choices, self.cost = choices, cost
+
+    def report(self, improved: bool = True) -> None:
+        """Put the parts' choices together if they have become better, and tell the caller."""
+        assert self.model is not None
+        if improved and all(part.chosen is not None for part in self.parts):
+            chosen = {v: c for part in self.parts for v, c in (part.chosen or {}).items()}
+            found = self.model.recovered(chosen)
+            self._offer(tuple(found[v] for v in range(len(self.problem.costs))))
+        now = monotonic()
+        if self.progress is not None and self.cost < inf and now >= self.told + BETWEEN:
+            self.told = now
+            self.progress(self.cost, self.bound, now - self.began)
+
+    def run(self) -> None:
+        """Reduce the problem, split it, and solve each part as well as it can be."""
+        model = Model.of(self.problem)
+        reduce(model)
+        self.parts = [Part(model.part(own)) for own in model.components()]
+        self.model = model
+        for part in self.parts:
+            if ELIMINATION in self.methods:
+                self._eliminate(part)
+        self.report()
+        left = [part for part in self.parts if not part.is_solved]
+        for part in sorted(left, key=lambda part: size(part.model)):
+            if INTEGER in self.methods and size(part.model) <= UNKNOWNS:
+                self._program(part)
+            self.report()
+
+    def _eliminate(self, part: Part) -> None:
+        free = part.model
+        if free.limits:
+            free = free.part(free.choices, limited=False)
+            reduce(free)
+        if (ordered := order(free)) is None:
+            return
+        state, bound = eliminate(free, ordered)
+        bound = fsum([bound, *free.constants])
+        if bound == inf:
+            raise Infeasible
+        part.offer(free.recovered(free.chosen(state)))
+        part.raise_bound(bound)
+
+    def _program(self, part: Part) -> None:
+        state, bound = integer_program(
+            part.model, part.cost, self.deadline, waiting=lambda: self.report(False)
+        )
+        part.how = INTEGER
+        if state is not None:
+            part.offer(part.model.chosen(state))
+        part.raise_bound(bound)
