@@ -216,12 +216,68 @@ class Model:
         made.index()
         return made
 
+    def around(self, free: Iterable[int], state: Mapping[int, int]) -> Model:
+        """A model of some variables, where all others choose as in an assignment.
+
+        Neighbours of the free variables have the one choice. It has no variables eliminated, and
+        the cost of what is not linked to the free variables is left out.
+        """
+        inside = set(free)
+        fixed = {w for v in inside for w in self.links(v)} - inside
+        shared = [s for s in self.shared if not inside.isdisjoint(s.scope)]
+        fixed.update(v for each in shared for v in each.scope if v not in inside)
+        own = sorted(inside | fixed)
+        at = {v: slice(None) if v in inside else slice(state[v], state[v] + 1) for v in own}
+        made = Model(
+            {v: self.choices[v][at[v]] for v in own},
+            {v: self.costs[v] if v in inside else np.zeros(1) for v in own},
+            {v: {} for v in own},
+            [
+                Shared(s.source, s.prices[at[s.source]], {r: m[at[r]] for r, m in s.reads.items()})
+                for s in shared
+            ],
+        )
+        for v in own:
+            for w, table in self.tables[v].items():
+                if v in inside or w in inside:
+                    made.tables[v][w] = table[at[v], at[w]]
+        for limit in self.limits:
+            used = [-float(u[state[v]]) for v, u in limit.usages.items() if v not in inside]
+            if len(used) < len(limit.usages):
+                usages = {v: u for v, u in limit.usages.items() if v in inside}
+                made.limits.append(Limit(fsum([limit.limit, *used]), usages, limit.slack))
+        made.index()
+        return made
+
+    @property
+    def ceiling(self) -> float:
+        """More than any possible assignment costs."""
+        arrays = [*self.costs.values()]
+        arrays += [t for v, ts in self.tables.items() for w, t in ts.items() if v < w]
+        terms = [float(each[np.isfinite(each)].max(initial=0)) for each in arrays]
+        for shared in self.shared:
+            prices = np.where(np.isfinite(shared.prices), shared.prices, 0)
+            terms.append(float(prices.max(0, initial=0).sum()))
+        return 2 * fsum(terms) or 1.0
+
     def links(self, v: int) -> list[int]:
         """The variables that a table or a fetch links to one, ascending."""
         found = set(self.tables[v])
         for shared in self.shared_of[v]:
             found.update(shared.scope)
         return sorted(found - {v})
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """The pairs that a table links, or a shared fetch links as source and reader; ascending."""
+        found = {(v, w) for v, near in self.tables.items() for w in near if v < w}
+        for shared in self.shared:
+            found |= {(min(shared.source, r), max(shared.source, r)) for r in shared.reads}
+        return sorted(found)
+
+    def table(self, v: int, w: int) -> np.ndarray:
+        """The table of a pair, zeros if there is none."""
+        found = self.tables[v].get(w)
+        return np.zeros((len(self.costs[v]), len(self.costs[w]))) if found is None else found
 
     def components(self) -> list[list[int]]:
         """The sets of variables that tables, fetches and limits connect."""

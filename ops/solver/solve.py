@@ -11,10 +11,15 @@ from dataclasses import dataclass
 from math import fsum, inf
 from time import monotonic
 
+import numpy as np
+
 from gridlayout.errors import LayoutError
+from gridlayout.ops.solver.descent import Descent
 from gridlayout.ops.solver.elimination import eliminate, order
 from gridlayout.ops.solver.integer import integer_program, size
+from gridlayout.ops.solver.messages import Relaxation
 from gridlayout.ops.solver.model import Infeasible, Model
+from gridlayout.ops.solver.neighbourhoods import improve
 from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.problem import Problem
 
@@ -22,6 +27,12 @@ Progress = Callable[[float, float, float], None]
 
 ELIMINATION, INTEGER, LOCAL = METHODS = "exact elimination", "integer program", "local search"
 UNKNOWNS = 150_000  # of an integer program
+SWEEPS = 400  # of messages, there and back
+STALLED = 1e-3  # of the gap: messages end when so many sweeps close less of it
+STALL = 20
+SHARE = 0.4  # of the time that is left for them
+PROGRAM = 0.6  # of the time that is left for an integer program, before a local search
+OFTEN = 8  # sweeps between assignments that are made from them
 BETWEEN = 0.25  # seconds between reports of progress
 CLOSE = 1e-9  # of a cost: costs and bounds that differ by less are equal
 
@@ -187,10 +198,25 @@ class Search:
                 self._eliminate(part)
         self.report()
         left = [part for part in self.parts if not part.is_solved]
-        for part in sorted(left, key=lambda part: size(part.model)):
-            if INTEGER in self.methods and size(part.model) <= UNKNOWNS:
-                self._program(part)
+        left.sort(key=lambda part: size(part.model))
+        for part in left:
+            self._descend(part)
+        self.report()
+        for part in left:
+            if not part.is_solved:
+                self._solve(part)
             self.report()
+
+    def _solve(self, part: Part) -> None:
+        """The integer program, and the local search where that is too large or takes too long."""
+        is_small = size(part.model) <= UNKNOWNS
+        if INTEGER in self.methods and is_small:
+            share = PROGRAM if LOCAL in self.methods else 1.0
+            self._program(part, part.model, share)
+        if LOCAL in self.methods and not part.is_solved:
+            self._search(part)
+        if INTEGER in self.methods and part.chosen is None and not is_small:
+            self._program(part, part.model, 1.0)
 
     def _eliminate(self, part: Part) -> None:
         free = part.model
@@ -206,11 +232,76 @@ class Search:
         part.offer(free.recovered(free.chosen(state)))
         part.raise_bound(bound)
 
-    def _program(self, part: Part) -> None:
-        state, bound = integer_program(
-            part.model, part.cost, self.deadline, waiting=lambda: self.report(False)
-        )
-        part.how = INTEGER
+    def _program(self, part: Part, model: Model, share: float) -> None:
+        """Solve a model of the part by an integer program, in a share of the time that is left.
+
+        The model may lack choices of the part that cost more than the best assignment known.
+        """
+        base = fsum(model.constants)
+        until = monotonic() + share * (self.deadline - monotonic())
+        most = max(part.cost - base, 0.0)
+        state, bound = integer_program(model, most, until, waiting=self._waiting)
         if state is not None:
-            part.offer(part.model.chosen(state))
-        part.raise_bound(bound)
+            part.offer(model.recovered(model.chosen(state)))
+        part.raise_bound(fsum([bound, base]))
+        part.how = INTEGER
+
+    def _waiting(self) -> None:
+        self.report(False)
+
+    def _descend(self, part: Part) -> None:
+        """First assignments of a part: from those of the caller, and from each least cost."""
+        part.how = LOCAL
+        descent = Descent(part.model)
+        firsts = [part.model.state(dict(enumerate(start))) for start in self.starts]
+        firsts.append({v: int(np.argmin(own)) for v, own in part.model.costs.items()})
+        for first in firsts:
+            if part.chosen is None or monotonic() < self.deadline:
+                part.offer(part.model.chosen(descent.run(first)))
+
+    def _search(self, part: Part) -> None:
+        """Bound a part by messages, and improve its assignment until the time is over."""
+        part.how = LOCAL
+        possible = self._bound(part)
+        if part.is_solved or part.chosen is None:
+            return
+        model = part.model.part(part.model.choices)
+        for v, kept in possible.items():
+            if not kept.all():
+                model.keep(v, kept)
+        smaller = model.part(model.choices)
+        reduce(smaller)
+        if INTEGER in self.methods and size(smaller) <= UNKNOWNS < size(part.model):
+            self._program(part, smaller, PROGRAM)
+
+        def better(state: dict[int, int]) -> bool:
+            is_better = part.offer(model.chosen(state))
+            self.report(is_better)
+            return is_better
+
+        if not part.is_solved:
+            improve(model, model.state(part.chosen), self.deadline, better, self._waiting)
+
+    def _bound(self, part: Part) -> dict[int, np.ndarray]:
+        """Pass messages; which choices of the part may be in an assignment that is better."""
+        relaxation, descent = Relaxation(part.model, part.cost), Descent(part.model)
+        until = monotonic() + SHARE * (self.deadline - monotonic())
+        kept = {v: np.ones(len(own), bool) for v, own in part.model.costs.items()}
+        bounds: list[float] = []
+        for k in range(SWEEPS):
+            relaxation.sweep(True)
+            state = relaxation.sweep(False)
+            relaxation.share()
+            bound, more = relaxation.bound()
+            part.raise_bound(bound)
+            if k % OFTEN == 0 and part.offer(part.model.chosen(descent.run(state, pairs=False))):
+                self.report()
+            for v, each in relaxation.possible(bound, more, part.cost).items():
+                kept[v] &= each
+            self.report(False)
+            bounds.append(part.bound)
+            rose = bounds[-1] - bounds[-STALL] if k >= STALL else inf
+            if monotonic() > until or part.is_solved or rose <= STALLED * (part.cost - part.bound):
+                break
+            relaxation.charge(state, bound, min(part.cost, relaxation.ceiling) - bound)
+        return kept
