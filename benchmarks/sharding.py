@@ -41,14 +41,21 @@ def problem_of(found: dict[str, Any]) -> Problem:
         source, reader = ends
         prices = _costs(table).reshape(counts[source], counts[reader])
         fetches.append(Fetch(source, prices, ((reader, np.arange(counts[reader])),)))
-    limit = found.get("usage_limit")
-    live = [] if limit is None else live_sets(nodes["intervals"])
+    return Problem(costs, tuple(fetches), tuple(rows_of(nodes, found.get("usage_limit"))))
+
+
+def rows_of(nodes: dict[str, Any], limit: float | None) -> Iterator[Row]:
+    """A row for each set of nodes that are live at once and may use more than the limit."""
+    if limit is None:
+        return
     usages = [np.asarray(usage, np.float64) for usage in nodes["usages"]]
-    rows = tuple(Row(limit, {v: usages[v] for v in alive}) for alive in live)
-    return Problem(costs, tuple(fetches), rows)
+    most = [float(usage.max(initial=0)) for usage in usages]
+    for alive in live_sets(nodes["intervals"]):
+        if sum(most[v] for v in alive) > limit:
+            yield Row(limit, {v: usages[v] for v in alive if most[v]})
 
 
-def live_sets(intervals: list[list[int]]) -> list[list[int]]:
+def live_sets(intervals: list[list[int]]) -> Iterator[list[int]]:
     """The sets of nodes live at one time that no other such set contains.
 
     A node is live from the start of its interval until before its end. A set is maximal when a
@@ -60,19 +67,17 @@ def live_sets(intervals: list[list[int]]) -> list[list[int]]:
         if start < end:
             starts.setdefault(start, []).append(v)
             ends.setdefault(end, []).append(v)
-    found: list[list[int]] = []
     live: dict[int, None] = {}
     grown = False
     for time in sorted(starts.keys() | ends.keys()):
         if grown and time in ends:
-            found.append(sorted(live))
+            yield sorted(live)
             grown = False
         for v in ends.get(time, ()):
             del live[v]
         for v in starts.get(time, ()):
             live[v] = None
             grown = True
-    return found
 
 
 def _costs(values: list[int]) -> np.ndarray:

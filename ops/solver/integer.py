@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import ceil, inf
+from math import inf
 from threading import Thread
 from time import monotonic
 from typing import Any
@@ -200,7 +200,9 @@ def _run(
     matrix = coo_array((values, (rows, columns)), shape=(made.rows, made.count)).tocsr()
     integrality = np.zeros(made.count)
     integrality[: made.binary] = 1
-    options: dict[str, Any] = {"time_limit": ceil(seconds), "mip_rel_gap": GAP}
+    options: dict[str, Any] = {"mip_rel_gap": GAP}
+    if seconds < inf:
+        options["time_limit"] = seconds
     if nodes is not None:
         options["node_limit"] = nodes
     arguments: dict[str, Any] = {

@@ -16,7 +16,7 @@ import numpy as np
 from gridlayout.ops.solver.model import Model, Shared
 from gridlayout.ops.solver.usage import Usage
 
-SHORTER = 0.8
+SHORTER = 0.9  # the next step, where the last one raised no bound
 SURE = 1e-9  # of a cost: by so much a bound has to be above it before anything is dropped
 
 

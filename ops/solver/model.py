@@ -107,9 +107,9 @@ class Model:
         for row in problem.rows:
             if row.limit < 0:
                 raise Infeasible
-            if row.limit < inf:
-                slack = ROUNDING * row.limit
-                made.limits.append(Limit(row.limit, dict(row.usages), slack))
+            usages = {v: usage for v, usage in row.usages.items() if usage.any()}
+            if row.limit < inf and usages:
+                made.limits.append(Limit(row.limit, usages, ROUNDING * row.limit))
         made.index()
         return made
 
@@ -173,6 +173,8 @@ class Model:
 
     def keep(self, v: int, kept: np.ndarray) -> None:
         """Drop the choices of a variable that are not kept, a mask or indices."""
+        if kept.dtype == bool and kept.all():
+            return
         self.choices[v] = self.choices[v][kept]
         if not len(self.choices[v]):
             raise Infeasible
@@ -245,7 +247,8 @@ class Model:
             used = [-float(u[state[v]]) for v, u in limit.usages.items() if v not in inside]
             if len(used) < len(limit.usages):
                 usages = {v: u for v, u in limit.usages.items() if v in inside}
-                made.limits.append(Limit(fsum([limit.limit, *used]), usages, limit.slack))
+                left = max(fsum([limit.limit, *used]), 0.0)  # it is below by rounding only
+                made.limits.append(Limit(left, usages, limit.slack))
         made.index()
         return made
 

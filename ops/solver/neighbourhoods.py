@@ -16,10 +16,11 @@ from gridlayout.ops.solver.integer import integer_program
 from gridlayout.ops.solver.model import Infeasible, Model
 from gridlayout.ops.solver.presolve import reduce
 
-SMALLEST, LARGEST = 2_000, 64_000  # unknowns of a ball or a stretch
+SMALLEST, LARGEST = 2_000, 128_000  # unknowns of a ball or a stretch
 FEWEST = 8  # variables of the smallest ones, about
 FORESTS = 8
-NODES = 20  # of the search of an integer program
+CLOSE = 1e-7  # of a cost, to a bound of it
+NODES, MOST_NODES = 20, 2_000  # of the search of an integer program, first and last
 
 
 def improve(
@@ -29,7 +30,7 @@ def improve(
     better: Callable[[dict[int, int]], bool],
     waiting: Callable[[], None] = lambda: None,
 ) -> None:
-    """Solve parts, larger ones where the smaller save nothing more, until the deadline.
+    """Solve parts, larger ones where the smaller save nothing more, to the end or the deadline.
 
     better: takes an assignment, whose numbers are indices; whether it is better than those before.
     """
@@ -38,22 +39,25 @@ def improve(
         for v, own in model.choices.items()
     }
     whole = sum(weights.values())
-    target = max(SMALLEST, FEWEST * whole // max(len(weights), 1))
-    turn = 0
-    while target <= LARGEST:
+    fewest = min(max(SMALLEST, FEWEST * whole // max(len(weights), 1)), LARGEST)
+    target, nodes, turn, was_cut = fewest, NODES, 0, False
+    while nodes <= MOST_NODES:
         saved = False
         for free in parts(model, weights, target, turn):
             if monotonic() >= deadline:
                 return
             waiting()
-            found = _solved(model, free, state, deadline, waiting)
+            found, is_best = _solved(model, free, state, deadline, nodes, waiting)
+            was_cut |= not is_best
             if found is not None and better(found):
                 state, saved = found, True
         turn += 1
-        if not saved:
-            if target > whole:
-                return
+        if not saved and target <= min(LARGEST, whole):
             target *= 2
+        elif not saved:
+            if not was_cut:
+                return
+            target, nodes, was_cut = fewest, 4 * nodes, False
 
 
 def parts(
@@ -124,22 +128,29 @@ def _solved(
     free: set[int],
     state: dict[int, int],
     deadline: float,
+    nodes: int,
     waiting: Callable[[], None],
-) -> dict[int, int] | None:
-    """The assignment with the best choices of some variables; None where nothing is saved."""
+) -> tuple[dict[int, int] | None, bool]:
+    """The assignment with the best choices found of some variables; whether they are the best.
+
+    None where nothing is saved.
+    """
     made = model.around(free, state)
     most = made.cost(made.state(model.chosen(state)))
+    is_best = True
     try:
         reduce(made)
-        most -= fsum(made.constants)
         if not made.limits and (ordered := order(made)) is not None:
             found, _ = eliminate(made, ordered)
         else:
-            best, _ = integer_program(made, max(most, 0.0), deadline, NODES, waiting)
+            most = max(most - fsum(made.constants), 0.0)
+            best, bound = integer_program(made, most, deadline, nodes, waiting)
+            is_best = bound >= most * (1 - CLOSE)
             if best is None:
-                return None
+                return None, is_best
+            is_best = is_best or bound >= made.cost(best) * (1 - CLOSE)
             found = best
     except Infeasible:  # by rounding only
-        return None
+        return None, True
     chosen = made.recovered(made.chosen(found))
-    return {**state, **model.state({**model.chosen(state), **chosen})}
+    return {**state, **model.state({**model.chosen(state), **chosen})}, is_best

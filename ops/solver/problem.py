@@ -154,8 +154,7 @@ class Problem:
 
 def _numbers(values: object, what: str) -> np.ndarray:
     found = np.asarray(values, np.float64)
-    if np.isnan(found).any():
-        raise LayoutError(f"{what} include NaN; give numbers of at least 0")
-    if (found < 0).any():
-        raise LayoutError(f"{what} include {found.min()}; give numbers of at least 0")
+    if not (found >= 0).all():
+        wrong = "NaN" if np.isnan(found).any() else str(found.min())
+        raise LayoutError(f"{what} include {wrong}; give numbers of at least 0")
     return found

@@ -27,9 +27,10 @@ Progress = Callable[[float, float, float], None]
 
 ELIMINATION, INTEGER, LOCAL = METHODS = "exact elimination", "integer program", "local search"
 UNKNOWNS = 150_000  # of an integer program
-SWEEPS = 400  # of messages, there and back
+LAST = 500_000  # of one that follows when a local search ends before the time
+SWEEPS = 1000  # of messages, there and back
 STALLED = 1e-3  # of the gap: messages end when so many sweeps close less of it
-STALL = 20
+STALL = 60
 SHARE = 0.4  # of the time that is left for them
 PROGRAM = 0.6  # of the time that is left for an integer program, before a local search
 OFTEN = 8  # sweeps between assignments that are made from them
@@ -104,7 +105,7 @@ def solve(
 
     starts: assignments to begin a local search with; the result is never worse than a feasible one.
     progress: called with the cost, the bound and the seconds so far as these improve.
-    methods: which of `METHODS` may be used, after the reductions.
+    methods: which of `METHODS` may be used, after the reductions and a first descent.
 
     The result is the same in every process, unless time runs out. Of assignments that cost the same
     the one that is found is not in general the first in lexicographic order. An interrupt ends the
@@ -143,7 +144,8 @@ class Search:
         progress: Progress | None,
     ) -> None:
         self.problem, self.deadline, self.methods = problem, deadline, methods
-        self.progress, self.began, self.told = progress, monotonic(), -inf
+        self.progress, self.began = progress, monotonic()
+        self.told, self.told_what = -inf, (inf, 0.0)
         self.choices: tuple[int, ...] | None = None
         self.cost = inf
         self.starts: list[tuple[int, ...]] = []
@@ -182,10 +184,12 @@ class Search:
             chosen = {v: c for part in self.parts for v, c in (part.chosen or {}).items()}
             found = self.model.recovered(chosen)
             self._offer(tuple(found[v] for v in range(len(self.problem.costs))))
-        now = monotonic()
-        if self.progress is not None and self.cost < inf and now >= self.told + BETWEEN:
-            self.told = now
-            self.progress(self.cost, self.bound, now - self.began)
+        now, known = monotonic(), (self.cost, self.bound)
+        if self.progress is None or self.cost == inf or known == self.told_what:
+            return
+        if now >= self.told + BETWEEN:
+            self.told, self.told_what = now, known
+            self.progress(*known, now - self.began)
 
     def run(self) -> None:
         """Reduce the problem, split it, and solve each part as well as it can be."""
@@ -262,27 +266,45 @@ class Search:
     def _search(self, part: Part) -> None:
         """Bound a part by messages, and improve its assignment until the time is over."""
         part.how = LOCAL
-        possible = self._bound(part)
+        relaxation, possible = self._bound(part)
         if part.is_solved or part.chosen is None:
+            return
+        if INTEGER in self.methods and size(part.model) > UNKNOWNS:
+            self._program_narrowed(part, possible, UNKNOWNS, PROGRAM)
+        if part.is_solved:
             return
         model = part.model.part(part.model.choices)
         for v, kept in possible.items():
-            if not kept.all():
-                model.keep(v, kept)
-        smaller = model.part(model.choices)
-        reduce(smaller)
-        if INTEGER in self.methods and size(smaller) <= UNKNOWNS < size(part.model):
-            self._program(part, smaller, PROGRAM)
+            model.keep(v, kept)
 
         def better(state: dict[int, int]) -> bool:
             is_better = part.offer(model.chosen(state))
             self.report(is_better)
             return is_better
 
-        if not part.is_solved:
-            improve(model, model.state(part.chosen), self.deadline, better, self._waiting)
+        improve(model, model.state(part.chosen), self.deadline, better, self._waiting)
+        bound, more = relaxation.bound()
+        for v, kept in relaxation.possible(bound, more, part.cost).items():
+            possible[v] &= kept
+        if INTEGER in self.methods and not part.is_solved:
+            self._program_narrowed(part, possible, LAST, 1.0)
 
-    def _bound(self, part: Part) -> dict[int, np.ndarray]:
+    def _program_narrowed(
+        self, part: Part, possible: dict[int, np.ndarray], unknowns: int, share: float
+    ) -> None:
+        """An integer program of the choices that may be better, if it has not too many unknowns."""
+        model = part.model.part(part.model.choices)
+        for v, kept in possible.items():
+            model.keep(v, kept)
+        try:
+            reduce(model)
+        except Infeasible:  # so that nothing is better than what is known
+            part.raise_bound(part.cost)
+        else:
+            if size(model) <= unknowns and monotonic() < self.deadline:
+                self._program(part, model, share)
+
+    def _bound(self, part: Part) -> tuple[Relaxation, dict[int, np.ndarray]]:
         """Pass messages; which choices of the part may be in an assignment that is better."""
         relaxation, descent = Relaxation(part.model, part.cost), Descent(part.model)
         until = monotonic() + SHARE * (self.deadline - monotonic())
@@ -304,4 +326,4 @@ class Search:
             if monotonic() > until or part.is_solved or rose <= STALLED * (part.cost - part.bound):
                 break
             relaxation.charge(state, bound, min(part.cost, relaxation.ceiling) - bound)
-        return kept
+        return relaxation, kept
