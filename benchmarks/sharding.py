@@ -12,17 +12,19 @@ import argparse
 import gzip
 import json
 import sys
-from itertools import product
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import numpy as np
 
+from gridlayout.errors import LayoutError
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
-from gridlayout.ops.solver.solve import Solution, Unsolved, solve
+from gridlayout.ops.solver.solve import Solution, solve
 
 IMPOSSIBLE = 10**18
+MENTIONS = 10**7  # of nodes in rows, which take memory each
 
 
 def read(path: Path) -> Problem:
@@ -50,8 +52,12 @@ def rows_of(nodes: dict[str, Any], limit: float | None) -> Iterator[Row]:
         return
     usages = [np.asarray(usage, np.float64) for usage in nodes["usages"]]
     most = [float(usage.max(initial=0)) for usage in usages]
+    mentions = 0
     for alive in live_sets(nodes["intervals"]):
         if sum(most[v] for v in alive) > limit:
+            mentions += len(alive)
+            if mentions > MENTIONS:
+                raise LayoutError(f"the live sets have more than {MENTIONS} nodes in all")
             yield Row(limit, {v: usages[v] for v in alive if most[v]})
 
 
@@ -94,15 +100,15 @@ def main(arguments: list[str]) -> int:
     columns = ("file", "nodes", "edges", "choices", "cost", "bound", "gap", "how", "seconds")
     print("  ".join(columns))
     for path in asked.files:
-        problem = read(path)
         began = monotonic()
         try:
+            problem = read(path)
             found = solve(problem, asked.seconds, progress=tell if asked.progress else None)
-        except Unsolved as error:
-            result: tuple[str, ...] = (str(error),)
-        else:
-            result = ("infeasible",) if found is None else figures(found)
+        except LayoutError as error:  # too large, or unsolved
+            print(f"{path.name}  {error}", flush=True)
+            continue
         counts = len(problem.costs), len(problem.fetches), sum(map(len, problem.costs))
+        result = ("infeasible",) if found is None else figures(found)
         row = path.name, *map(str, counts), *result, f"{monotonic() - began:.1f}"
         print("  ".join(row), flush=True)
     return 0

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from itertools import product
+from itertools import pairwise, product
 from math import inf, isclose
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.ops.solver import elimination, integer, messages, model, presolve, solve
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
 from gridlayout.ops.solver.solve import ELIMINATION, INTEGER, LOCAL, METHODS, Unsolved
+from gridlayout.ops.solver.terms import Infeasible
 
 CLOSE = 1e-9
 
@@ -74,8 +75,6 @@ def assert_sound(problem, found, best, is_exact):
         assert found.gap < 1e-8
 
 
-
-
 @pytest.mark.parametrize("block", range(6))
 @pytest.mark.parametrize("methods", [METHODS, (INTEGER,), (LOCAL,)], ids="+".join)
 def test_least_of_all_assignments(methods, block):
@@ -98,7 +97,7 @@ def test_each_method_without_the_reductions():
         try:
             made = model.Model.of(problem)
             state, bound = integer.integer_program(made, inf, inf)
-        except model.Infeasible:
+        except Infeasible:
             assert best == inf
             continue
         assert isclose(made.cost(state), best, rel_tol=CLOSE)
@@ -117,7 +116,7 @@ def test_reductions_keep_the_least_cost():
         try:
             made = model.Model.of(problem)
             presolve.reduce(made)
-        except model.Infeasible:
+        except Infeasible:
             assert best == inf
             continue
         states = product(*(range(len(own)) for own in made.costs.values()))
@@ -132,7 +131,7 @@ def test_bounds_of_messages_are_bounds():
         best = least(problem)
         try:
             made = model.Model.of(problem)
-        except model.Infeasible:
+        except Infeasible:
             continue
         passed = messages.Relaxation(made, inf)
         for _ in range(6):
@@ -200,12 +199,16 @@ def grid(rng, width, length, choices):
     reached = np.zeros(len(columns))
     for column in range(length):
         at = [column * width + k for k in range(width)]
-        own = np.array([sum(costs[v][c] for v, c in zip(at, each, strict=True)) for each in columns])
-        for v, w in zip(at, at[1:], strict=False):
+        own = np.array(
+            [sum(costs[v][c] for v, c in zip(at, each, strict=True)) for each in columns]
+        )
+        for v, w in pairwise(at):
             own += [tables[v, w][each[v - at[0]], each[w - at[0]]] for each in columns]
         if column:
             each = np.array(columns)
-            steps = [tables[v - width, v][each[:, k][:, None], each[:, k]] for k, v in enumerate(at)]
+            steps = [
+                tables[v - width, v][each[:, k][:, None], each[:, k]] for k, v in enumerate(at)
+            ]
             reached = (reached[:, None] + sum(steps)).min(0)
         reached = reached + own
     return Problem(costs, tuple(edges)), reached.min()
@@ -246,7 +249,7 @@ def test_higher_limits_are_never_worse():
     problems = [Problem(costs, tuple(edges), (Row(limit, usages),)) for limit in limits]
     found = [solve.solve(problem) for problem in problems]
     values = [inf if each is None else each.cost for each in found]
-    assert all(b <= a * (1 + CLOSE) for a, b in zip(values, values[1:], strict=False))
+    assert all(b <= a * (1 + CLOSE) for a, b in pairwise(values))
     assert values[0] > values[-1]
 
 
@@ -268,7 +271,7 @@ def test_no_time(methods):
     for seed in range(3):
         problem = limited_problem(seed)
         best = solve.solve(problem).cost
-        worst = np.argmin([usage for usage in problem.rows[0].usages.values()], axis=1)
+        worst = np.argmin(list(problem.rows[0].usages.values()), axis=1)
         found = solve.solve(problem, 0, starts=[worst], methods=methods)
         assert found.bound <= best * (1 + CLOSE) <= found.cost * (1 + 2 * CLOSE)
         assert found.cost <= problem.cost(worst)
@@ -306,7 +309,7 @@ def test_interrupt_before_anything_is_known(monkeypatch):
     problem = limited_problem(1)
     with pytest.raises(KeyboardInterrupt):
         solve.solve(problem)
-    start = np.argmin([usage for usage in problem.rows[0].usages.values()], axis=1)
+    start = np.argmin(list(problem.rows[0].usages.values()), axis=1)
     found = solve.solve(problem, starts=[start])
     assert (found.choices, found.bound) == (tuple(start), 0)
 
@@ -321,6 +324,7 @@ def test_a_start_is_never_made_worse():
 
 PROGRAM = """
 from test_solver import limited_problem, random_problem
+from gridlayout.ops.solver.terms import Infeasible
 from gridlayout.ops.solver.solve import LOCAL, METHODS, solve
 import numpy as np
 for methods in (METHODS, (LOCAL,)):

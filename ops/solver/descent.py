@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from gridlayout.ops.solver.model import Model, Shared
+from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.terms import Shared
 from gridlayout.ops.solver.usage import Usage
 
 LEAST = 1e-12  # of a cost: what a change has to save
@@ -160,6 +161,15 @@ class Descent:
         self.settle(self.state)
         if pairs:
             self.settle_pairs()
+        return dict(self.state)
+
+    def mend(self, state: Mapping[int, int]) -> dict[int, int]:
+        """The assignment that is reached from one while no limit may be exceeded by more."""
+        self.begin(state)
+        self.weights[:] = 10 * self.ceiling / self.usage.scale
+        over = self.used > self.usage.allowed
+        groups = self.usage.groups
+        self.settle([v for v in groups if any(over[rows].any() for rows, _ in groups[v])])
         return dict(self.state)
 
     def _meet_limits(self) -> bool:

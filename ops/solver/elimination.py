@@ -13,7 +13,8 @@ from math import fsum, prod
 
 import numpy as np
 
-from gridlayout.ops.solver.model import Model, Shared
+from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.terms import Shared
 
 Scope = tuple[int, ...]
 Factor = tuple[Scope, np.ndarray]

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from gridlayout.ops.solver.model import Infeasible, Model, Shared
+from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.terms import Infeasible, Shared
 
 SCALED = 1e4  # what the best known cost, else the largest cost, becomes in the program
 GAP = 1e-9  # at which HiGHS ends
@@ -127,7 +128,7 @@ def _couple(
         which_x = first_x = np.arange(len(x))
         which_y, first_y = _classes(np.concatenate([table.T, patterns], axis=1))
     both = made.unknowns(table[np.ix_(first_x, first_y)])
-    rows, columns = np.indices(both.shape)
+    rows, columns = (np.asarray(each) for each in np.indices(both.shape))
     made.add([(rows, both, 1.0), (which_x, x, -1.0)], 0.0, 0.0)
     made.add([(columns, both, 1.0), (which_y, y, -1.0)], 0.0, 0.0)
     return both, which_y
@@ -189,8 +190,12 @@ def _run(
     made: Program, most: float, seconds: float, nodes: int | None, waiting: Callable[[], None]
 ) -> tuple[int, np.ndarray | None, float]:
     """HiGHS's status, unknowns and bound."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import coo_array
+    from scipy.optimize import (  # type: ignore[import-untyped]
+        Bounds,
+        LinearConstraint,
+        milp,
+    )
+    from scipy.sparse import coo_array  # type: ignore[import-untyped]
 
     costs = np.concatenate(made.costs)
     possible = np.isfinite(costs) & (costs <= most * (1 + GAP))
@@ -240,9 +245,7 @@ def _waited(call: Callable[[], Any], waiting: Callable[[], None]) -> Any:
     return results[0]
 
 
-def _exclude(
-    made: Program, model: Model, x: dict[int, np.ndarray], state: dict[int, int]
-) -> None:
+def _exclude(made: Program, model: Model, x: dict[int, np.ndarray], state: dict[int, int]) -> None:
     """Rows that exclude, for each limit that is exceeded, all assignments that use no less."""
     for limit in model.limits:
         used = {v: usage[state[v]] for v, usage in limit.usages.items() if usage[state[v]] > 0}

@@ -13,7 +13,8 @@ from math import fsum, inf
 
 import numpy as np
 
-from gridlayout.ops.solver.model import Model, Shared
+from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.terms import Shared
 from gridlayout.ops.solver.usage import Usage
 
 SHORTER = 0.9  # the next step, where the last one raised no bound
@@ -140,10 +141,17 @@ class Relaxation:
         if norm > 0:
             moved = self.multipliers + self.step * gap / norm * over
             self.multipliers = np.maximum(moved, 0)
-        for v, groups in self.usage.groups.items():
-            paid = [self.multipliers[rows] / self.usage.scale[rows] for rows, _ in groups]
-            charged = sum(each.sum() * usage for each, (_, usage) in zip(paid, groups, strict=True))
+        for v, charged in self.charges(self.multipliers).items():
             self.own[v] = self.fixed[v] + charged
+
+    def charges(self, multipliers: np.ndarray) -> dict[int, np.ndarray]:
+        """What the choices of the variables with limits pay for their usages."""
+        found = {}
+        for v, groups in self.usage.groups.items():
+            paid = [(multipliers[rows] / self.usage.scale[rows]).sum() for rows, _ in groups]
+            terms = [each * usage for each, (_, usage) in zip(paid, groups, strict=True)]
+            found[v] = np.sum(terms, axis=0)
+        return found
 
     def bound(self) -> tuple[float, dict[int, np.ndarray]]:
         """The bound, and by how much more each choice costs at least, where it is chosen."""
@@ -166,6 +174,6 @@ class Relaxation:
     def possible(
         self, bound: float, more: dict[int, np.ndarray], most: float
     ) -> dict[int, np.ndarray]:
-        """Of each variable, which choices may be part of an assignment that costs at most `most`."""
+        """Of each variable, which choices may be in an assignment that costs at most `most`."""
         allowed = most * (1 + SURE) - bound
         return {v: each <= allowed for v, each in more.items()}

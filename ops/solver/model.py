@@ -15,62 +15,7 @@ from math import fsum, inf
 import numpy as np
 
 from gridlayout.ops.solver.problem import Fetch, Problem
-
-ROUNDING = 1e-12  # of a limit: sums of usages that differ by less count as equal in reductions
-
-
-class Infeasible(Exception):
-    """No assignment is possible."""
-
-
-@dataclass(eq=False)
-class Shared:
-    """A fetch of which several readers may read the same form.
-
-    prices: of each choice of the source, each form.
-    reads: of each reader, for each of its choices, whether it reads each form.
-    """
-
-    source: int
-    prices: np.ndarray
-    reads: dict[int, np.ndarray]
-
-    @property
-    def scope(self) -> tuple[int, ...]:
-        """Its variables, the source first."""
-        return self.source, *self.reads
-
-
-@dataclass(eq=False)
-class Limit:
-    """A row: of its variables, usages above the least that they have.
-
-    slack: a bound on the errors of rounding in its sums.
-    """
-
-    limit: float
-    usages: dict[int, np.ndarray]
-    slack: float
-
-
-@dataclass(frozen=True, eq=False)
-class Eliminated:
-    """A variable whose best choice follows from those of its neighbours.
-
-    neighbours: variables, their choices, and the table [own choices, their choices].
-    """
-
-    variable: int
-    choices: np.ndarray
-    costs: np.ndarray
-    neighbours: tuple[tuple[int, np.ndarray, np.ndarray], ...]
-
-    def best(self, choices: Mapping[int, int]) -> int:
-        """Its first best choice, given those of its neighbours."""
-        costs = self.costs
-        for other, known, table in self.neighbours:
-            costs = costs + table[:, np.searchsorted(known, choices[other])]
-        return int(self.choices[np.argmin(costs)])
+from gridlayout.ops.solver.terms import ROUNDING, Eliminated, Infeasible, Limit, Shared
 
 
 @dataclass(eq=False)
@@ -215,40 +160,6 @@ class Model:
                 if limited and not members.isdisjoint(each.usages)
             ],
         )
-        made.index()
-        return made
-
-    def around(self, free: Iterable[int], state: Mapping[int, int]) -> Model:
-        """A model of some variables, where all others choose as in an assignment.
-
-        Neighbours of the free variables have the one choice. It has no variables eliminated, and
-        the cost of what is not linked to the free variables is left out.
-        """
-        inside = set(free)
-        fixed = {w for v in inside for w in self.links(v)} - inside
-        shared = [s for s in self.shared if not inside.isdisjoint(s.scope)]
-        fixed.update(v for each in shared for v in each.scope if v not in inside)
-        own = sorted(inside | fixed)
-        at = {v: slice(None) if v in inside else slice(state[v], state[v] + 1) for v in own}
-        made = Model(
-            {v: self.choices[v][at[v]] for v in own},
-            {v: self.costs[v] if v in inside else np.zeros(1) for v in own},
-            {v: {} for v in own},
-            [
-                Shared(s.source, s.prices[at[s.source]], {r: m[at[r]] for r, m in s.reads.items()})
-                for s in shared
-            ],
-        )
-        for v in own:
-            for w, table in self.tables[v].items():
-                if v in inside or w in inside:
-                    made.tables[v][w] = table[at[v], at[w]]
-        for limit in self.limits:
-            used = [-float(u[state[v]]) for v, u in limit.usages.items() if v not in inside]
-            if len(used) < len(limit.usages):
-                usages = {v: u for v, u in limit.usages.items() if v in inside}
-                left = max(fsum([limit.limit, *used]), 0.0)  # it is below by rounding only
-                made.limits.append(Limit(left, usages, limit.slack))
         made.index()
         return made
 

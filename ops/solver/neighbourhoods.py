@@ -1,24 +1,27 @@
 """`improve`: a better assignment of a model by solving parts of it while the rest stays as it is.
 
-A part is many variables that links join to trees, or a ball of few: a variable and those next to
-it, or a stretch of the problem's order, whose variables share limits. It is reduced, and what is
-left of it solved by elimination or by an integer program.
+A part is a ball, a variable and those next to it, or a stretch of the problem's order, whose
+variables share limits. It is reduced, and what is left of it solved by elimination or by an integer
+program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import fsum
 from time import monotonic
 
+import numpy as np
+
 from gridlayout.ops.solver.elimination import eliminate, order
+from gridlayout.ops.solver.forests import along_forests, around
 from gridlayout.ops.solver.integer import integer_program
-from gridlayout.ops.solver.model import Infeasible, Model
+from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.presolve import reduce
+from gridlayout.ops.solver.terms import Infeasible
 
 SMALLEST, LARGEST = 2_000, 128_000  # unknowns of a ball or a stretch
 FEWEST = 8  # variables of the smallest ones, about
-FORESTS = 8
 CLOSE = 1e-7  # of a cost, to a bound of it
 NODES, MOST_NODES = 20, 2_000  # of the search of an integer program, first and last
 
@@ -26,13 +29,16 @@ NODES, MOST_NODES = 20, 2_000  # of the search of an integer program, first and 
 def improve(
     model: Model,
     state: dict[int, int],
+    charges: Mapping[int, np.ndarray],
     deadline: float,
     better: Callable[[dict[int, int]], bool],
     waiting: Callable[[], None] = lambda: None,
 ) -> None:
-    """Solve parts, larger ones where the smaller save nothing more, to the end or the deadline.
+    """Solve forests, then parts, larger ones where the smaller save nothing more.
 
-    better: takes an assignment, whose numbers are indices; whether it is better than those before.
+    Until that saves nothing, or until the deadline. charges: what choices pay for what they use of
+    limits, in forests. better: takes an assignment, whose numbers are indices; whether it is
+    better than those before. waiting: called now and then.
     """
     weights = {
         v: len(own) + sum(t.size for t in model.tables[v].values()) // 2
@@ -40,10 +46,12 @@ def improve(
     }
     whole = sum(weights.values())
     fewest = min(max(SMALLEST, FEWEST * whole // max(len(weights), 1)), LARGEST)
-    target, nodes, turn, was_cut = fewest, NODES, 0, False
+    target, nodes, saved, was_cut = fewest, NODES, True, False
     while nodes <= MOST_NODES:
+        if saved:
+            state = along_forests(model, state, charges, deadline, better)
         saved = False
-        for free in parts(model, weights, target, turn):
+        for free in parts(model, weights, target):
             if monotonic() >= deadline:
                 return
             waiting()
@@ -51,7 +59,6 @@ def improve(
             was_cut |= not is_best
             if found is not None and better(found):
                 state, saved = found, True
-        turn += 1
         if not saved and target <= min(LARGEST, whole):
             target *= 2
         elif not saved:
@@ -60,18 +67,9 @@ def improve(
             target, nodes, was_cut = fewest, 4 * nodes, False
 
 
-def parts(
-    model: Model, weights: dict[int, int], target: int, turn: int
-) -> Iterator[set[int]]:
-    """Sets of variables: forests, balls, and where there are limits stretches of the order.
-
-    Balls and stretches have so much weight, which is unknowns. turn: counts the calls, for others.
-    """
+def parts(model: Model, weights: dict[int, int], target: int) -> Iterator[set[int]]:
+    """Sets of variables of so much weight: balls, and where there are limits stretches."""
     every = list(model.choices)
-    for k in range(FORESTS):
-        at = (k * len(every) // FORESTS + turn) % len(every)
-        turned = every[at:] + every[:at]
-        yield _forest(model, turned if k % 2 == 0 else turned[::-1])
     left = dict.fromkeys(every)
     while left:
         ball = _ball(model, next(iter(left)), weights, target)
@@ -86,27 +84,6 @@ def parts(
             last += 1
         yield set(every[first:last])
         first = len(every) if last == len(every) else max(first + 1, (first + last) // 2)
-
-
-def _forest(model: Model, ordered: list[int]) -> set[int]:
-    """Variables without limits that links join to trees; as many as come first in an order."""
-    root: dict[int, int] = {}
-
-    def top(v: int) -> int:
-        while root[v] != v:
-            root[v] = root[root[v]]
-            v = root[v]
-        return v
-
-    for v in ordered:
-        if model.limits_of[v]:
-            continue
-        tops = [top(w) for w in model.links(v) if w in root]
-        if len(set(tops)) == len(tops):
-            root[v] = v
-            for each in tops:
-                root[each] = v
-    return set(root)
 
 
 def _ball(model: Model, first: int, weights: dict[int, int], target: int) -> list[int]:
@@ -135,7 +112,7 @@ def _solved(
 
     None where nothing is saved.
     """
-    made = model.around(free, state)
+    made = around(model, free, state)
     most = made.cost(made.state(model.chosen(state)))
     is_best = True
     try:

@@ -15,7 +15,8 @@ from math import fsum
 
 import numpy as np
 
-from gridlayout.ops.solver.model import Eliminated, Infeasible, Limit, Model
+from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit
 
 ENTRIES = 2**22  # of the arrays in which the choices of one variable are compared
 GROWTH = 2.0  # a new table has at most so many entries for each entry of the two it replaces
@@ -156,9 +157,7 @@ def reduce_limits(model: Model, changed: set[int]) -> None:
         least: dict[int, tuple[float, np.ndarray]] = {}
         kept, after = [], set[int]()
         for limit in model.limits:
-            if now.isdisjoint(limit.usages):
-                kept.append(limit)
-            elif _subtract_least(limit, least):
+            if now.isdisjoint(limit.usages) or _subtract_least(limit, least):
                 kept.append(limit)
             else:
                 changed.update(limit.usages)

@@ -66,12 +66,14 @@ class Row:
     def __post_init__(self) -> None:
         if self.limit != self.limit:
             raise LayoutError("the limit of a row is NaN; give a number")
-        usages = {}
-        for v, usage in self.usages.items():
-            usages[int(v)] = _numbers(usage, f"the usages of variable {v}")
-            if not np.isfinite(usages[int(v)]).all():
-                raise LayoutError(f"the usages of variable {v} are not all finite")
+        usages = {int(v): np.asarray(usage, np.float64) for v, usage in self.usages.items()}
         object.__setattr__(self, "usages", usages)
+        every = np.concatenate([np.zeros(1), *map(np.ravel, usages.values())])
+        if not ((every >= 0) & (every < inf)).all():
+            for v, usage in usages.items():
+                _numbers(usage, f"the usages of variable {v}")
+                if not np.isfinite(usage).all():
+                    raise LayoutError(f"the usages of variable {v} are not all finite")
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,11 @@ from gridlayout.ops.solver.descent import Descent
 from gridlayout.ops.solver.elimination import eliminate, order
 from gridlayout.ops.solver.integer import integer_program, size
 from gridlayout.ops.solver.messages import Relaxation
-from gridlayout.ops.solver.model import Infeasible, Model
+from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.neighbourhoods import improve
 from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.problem import Problem
+from gridlayout.ops.solver.terms import Infeasible
 
 Progress = Callable[[float, float, float], None]
 
@@ -155,7 +156,7 @@ class Search:
     @property
     def bound(self) -> float:
         """A proven bound of the cost of each feasible assignment."""
-        if self.model is None or not self.parts and self.model.choices:
+        if self.model is None or (not self.parts and self.model.choices):
             return 0.0
         found = fsum([*self.model.constants, *(part.bound for part in self.parts)])
         return self.cost if self.cost <= found * (1 + CLOSE) else found
@@ -282,7 +283,10 @@ class Search:
             self.report(is_better)
             return is_better
 
-        improve(model, model.state(part.chosen), self.deadline, better, self._waiting)
+        charges = relaxation.charges(relaxation.best[1])
+        charges = {v: charged[possible[v]] for v, charged in charges.items()}
+        state = model.state(part.chosen)
+        improve(model, state, charges, self.deadline, better, self._waiting)
         bound, more = relaxation.bound()
         for v, kept in relaxation.possible(bound, more, part.cost).items():
             possible[v] &= kept
