@@ -18,7 +18,7 @@ from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.terms import Infeasible, Limit, Shared
 
-FORESTS = 8  # in a row that save nothing, before it ends
+FORESTS = 4  # of one call, which have different orders
 
 
 def along_forests(
@@ -28,24 +28,22 @@ def along_forests(
     deadline: float,
     better: Callable[[dict[int, int]], bool],
 ) -> dict[int, int]:
-    """The assignment in which no forest saves anything more, or the one at the deadline.
+    """The assignment after a few forests.
 
     charges: what the choices of variables pay for what they use of the limits. better: takes an
     assignment; whether it is better than those before.
     """
     descent, every = Descent(model), list(model.choices)
-    turn, failed = 0, 0
-    while every and failed < FORESTS and monotonic() < deadline:
-        at = turn * len(every) // FORESTS + turn // FORESTS
-        turned = every[at % len(every) :] + every[: at % len(every)]
+    for turn in range(FORESTS):
+        if monotonic() >= deadline:
+            break
+        at = turn * len(every) // FORESTS
+        turned = every[at:] + every[:at]
         found = _solved(model, forest(model, turned[:: -1 if turn % 2 else 1]), state, charges)
         if found is not None and model.limits:
             found = descent.mend(found)
-        if found is not None and better(found):
-            state, failed = found, 0
-        else:
-            failed += 1
-        turn += 1
+        if found is not None and found != state and better(found):
+            state = found
     return state
 
 

@@ -21,7 +21,7 @@ from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.terms import Infeasible
 
 SMALLEST, LARGEST = 2_000, 128_000  # unknowns of a ball or a stretch
-FEWEST = 8  # variables of the smallest ones, about
+FEWEST = 16  # variables of the smallest ones, about
 CLOSE = 1e-7  # of a cost, to a bound of it
 NODES, MOST_NODES = 20, 2_000  # of the search of an integer program, first and last
 
@@ -48,7 +48,7 @@ def improve(
     fewest = min(max(SMALLEST, FEWEST * whole // max(len(weights), 1)), LARGEST)
     target, nodes, saved, was_cut = fewest, NODES, True, False
     while nodes <= MOST_NODES:
-        if saved:
+        if saved:  # as at first
             state = along_forests(model, state, charges, deadline, better)
         saved = False
         for free in parts(model, weights, target):
@@ -130,4 +130,5 @@ def _solved(
     except Infeasible:  # by rounding only
         return None, True
     chosen = made.recovered(made.chosen(found))
-    return {**state, **model.state({**model.chosen(state), **chosen})}, is_best
+    after = {**state, **model.state({**model.chosen(state), **chosen})}
+    return (after if after != state else None), is_best

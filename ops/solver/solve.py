@@ -287,10 +287,12 @@ class Search:
         charges = {v: charged[possible[v]] for v, charged in charges.items()}
         state = model.state(part.chosen)
         improve(model, state, charges, self.deadline, better, self._waiting)
+        if monotonic() >= self.deadline or part.is_solved:
+            return
         bound, more = relaxation.bound()
         for v, kept in relaxation.possible(bound, more, part.cost).items():
             possible[v] &= kept
-        if INTEGER in self.methods and not part.is_solved:
+        if INTEGER in self.methods:
             self._program_narrowed(part, possible, LAST, 1.0)
 
     def _program_narrowed(
@@ -305,7 +307,7 @@ class Search:
         except Infeasible:  # so that nothing is better than what is known
             part.raise_bound(part.cost)
         else:
-            if size(model) <= unknowns and monotonic() < self.deadline:
+            if size(model) <= unknowns:
                 self._program(part, model, share)
 
     def _bound(self, part: Part) -> tuple[Relaxation, dict[int, np.ndarray]]:

@@ -1,4 +1,4 @@
-"""What a `Model` is made of: fetches with several readers, limits, variables that were eliminated."""
+"""The terms of a `Model`: fetches with several readers, limits, variables that went."""
 
 from __future__ import annotations
 
