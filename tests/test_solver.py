@@ -14,9 +14,10 @@ import pytest
 
 from benchmarks import sharding
 from gridlayout.errors import LayoutError
-from gridlayout.ops.solver import elimination, integer, messages, model, presolve, solve
+from gridlayout.ops.solver import elimination, integer, messages, model, presolve, search, solve
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
-from gridlayout.ops.solver.solve import ELIMINATION, INTEGER, LOCAL, METHODS, Unsolved
+from gridlayout.ops.solver.search import ELIMINATION, INTEGER, LOCAL, METHODS
+from gridlayout.ops.solver.solve import Unsolved
 from gridlayout.ops.solver.terms import Infeasible
 
 CLOSE = 1e-9
@@ -305,7 +306,7 @@ def test_interrupt_before_anything_is_known(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(solve, "reduce", interrupt)
+    monkeypatch.setattr(search, "reduce", interrupt)
     problem = limited_problem(1)
     with pytest.raises(KeyboardInterrupt):
         solve.solve(problem)
@@ -325,7 +326,8 @@ def test_a_start_is_never_made_worse():
 PROGRAM = """
 from test_solver import limited_problem, random_problem
 from gridlayout.ops.solver.terms import Infeasible
-from gridlayout.ops.solver.solve import LOCAL, METHODS, solve
+from gridlayout.ops.solver.search import LOCAL, METHODS
+from gridlayout.ops.solver.solve import solve
 import numpy as np
 for methods in (METHODS, (LOCAL,)):
     print(solve(limited_problem(5), methods=methods))
@@ -394,6 +396,7 @@ def test_bad_input(make, message):
         (Problem(([0, 0],), (), (Row(-1, {}),)), None),
         (Problem(([0, 1],), (), (Row(inf, {0: [9, 0]}),)), (0,)),
         (Problem(([0, 1],), (), (Row(5, {0: [9, 5]}),)), (1,)),
+        (Problem(([0, 1], [0, 1]), (), (Row(0.3, {0: [0.1, 0], 1: [0.2, 0]}),)), (0, 0)),
     ],
 )
 def test_smallest_problems(problem, expected):

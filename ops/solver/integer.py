@@ -171,8 +171,8 @@ def integer_program(
         left = deadline - monotonic()
         if left <= 0:
             break
-        status, found, bound = _run(made, most, left, nodes, waiting)
-        if status == 2:  # infeasible
+        is_infeasible, found, bound = _run(made, most, left, nodes, waiting)
+        if is_infeasible:
             if most == inf:
                 raise Infeasible
             return None, most
@@ -188,8 +188,8 @@ def integer_program(
 
 def _run(
     made: Program, most: float, seconds: float, nodes: int | None, waiting: Callable[[], None]
-) -> tuple[int, np.ndarray | None, float]:
-    """HiGHS's status, unknowns and bound."""
+) -> tuple[bool, np.ndarray | None, float]:
+    """Whether HiGHS proves that there is no solution; else its unknowns and bound."""
     from scipy.optimize import (  # type: ignore[import-untyped]
         Bounds,
         LinearConstraint,
@@ -221,7 +221,9 @@ def _run(
     result = _waited(lambda: milp(costs * scale, **arguments), waiting)
     bound = result.mip_dual_bound
     known = bound is not None and np.isfinite(bound)
-    return result.status, result.x, float(bound) / scale if known else 0.0
+    # All unknowns have bounds, so that the second is the first.
+    is_infeasible = result.status == 2 or "infeasible or unbounded" in result.message.lower()
+    return is_infeasible, result.x, float(bound) / scale if known else 0.0
 
 
 def _waited(call: Callable[[], Any], waiting: Callable[[], None]) -> Any:

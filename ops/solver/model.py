@@ -14,8 +14,8 @@ from math import fsum, inf
 
 import numpy as np
 
-from gridlayout.ops.solver.problem import Fetch, Problem
-from gridlayout.ops.solver.terms import ROUNDING, Eliminated, Infeasible, Limit, Shared
+from gridlayout.ops.solver.problem import ROUNDING, Fetch, Problem
+from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit, Shared
 
 
 @dataclass(eq=False)

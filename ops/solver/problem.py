@@ -16,6 +16,8 @@ import numpy as np
 
 from gridlayout.errors import LayoutError
 
+ROUNDING = 1e-12  # of a limit: by so little it may be exceeded, as sums are rounded
+
 
 @dataclass(frozen=True, eq=False)
 class Fetch:
@@ -145,13 +147,13 @@ class Problem:
         return fsum(terms)
 
     def excess(self, choices: Sequence[int]) -> float:
-        """The most by which a row is exceeded; at most 0 where all hold."""
+        """The most by which a row is exceeded; at most 0 where all hold, up to rounding."""
         found = self.checked(choices)
-        sums = (
-            fsum([float(usage[found[v]]) for v, usage in row.usages.items()]) - row.limit
-            for row in self.rows
-        )
-        return max(sums, default=-inf)
+        most = -inf
+        for row in self.rows:
+            over = fsum([float(usage[found[v]]) for v, usage in row.usages.items()]) - row.limit
+            most = max(most, min(over, 0.0) if over <= ROUNDING * row.limit else over)
+        return most
 
 
 def _numbers(values: object, what: str) -> np.ndarray:

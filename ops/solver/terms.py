@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-ROUNDING = 1e-12  # of a limit: sums of usages that differ by less count as equal in reductions
-
 
 class Infeasible(Exception):
     """No assignment is possible."""
