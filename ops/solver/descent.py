@@ -1,0 +1,194 @@
+"""`Descent`: better assignments of a model by changes of one variable, or of two that are linked.
+
+What exceeds a limit has a price, which grows until the limits hold.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.terms import Shared
+from gridlayout.ops.solver.usage import Usage
+
+LEAST = 1e-12  # of a cost: what a change has to save
+ROUNDS = 40  # of raising the prices of limits
+
+
+class Descent:
+    """An assignment of a model that changes, and the sums that follow from it."""
+
+    def __init__(self, model: Model, each_step: Callable[[], None] = lambda: None) -> None:
+        self.model, self.each_step = model, each_step
+        self.ceiling = model.ceiling
+        self.own = {v: np.minimum(own, self.ceiling) for v, own in model.costs.items()}
+        self.tables = {
+            v: {w: np.minimum(table, self.ceiling) for w, table in near.items()}
+            for v, near in model.tables.items()
+        }
+        self.prices = {id(s): np.minimum(s.prices, self.ceiling) for s in model.shared}
+        self.links = {v: model.links(v) for v in model.choices}
+        self.usage = Usage(model)
+        self.weights = np.zeros(len(self.usage.limits))
+        self.counts: dict[int, np.ndarray] = {}
+        self.state: dict[int, int] = {}
+
+    def begin(self, state: Mapping[int, int]) -> None:
+        """Take an assignment."""
+        self.state = dict(state)
+        self.used = self.usage.used(state)
+        for shared in self.model.shared:
+            reads = [read[state[r]] for r, read in shared.reads.items()]
+            self.counts[id(shared)] = np.sum(reads, axis=0)
+
+    def set(self, v: int, choice: int) -> None:
+        """Change the choice of one variable."""
+        before, self.state[v] = self.state[v], choice
+        for shared in self.model.shared_of[v]:
+            if v != shared.source:
+                read = shared.reads[v]
+                self.counts[id(shared)] += read[choice].astype(int) - read[before]
+        for rows, usage in self.usage.groups.get(v, ()):
+            self.used[rows] += usage[choice] - usage[before]
+
+    def conditional(self, v: int) -> np.ndarray:
+        """What each choice of a variable would cost, of all that depends on it."""
+        total = self.own[v].copy()
+        for w in self.tables[v]:
+            total += self.tables[w][v][self.state[w]]
+        for shared in self.model.shared_of[v]:
+            total += self._fetched(shared, v)
+        for rows, usage in self.usage.groups.get(v, ()):
+            rest = self.used[rows] - usage[self.state[v]] - self.usage.allowed[rows]
+            over = np.maximum(rest[:, None] + usage, 0)
+            total += self.weights[rows] @ over
+        return total
+
+    def _fetched(self, shared: Shared, v: int) -> np.ndarray:
+        prices, counts = self.prices[id(shared)], self.counts[id(shared)]
+        if v == shared.source:
+            return prices[:, counts > 0].sum(1)
+        read = shared.reads[v]
+        alone = counts == read[self.state[v]]
+        return read[:, alone] @ prices[self.state[shared.source], alone]
+
+    def settle(self, variables: Iterable[int]) -> None:
+        """Change single variables, first those that are given, until no change saves anything."""
+        queue = deque(variables)
+        waiting = set(queue)
+        while queue:
+            self.each_step()
+            v = queue.popleft()
+            waiting.discard(v)
+            costs = self.conditional(v)
+            best, now = int(costs.argmin()), self.state[v]
+            if costs[best] < costs[now] - LEAST * abs(costs[now]):
+                self.set(v, best)
+                for w in self.links[v]:
+                    if w not in waiting:
+                        waiting.add(w)
+                        queue.append(w)
+
+    def settle_pairs(self) -> None:
+        """Change pairs that are linked until no change saves anything."""
+        changed = set(self.state)
+        while changed:
+            now, changed = changed, set()
+            for v in self.links:
+                for w in self.links[v]:
+                    if v < w and (v in now or w in now) and self._improve_pair(v, w):
+                        touched = {v, w, *self.links[v], *self.links[w]}
+                        self.settle(sorted(touched))
+                        changed |= touched
+
+    def _improve_pair(self, v: int, w: int) -> bool:
+        """Change two variables at once, if that saves anything; whether it does."""
+        self.each_step()
+        found = self._best_apart(v, w) if self._is_apart(v, w) else self._best_of_each(v, w)
+        if found is None:
+            return False
+        self.set(v, found[0])
+        self.set(w, found[1])
+        return True
+
+    def _is_apart(self, v: int, w: int) -> bool:
+        """Whether a table is all that links two variables."""
+        if v in self.usage.groups and w in self.usage.groups:
+            return False
+        return not any(w in shared.scope for shared in self.model.shared_of[v])
+
+    def _best_apart(self, v: int, w: int) -> tuple[int, int] | None:
+        table, (c, d) = self.tables[v][w], (self.state[v], self.state[w])
+        costs = (self.conditional(v) - table[:, d])[:, None] + self.conditional(w) - table[c]
+        costs += table
+        best = int(costs.argmin())
+        if costs.flat[best] >= costs[c, d] - LEAST * abs(costs[c, d]):
+            return None
+        return best // table.shape[1], best % table.shape[1]
+
+    def _best_of_each(self, v: int, w: int) -> tuple[int, int] | None:
+        """Of each choice of the first variable, with the best one of the other.
+
+        Only of those that cost less more than the other costs now, as no more can be saved.
+        """
+        c, d = self.state[v], self.state[w]
+        costs, other = self.conditional(v), self.conditional(w)
+        more = costs - costs[c]
+        link = self.tables[v][w][:, d] if w in self.tables[v] else np.zeros(len(more))
+        best, least = None, -LEAST * abs(float(costs[c]) + float(other[d]))
+        for choice in np.flatnonzero(more - (link - link[c]) < other[d]).tolist():
+            if choice == c:
+                continue
+            self.set(v, choice)
+            others = self.conditional(w)
+            found = int(others.argmin())
+            if (change := float(more[choice] + others[found] - others[d])) < least:
+                best, least = (choice, found), change
+        self.set(v, c)
+        return best
+
+    def run(self, state: Mapping[int, int], pairs: bool = True) -> dict[int, int]:
+        """The assignment that is reached from one; it may exceed limits where none was found."""
+        self.begin(state)
+        self.weights[:] = 0
+        self.settle(self.state)
+        if not self._meet_limits():
+            self.begin(self._least_used())
+        self.weights[:] = 10 * self.ceiling / self.usage.scale
+        self.settle(self.state)
+        if pairs:
+            self.settle_pairs()
+        return dict(self.state)
+
+    def mend(self, state: Mapping[int, int]) -> dict[int, int]:
+        """The assignment that is reached from one while no limit may be exceeded by more."""
+        self.begin(state)
+        self.weights[:] = 10 * self.ceiling / self.usage.scale
+        over = self.used > self.usage.allowed
+        groups = self.usage.groups
+        self.settle([v for v in groups if any(over[rows].any() for rows, _ in groups[v])])
+        return dict(self.state)
+
+    def _meet_limits(self) -> bool:
+        """Raise the prices of the limits until they hold; whether they do."""
+        first = max(min(self.model.cost(self.state), self.ceiling), 1e-9 * self.ceiling) / 100
+        for _ in range(ROUNDS):
+            over = self.used > self.usage.allowed
+            if not over.any():
+                return True
+            weights = np.maximum(2 * self.weights, first / self.usage.scale)
+            self.weights[over] = weights[over]
+            groups = self.usage.groups
+            self.settle([v for v in groups if any(over[rows].any() for rows, _ in groups[v])])
+        return not (self.used > self.usage.allowed).any()
+
+    def _least_used(self) -> dict[int, int]:
+        """Of each variable the choice that uses least of the limits."""
+        state = dict(self.state)
+        for v, groups in self.usage.groups.items():
+            shares = sum((usage * np.sum(1 / self.usage.scale[rows]) for rows, usage in groups))
+            state[v] = int(np.argmin(shares))
+        return state

@@ -1,0 +1,133 @@
+"""`eliminate`: the best assignment of a model whose limits are left out, by dynamic programming.
+
+Variables go one by one: the costs that mention one are added up to a table over it and its
+neighbours, and its least over the variable takes their place (bucket elimination, Dechter 1999).
+The order takes the variable with the smallest such table first. It is for models of small width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from heapq import heapify, heappop, heappush
+from math import fsum, prod
+
+import numpy as np
+
+from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.terms import Shared
+
+Scope = tuple[int, ...]
+Factor = tuple[Scope, np.ndarray]
+
+LARGEST = 2_000_000  # entries of a table
+MOST = 50_000_000  # entries of all of them
+DIMS = 30  # of a table
+
+
+def order(model: Model) -> list[int] | None:
+    """The order in which the variables go; None where a table would be too large."""
+    counts = {v: len(own) for v, own in model.costs.items()}
+    near = {v: set(model.links(v)) for v in counts}
+    for shared in model.shared:
+        if prod(counts[v] for v in shared.scope) > LARGEST:
+            return None
+        for v in shared.scope:
+            near[v].update(shared.scope)
+            near[v].discard(v)
+
+    def entries(v: int) -> int:
+        size = counts[v] if len(near[v]) < DIMS else LARGEST + 1
+        for w in near[v]:
+            size *= counts[w]
+            if size > LARGEST:
+                break
+        return size
+
+    known = {v: entries(v) for v in counts}
+    heap = [(size, v) for v, size in known.items()]
+    heapify(heap)
+    found, total = [], 0
+    while heap:
+        size, v = heappop(heap)
+        if v not in near or size != known[v]:
+            continue
+        total += size
+        if size > LARGEST or total > MOST:
+            return None
+        found.append(v)
+        others = near.pop(v)
+        for w in others:
+            near[w] |= others
+            near[w] -= {v, w}
+        for w in sorted(others):
+            known[w] = entries(w)
+            heappush(heap, (known[w], w))
+    return found
+
+
+def eliminate(
+    model: Model, ordered: list[int], each_step: Callable[[], None] = lambda: None
+) -> tuple[dict[int, int], float]:
+    """An assignment of the least cost, without the limits, and that cost; inf if there is none."""
+    place = {v: at for at, v in enumerate(ordered)}
+    buckets: dict[int, list[Factor]] = {v: [((v,), own)] for v, own in model.costs.items()}
+
+    def put(factor: Factor) -> None:
+        buckets[min(factor[0], key=place.__getitem__)].append(factor)
+
+    for v, tables in model.tables.items():
+        for w, table in tables.items():
+            if v < w:
+                put(((v, w), table))
+    for shared in model.shared:
+        put((shared.scope, dense(shared)))
+    constants: list[float] = []
+    for v in ordered:
+        each_step()
+        scope, table = _joined(buckets[v], v)
+        if scope:
+            put((scope, table.min(-1)))
+        else:
+            constants.append(float(table.min()))
+    state: dict[int, int] = {}
+    for v in reversed(ordered):
+        state[v] = int(np.argmin(sum(_given(factor, v, state) for factor in buckets[v])))
+    return state, fsum(constants)
+
+
+def _joined(factors: list[Factor], v: int) -> tuple[Scope, np.ndarray]:
+    """The sum of factors, over their other variables in ascending order and the one, last."""
+    scope = tuple(sorted({w for own, _ in factors for w in own} - {v}))
+    total: np.ndarray | None = None
+    for own, table in sorted(factors, key=lambda factor: len(factor[0])):
+        wide = _spread(own, table, (*scope, v))
+        total = wide if total is None else total + wide
+    assert total is not None
+    counts = {w: n for own, table in factors for w, n in zip(own, table.shape, strict=True)}
+    return scope, np.broadcast_to(total, [counts[w] for w in (*scope, v)])
+
+
+def _spread(own: Scope, table: np.ndarray, scope: Scope) -> np.ndarray:
+    """A table over some variables, so that it broadcasts over all of a scope."""
+    placed = sorted(range(len(own)), key=lambda k: scope.index(own[k]))
+    counts = dict(zip(own, table.shape, strict=True))
+    return table.transpose(placed).reshape([counts.get(w, 1) for w in scope])
+
+
+def _given(factor: Factor, v: int, state: Mapping[int, int]) -> np.ndarray:
+    """A factor over the choices of one variable, where those of the others are known."""
+    own, table = factor
+    return table[tuple(slice(None) if w == v else state[w] for w in own)]
+
+
+def dense(shared: Shared) -> np.ndarray:
+    """What a shared fetch costs: a table over its source and its readers."""
+    counts = [len(shared.prices), *map(len, shared.reads.values())]
+    total = np.zeros(counts)
+    for form in range(shared.prices.shape[1]):
+        read = np.zeros([1] * len(counts), bool)
+        for at, each in enumerate(shared.reads.values(), 1):
+            read = read | each[:, form].reshape([-1 if k == at else 1 for k in range(len(counts))])
+        price = shared.prices[:, form].reshape(-1, *[1] * len(shared.reads))
+        total += np.where(read, price, 0)
+    return total

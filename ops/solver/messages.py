@@ -1,0 +1,179 @@
+"""`Relaxation`: a bound on the cost of a model by messages between its variables.
+
+Costs move between the tables and the variables so that the sum of the least entries of all of them,
+which is a bound, grows: sequential tree-reweighted message passing (Kolmogorov 2006). The prices of
+a shared fetch are parted among its readers, and what one of them does not need goes to the others.
+Limits are paid for by multipliers, which follow a subgradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import fsum, inf
+
+import numpy as np
+
+from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.terms import Shared
+from gridlayout.ops.solver.usage import Usage
+
+SHORTER = 0.9  # the next step, where the last one raised no bound
+SURE = 1e-9  # of a cost: by so much a bound has to be above it before anything is dropped
+
+
+@dataclass(eq=False)
+class Parted:
+    """A shared fetch, and the part of its prices that each reader pays."""
+
+    shared: Shared
+    prices: np.ndarray
+    parts: dict[int, np.ndarray] = field(default_factory=dict)
+    counts: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        self.counts = np.sum([read.any(0) for read in self.shared.reads.values()], axis=0)
+        even = self.prices / self.counts
+        self.parts = {r: even * read.any(0) for r, read in self.shared.reads.items()}
+
+
+class Relaxation:
+    """Messages of a model; costs above a ceiling count as the ceiling."""
+
+    def __init__(self, model: Model, most: float) -> None:
+        self.model, self.most = model, most
+        self.ceiling = 2 * most or 1.0 if most < inf else model.ceiling
+        self.usage = Usage(model)
+        self.multipliers = np.zeros(len(self.usage.limits))
+        self.best = -inf, self.multipliers
+        self.step = 1.0
+        self.order = list(model.choices)
+        self.place = {v: at for at, v in enumerate(self.order)}
+        self.fixed = {v: np.minimum(own, self.ceiling) for v, own in model.costs.items()}
+        self.own = dict(self.fixed)
+        self.tables: dict[int, dict[int, np.ndarray]] = {v: {} for v in self.order}
+        for v, w in model.pairs():
+            table = np.minimum(model.table(v, w), self.ceiling)
+            self.tables[v][w], self.tables[w][v] = table, table.T.copy()
+        self.parted = [Parted(s, np.minimum(s.prices, self.ceiling)) for s in model.shared]
+        self.messages = {
+            v: {w: np.zeros(len(self.own[v])) for w in ts} for v, ts in self.tables.items()
+        }
+        for each in self.parted:
+            for reader, part in each.parts.items():
+                self._add_part(each, reader, part)
+        self.later = [self._later(True), self._later(False)]
+
+    def _later(self, forward: bool) -> dict[int, tuple[list[int], float]]:
+        """Of each variable the neighbours after it, and the share of its costs that each gets."""
+        found = {}
+        for v, near in self.tables.items():
+            after = [w for w in near if (self.place[w] > self.place[v]) == forward]
+            found[v] = after, 1 / max(len(after), len(near) - len(after), 1)
+        return found
+
+    def _add_part(self, each: Parted, reader: int, part: np.ndarray) -> None:
+        source, read = each.shared.source, each.shared.reads[reader]
+        added = part @ read.T
+        self.tables[source][reader] += added
+        self.tables[reader][source] += added.T
+
+    def sweep(self, forward: bool) -> dict[int, int]:
+        """Pass messages along the order, or against it; an assignment that they suggest."""
+        state: dict[int, int] = {}
+        messages, later = self.messages, self.later[0 if forward else 1]
+        for v in self.order if forward else reversed(self.order):
+            into = messages[v]
+            total = self.own[v].copy()
+            choice = self.own[v].copy()
+            for w, table in self.tables[v].items():
+                made = (table - messages[w][v]).min(1)
+                into[w] = made
+                total += made
+                choice += table[:, state[w]] if w in state else made
+            state[v] = int(choice.argmin())
+            total -= total.min()
+            after, share = later[v]
+            total *= share
+            for w in after:
+                into[w] = into[w] - total
+        return state
+
+    def share(self) -> None:
+        """Move prices of shared fetches from readers whose costs they do not raise to the others.
+
+        A reader gives what it can without a smaller least entry of its table.
+        """
+        for each in self.parted:
+            source = each.shared.source
+            for reader, read in each.shared.reads.items():
+                rest = self._rest(source, reader)
+                rest -= rest.min()
+                width = max(int(read.sum(1).max()), 1)
+                spare = np.where(read, rest[:, :, None], inf).min(1)
+                given = np.minimum(spare / width, each.parts[reader])
+                each.parts[reader] = each.parts[reader] - given
+                self._add_part(each, reader, -given)
+            pool = np.maximum(each.prices - sum(each.parts.values()), 0) / each.counts
+            for reader, read in each.shared.reads.items():
+                got = pool * read.any(0)
+                each.parts[reader] = each.parts[reader] + got
+                self._add_part(each, reader, got)
+
+    def _rest(self, v: int, w: int) -> np.ndarray:
+        table = self.tables[v][w] - self.messages[v][w][:, None]
+        return table - self.messages[w][v]
+
+    def charge(self, state: dict[int, int], bound: float, gap: float) -> None:
+        """Let the multipliers of limits follow how far an assignment exceeds them.
+
+        From those with the best bound so far, in shorter steps whenever it did not become better.
+        """
+        if not len(self.multipliers):
+            return
+        if bound > self.best[0]:
+            self.best = bound, self.multipliers
+        else:
+            self.step *= SHORTER
+            self.multipliers = self.best[1]
+        over = self.usage.used(state) / self.usage.scale - self.usage.limits / self.usage.scale
+        over[(over < 0) & (self.multipliers == 0)] = 0
+        norm = float(over @ over)
+        if norm > 0:
+            moved = self.multipliers + self.step * gap / norm * over
+            self.multipliers = np.maximum(moved, 0)
+        for v, charged in self.charges(self.multipliers).items():
+            self.own[v] = self.fixed[v] + charged
+
+    def charges(self, multipliers: np.ndarray) -> dict[int, np.ndarray]:
+        """What the choices of the variables with limits pay for their usages."""
+        found = {}
+        for v, groups in self.usage.groups.items():
+            paid = [(multipliers[rows] / self.usage.scale[rows]).sum() for rows, _ in groups]
+            terms = [each * usage for each, (_, usage) in zip(paid, groups, strict=True)]
+            found[v] = np.sum(terms, axis=0)
+        return found
+
+    def bound(self) -> tuple[float, dict[int, np.ndarray]]:
+        """The bound, and by how much more each choice costs at least, where it is chosen."""
+        terms, more = [], {}
+        for v, into in self.messages.items():
+            total = self.own[v] + sum(into.values())
+            terms.append(float(total.min()))
+            more[v] = total - terms[-1]
+        for v, near in self.tables.items():
+            for w in near:
+                if v < w:
+                    rest = self._rest(v, w)
+                    least = float(rest.min())
+                    terms.append(least)
+                    more[v] += rest.min(1) - least
+                    more[w] += rest.min(0) - least
+        paid = self.multipliers * self.usage.limits / self.usage.scale
+        return fsum([*terms, *(-paid).tolist()]), more
+
+    def possible(
+        self, bound: float, more: dict[int, np.ndarray], most: float
+    ) -> dict[int, np.ndarray]:
+        """Of each variable, which choices may be in an assignment that costs at most `most`."""
+        allowed = most * (1 + SURE) - bound
+        return {v: each <= allowed for v, each in more.items()}

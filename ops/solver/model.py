@@ -1,0 +1,251 @@
+"""`Model`: a problem as the methods see it, which the reductions make smaller in place.
+
+It holds what is left of a problem: the choices of each variable, their costs, a *table* of costs
+for each pair of variables that are linked, and a `Shared` for each fetch of which several readers
+may read the same form. A fetch with one reader is a table. The cost of an assignment of the model
+is that of the problem, less the sum of `constants`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from math import fsum, inf
+
+import numpy as np
+
+from gridlayout.ops.solver.problem import ROUNDING, Fetch, Problem
+from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit, Shared
+
+
+@dataclass(eq=False)
+class Model:
+    """What is left of a problem; every array of a variable is over its choices that are left.
+
+    choices: of each variable, the problem's numbers of its choices, ascending.
+    tables: `tables[v][w]` is over the choices of v and of w, and the transpose of `tables[w][v]`.
+    """
+
+    choices: dict[int, np.ndarray]
+    costs: dict[int, np.ndarray]
+    tables: dict[int, dict[int, np.ndarray]]
+    shared: list[Shared] = field(default_factory=list)
+    limits: list[Limit] = field(default_factory=list)
+    constants: list[float] = field(default_factory=list)
+    eliminated: list[Eliminated] = field(default_factory=list)
+    shared_of: dict[int, list[Shared]] = field(default_factory=dict)
+    limits_of: dict[int, list[Limit]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, problem: Problem) -> Model:
+        """The whole problem; raises Infeasible where a row has no room for the least usages."""
+        count = range(len(problem.costs))
+        made = cls(
+            {v: np.arange(len(problem.costs[v])) for v in count},
+            dict(enumerate(problem.costs)),
+            {v: {} for v in count},
+        )
+        if any(len(own) == 0 for own in problem.costs):
+            raise Infeasible
+        for fetch in problem.fetches:
+            made.add_fetch(fetch)
+        for row in problem.rows:
+            if row.limit < 0:
+                raise Infeasible
+            usages = {v: usage for v, usage in row.usages.items() if usage.any()}
+            if row.limit < inf and usages:
+                made.limits.append(Limit(row.limit, usages, ROUNDING * row.limit))
+        made.index()
+        return made
+
+    def index(self) -> None:
+        """Note which fetches and limits each variable is in."""
+        self.shared_of = {v: [] for v in self.choices}
+        self.limits_of = {v: [] for v in self.choices}
+        for shared in self.shared:
+            for v in shared.scope:
+                self.shared_of[v].append(shared)
+        for limit in self.limits:
+            for v in limit.usages:
+                self.limits_of[v].append(limit)
+
+    def add_table(self, v: int, w: int, table: np.ndarray) -> None:
+        """Add costs of the pairs of choices of two variables."""
+        if w in self.tables[v]:
+            table = self.tables[v][w] + table
+        elif not table.any():
+            return
+        self.tables[v][w] = np.ascontiguousarray(table)
+        self.tables[w][v] = np.ascontiguousarray(table.T)
+
+    def add_fetch(self, fetch: Fetch) -> None:
+        """Add the costs of a fetch; what its own source reads is a cost of the source."""
+        reads: dict[int, np.ndarray] = {}
+        for reader, forms in fetch.readers:
+            read = forms[:, None] == np.arange(fetch.prices.shape[1])
+            reads[reader] = reads[reader] | read if reader in reads else read
+        prices = fetch.prices
+        if (own := reads.pop(fetch.source, None)) is not None:
+            paid = np.where(own, prices, 0).sum(1)
+            self.costs[fetch.source] = self.costs[fetch.source] + paid
+            prices = np.where(own, 0, prices)
+        if (rest := self.simplified(Shared(fetch.source, prices, reads))) is not None:
+            self.shared.append(rest)
+
+    def simplified(self, shared: Shared) -> Shared | None:
+        """What of a fetch several readers share; the rest becomes costs and tables.
+
+        Forms that a reader reads whatever it chooses are costs of the source, and forms that only
+        one reader may read are a table.
+        """
+        prices, v = shared.prices, shared.source
+        always = np.zeros(prices.shape[1], bool)
+        for read in shared.reads.values():
+            always |= read.all(0)
+        if always.any():
+            self.costs[v] = self.costs[v] + prices[:, always].sum(1)
+        count = sum((read.any(0).astype(int) for read in shared.reads.values()), np.zeros(1, int))
+        left = ~always & prices.any(0)
+        for reader, read in shared.reads.items():
+            if (alone := left & (count == 1) & read.any(0)).any():
+                table = np.where(read[:, None, alone], prices[None, :, alone], 0).sum(2)
+                self.add_table(reader, v, table)
+        left &= count > 1
+        if not left.any():
+            return None
+        reads = {r: read[:, left] for r, read in shared.reads.items() if read[:, left].any()}
+        return Shared(v, prices[:, left], reads)
+
+    def keep(self, v: int, kept: np.ndarray) -> None:
+        """Drop the choices of a variable that are not kept, a mask or indices."""
+        if kept.dtype == bool and kept.all():
+            return
+        self.choices[v] = self.choices[v][kept]
+        if not len(self.choices[v]):
+            raise Infeasible
+        self.costs[v] = self.costs[v][kept]
+        for w, table in self.tables[v].items():
+            self.tables[v][w] = table[kept]
+            self.tables[w][v] = self.tables[w][v][:, kept]
+        for shared in self.shared_of[v]:
+            if v == shared.source:
+                shared.prices = shared.prices[kept]
+            else:
+                shared.reads[v] = shared.reads[v][kept]
+        sliced: dict[int, np.ndarray] = {}  # limits use the same arrays
+        for limit in self.limits_of[v]:
+            usage = limit.usages[v]
+            if id(usage) not in sliced:
+                sliced[id(usage)] = usage[kept]
+            limit.usages[v] = sliced[id(usage)]
+
+    def remove(self, v: int) -> None:
+        """Take out a variable that no fetch or limit mentions any more."""
+        for w in self.tables.pop(v):
+            del self.tables[w][v]
+        del self.choices[v], self.costs[v], self.shared_of[v], self.limits_of[v]
+
+    def part(self, variables: Iterable[int], limited: bool = True) -> Model:
+        """A model of some variables that nothing links to the others; `limited`: with its rows."""
+        own = sorted(variables)
+        members = set(own)
+        made = Model(
+            {v: self.choices[v] for v in own},
+            {v: self.costs[v] for v in own},
+            {v: dict(self.tables[v]) for v in own},
+            [Shared(s.source, s.prices, dict(s.reads)) for s in self.shared if s.source in members],
+            [
+                Limit(each.limit, dict(each.usages), each.slack)
+                for each in self.limits
+                if limited and not members.isdisjoint(each.usages)
+            ],
+        )
+        made.index()
+        return made
+
+    @property
+    def ceiling(self) -> float:
+        """More than any possible assignment costs."""
+        arrays = [*self.costs.values()]
+        arrays += [t for v, ts in self.tables.items() for w, t in ts.items() if v < w]
+        terms = [float(each[np.isfinite(each)].max(initial=0)) for each in arrays]
+        for shared in self.shared:
+            prices = np.where(np.isfinite(shared.prices), shared.prices, 0)
+            terms.append(float(prices.max(0, initial=0).sum()))
+        return 2 * fsum(terms) or 1.0
+
+    def links(self, v: int) -> list[int]:
+        """The variables that a table or a fetch links to one, ascending."""
+        found = set(self.tables[v])
+        for shared in self.shared_of[v]:
+            found.update(shared.scope)
+        return sorted(found - {v})
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """The pairs that a table links, or a shared fetch links as source and reader; ascending."""
+        found = {(v, w) for v, near in self.tables.items() for w in near if v < w}
+        for shared in self.shared:
+            found |= {(min(shared.source, r), max(shared.source, r)) for r in shared.reads}
+        return sorted(found)
+
+    def table(self, v: int, w: int) -> np.ndarray:
+        """The table of a pair, zeros if there is none."""
+        found = self.tables[v].get(w)
+        return np.zeros((len(self.costs[v]), len(self.costs[w]))) if found is None else found
+
+    def components(self) -> list[list[int]]:
+        """The sets of variables that tables, fetches and limits connect."""
+        found, seen = [], set[int]()
+        for first in self.choices:
+            if first in seen:
+                continue
+            seen.add(first)
+            reached = [first]
+            for v in reached:
+                others = self.links(v)
+                for limit in self.limits_of[v]:
+                    others += list(limit.usages)
+                for w in others:
+                    if w not in seen:
+                        seen.add(w)
+                        reached.append(w)
+            found.append(sorted(reached))
+        return found
+
+    def cost(self, state: Mapping[int, int]) -> float:
+        """What an assignment of indices of the choices that are left costs, without constants."""
+        terms = [float(own[state[v]]) for v, own in self.costs.items()]
+        for v, tables in self.tables.items():
+            terms += [float(table[state[v], state[w]]) for w, table in tables.items() if v < w]
+        for shared in self.shared:
+            read = np.any([read[state[r]] for r, read in shared.reads.items()], axis=0)
+            terms += shared.prices[state[shared.source], read].tolist()
+        return fsum(terms)
+
+    def is_within(self, state: Mapping[int, int]) -> bool:
+        """Whether the limits hold."""
+        return all(
+            fsum([float(usage[state[v]]) for v, usage in limit.usages.items()])
+            <= limit.limit + limit.slack
+            for limit in self.limits
+        )
+
+    def recovered(self, chosen: Mapping[int, int]) -> dict[int, int]:
+        """The problem's numbers of choices, with those of the variables that were eliminated."""
+        found = dict(chosen)
+        for each in reversed(self.eliminated):
+            found[each.variable] = each.best(found)
+        return found
+
+    def chosen(self, state: Mapping[int, int]) -> dict[int, int]:
+        """The problem's numbers of the choices of an assignment of indices."""
+        return {v: int(self.choices[v][c]) for v, c in state.items()}
+
+    def state(self, chosen: Mapping[int, int]) -> dict[int, int]:
+        """The indices of choices; of those that are dropped, the choice with the least own cost."""
+        found = {}
+        for v, known in self.choices.items():
+            at = int(np.searchsorted(known, chosen[v]))
+            is_left = at < len(known) and known[at] == chosen[v]
+            found[v] = at if is_left else int(np.argmin(self.costs[v]))
+        return found

@@ -1,0 +1,134 @@
+"""`improve`: a better assignment of a model by solving parts of it while the rest stays as it is.
+
+A part is a ball, a variable and those next to it, or a stretch of the problem's order, whose
+variables share limits. It is reduced, and what is left of it solved by elimination or by an integer
+program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from math import fsum
+from time import monotonic
+
+import numpy as np
+
+from gridlayout.ops.solver.elimination import eliminate, order
+from gridlayout.ops.solver.forests import along_forests, around
+from gridlayout.ops.solver.integer import integer_program
+from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.presolve import reduce
+from gridlayout.ops.solver.terms import Infeasible
+
+SMALLEST, LARGEST = 2_000, 128_000  # unknowns of a ball or a stretch
+FEWEST = 16  # variables of the smallest ones, about
+CLOSE = 1e-7  # of a cost, to a bound of it
+NODES, MOST_NODES = 20, 2_000  # of the search of an integer program, first and last
+
+
+def improve(
+    model: Model,
+    state: dict[int, int],
+    charges: Mapping[int, np.ndarray],
+    deadline: float,
+    better: Callable[[dict[int, int]], bool],
+    waiting: Callable[[], None] = lambda: None,
+) -> None:
+    """Solve forests, then parts, larger ones where the smaller save nothing more.
+
+    Until that saves nothing, or until the deadline. charges: what choices pay for what they use of
+    limits, in forests. better: takes an assignment, whose numbers are indices; whether it is
+    better than those before. waiting: called now and then.
+    """
+    weights = {
+        v: len(own) + sum(t.size for t in model.tables[v].values()) // 2
+        for v, own in model.choices.items()
+    }
+    whole = sum(weights.values())
+    fewest = min(max(SMALLEST, FEWEST * whole // max(len(weights), 1)), LARGEST)
+    target, nodes, saved, was_cut = fewest, NODES, True, False
+    while nodes <= MOST_NODES:
+        if saved:  # as at first
+            state = along_forests(model, state, charges, deadline, better)
+        saved = False
+        for free in parts(model, weights, target):
+            if monotonic() >= deadline:
+                return
+            waiting()
+            found, is_best = _solved(model, free, state, deadline, nodes, waiting)
+            was_cut |= not is_best
+            if found is not None and better(found):
+                state, saved = found, True
+        if not saved and target <= min(LARGEST, whole):
+            target *= 2
+        elif not saved:
+            if not was_cut:
+                return
+            target, nodes, was_cut = fewest, 4 * nodes, False
+
+
+def parts(model: Model, weights: dict[int, int], target: int) -> Iterator[set[int]]:
+    """Sets of variables of so much weight: balls, and where there are limits stretches."""
+    every = list(model.choices)
+    left = dict.fromkeys(every)
+    while left:
+        ball = _ball(model, next(iter(left)), weights, target)
+        for v in ball:
+            left.pop(v, None)
+        yield set(ball)
+    first = 0
+    while model.limits and first < len(every):
+        last, total = first, 0
+        while last < len(every) and total < target:
+            total += weights[every[last]]
+            last += 1
+        yield set(every[first:last])
+        first = len(every) if last == len(every) else max(first + 1, (first + last) // 2)
+
+
+def _ball(model: Model, first: int, weights: dict[int, int], target: int) -> list[int]:
+    """A variable and those nearest to it by links, up to a sum of weights."""
+    found, seen, total = [first], {first}, 0
+    for at, v in enumerate(found):
+        total += weights[v]
+        if total >= target:
+            return found[: at + 1]
+        for w in model.links(v):
+            if w not in seen:
+                seen.add(w)
+                found.append(w)
+    return found
+
+
+def _solved(
+    model: Model,
+    free: set[int],
+    state: dict[int, int],
+    deadline: float,
+    nodes: int,
+    waiting: Callable[[], None],
+) -> tuple[dict[int, int] | None, bool]:
+    """The assignment with the best choices found of some variables; whether they are the best.
+
+    None where nothing is saved.
+    """
+    made = around(model, free, state)
+    most = made.cost(made.state(model.chosen(state)))
+    is_best = True
+    try:
+        reduce(made)
+        if not made.limits and (ordered := order(made)) is not None:
+            found, _ = eliminate(made, ordered)
+        else:
+            most = max(most - fsum(made.constants), 0.0)
+            best, bound = integer_program(made, most, deadline, nodes, waiting)
+            is_best = bound >= most * (1 - CLOSE)
+            if best is None:
+                return None, is_best
+            is_best = is_best or bound >= made.cost(best) * (1 - CLOSE)
+            found = best
+    except Infeasible:  # by rounding only
+        return None, True
+    chosen = made.recovered(made.chosen(found))
+    after = {**state, **model.state({**model.chosen(state), **chosen})}
+    return (after if after != state else None), is_best

@@ -1,0 +1,208 @@
+"""`reduce`: drop choices that no best assignment needs, and variables that follow from others.
+
+Each step keeps at least one best assignment and tells no more than that: it drops
+  - choices that are impossible by themselves, with a neighbour, or under a limit;
+  - choices that another choice of the variable is at least as good as, whatever the others choose
+    (the dead-end elimination of Goldstein, 1994), and that uses no more of any limit;
+  - limits that cannot be exceeded;
+  - variables that no limit or shared fetch mentions and that are linked to at most two others, or
+    have one choice: costs or a table of the others take their place.
+"""
+
+from __future__ import annotations
+
+from math import fsum
+
+import numpy as np
+
+from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit
+
+ENTRIES = 2**22  # of the arrays in which the choices of one variable are compared
+GROWTH = 2.0  # a new table has at most so many entries for each entry of the two it replaces
+
+
+def reduce(model: Model) -> None:
+    """Make a model smaller, in place; raises Infeasible where it has no assignment."""
+    changed = set(model.choices)
+    while changed:
+        reduce_limits(model, changed)
+        _simplify_shared(model, changed)
+        now, changed = sorted(changed & model.choices.keys()), set()
+        for v in now:
+            _reduce_variable(model, v, changed)
+    model.index()
+
+
+def _reduce_variable(model: Model, v: int, changed: set[int]) -> None:
+    before = len(model.choices[v])
+    possible = np.isfinite(model.costs[v])
+    for table in model.tables[v].values():
+        possible &= np.isfinite(table).any(1)
+    if not possible.all():
+        model.keep(v, possible)
+    if len(model.choices[v]) > 1 and len(kept := _undominated(model, v)) < len(model.choices[v]):
+        model.keep(v, kept)
+    if len(model.choices[v]) < before:
+        changed.update([v, *model.links(v)])
+    if not model.limits_of[v] and not model.shared_of[v]:
+        changed.update(_eliminate(model, v))
+
+
+def _undominated(model: Model, v: int) -> np.ndarray:
+    """The choices that no other one is at least as good as; of those as good, the first."""
+    more = _differences(model, v)
+    better = more <= 0
+    for usage in {id(u): u for limit in model.limits_of[v] for u in [limit.usages[v]]}.values():
+        better &= usage[:, None] <= usage[None, :]
+    np.fill_diagonal(better, False)
+    alive = np.ones(len(better), bool)
+    for c in range(len(better) - 1, -1, -1):
+        alive[c] = not (better[:, c] & alive).any()
+    return np.flatnonzero(alive)
+
+
+def _differences(model: Model, v: int) -> np.ndarray:
+    """[a, b]: the most that it costs to choose a in the place of b, whatever the others choose."""
+    own = model.costs[v]
+    more = own[:, None] - own[None, :]
+    for table in model.tables[v].values():
+        more += _most_over(table)
+    for shared in model.shared_of[v]:
+        if v == shared.source:
+            more += _positive_sums(shared.prices)
+            continue
+        patterns, which = np.unique(shared.reads[v], axis=0, return_inverse=True)
+        added = patterns[:, None] & ~patterns[None, :]
+        prices = [np.where(added, price, 0).sum(2) for price in shared.prices]
+        most = np.max(prices, axis=0)
+        more += most[np.ix_(which.ravel(), which.ravel())]
+    return more
+
+
+def _most_over(table: np.ndarray) -> np.ndarray:
+    """[a, b]: the most by which row a is above row b, where row b is finite."""
+    count, width = table.shape
+    most = np.empty((count, count))
+    step = max(1, ENTRIES // (count * width))
+    is_finite = np.isfinite(table).all()
+    for at in range(0, count, step):
+        with np.errstate(invalid="ignore"):
+            apart = table[at : at + step, None] - table[None]
+        if not is_finite:
+            apart[:, ~np.isfinite(table)] = -np.inf
+        most[at : at + step] = apart.max(2)
+    return most
+
+
+def _positive_sums(prices: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        apart = prices[:, None] - prices[None]
+    apart[:, ~np.isfinite(prices)] = 0
+    return np.maximum(apart, 0).sum(2)
+
+
+def _eliminate(model: Model, v: int) -> list[int]:
+    """Take a variable out if that leaves no larger tables; its neighbours."""
+    tables, own = model.tables[v], model.costs[v]
+    others = list(tables)
+    if len(own) > 1 and len(others) > 2:
+        return []
+    made: np.ndarray | None = None
+    if len(own) > 1 and len(others) == 2:
+        first, second = (tables[w] for w in others)
+        if first.shape[1] * second.shape[1] > GROWTH * (first.size + second.size):
+            return []
+        made = _least_over(first.T + own, second)
+    neighbours = tuple((w, model.choices[w], table) for w, table in tables.items())
+    model.eliminated.append(Eliminated(v, model.choices[v], own, neighbours))
+    model.remove(v)
+    if made is not None:
+        model.add_table(others[0], others[1], made)
+    elif len(own) == 1:
+        model.constants.append(float(own[0]))
+        for w, _, table in neighbours:
+            model.costs[w] = model.costs[w] + table[0]
+    elif others:
+        model.costs[others[0]] = model.costs[others[0]] + (neighbours[0][2].T + own).min(1)
+    else:
+        model.constants.append(float(own.min()))
+    return others
+
+
+def _least_over(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The product of two tables in which sums stand for products and minima for sums."""
+    made = np.full((len(left), right.shape[1]), np.inf)
+    for k in range(right.shape[0]):
+        np.minimum(made, left[:, k, None] + right[k], out=made)
+    return made
+
+
+def _simplify_shared(model: Model, changed: set[int]) -> None:
+    """Turn into tables what only one reader is left of; only of fetches of changed variables."""
+    kept = []
+    for shared in model.shared:
+        if changed.isdisjoint(shared.scope):
+            kept.append(shared)
+        elif (rest := model.simplified(shared)) is not None:
+            kept.append(rest)
+    model.shared = kept
+    model.index()
+
+
+def reduce_limits(model: Model, changed: set[int]) -> None:
+    """Drop limits of changed variables that cannot be exceeded, and choices that exceed one."""
+    now = changed
+    while now:
+        least: dict[int, tuple[float, np.ndarray]] = {}
+        kept, after = [], set[int]()
+        for limit in model.limits:
+            if now.isdisjoint(limit.usages) or _subtract_least(limit, least):
+                kept.append(limit)
+            else:
+                changed.update(limit.usages)
+        model.limits = kept
+        model.index()
+        for limit in kept:
+            for v, usage in limit.usages.items():
+                possible = usage <= limit.limit + limit.slack
+                if not possible.all():
+                    model.keep(v, possible)
+                    after.add(v)
+                    changed.update([v, *model.links(v)])
+        now = after
+    _drop_weaker(model)
+
+
+def _subtract_least(limit: Limit, known: dict[int, tuple[float, np.ndarray]]) -> bool:
+    """Count usages from the least that a variable has; whether the limit may be exceeded.
+
+    known: what came of the usages with these ids, as limits use the same arrays.
+    """
+    least, left = [], {}
+    for v, usage in limit.usages.items():
+        if id(usage) not in known:
+            own = float(usage.min())
+            known[id(usage)] = own, usage - own if own else usage
+            known[id(known[id(usage)][1])] = 0.0, known[id(usage)][1]
+        own, rest = known[id(usage)]
+        least.append(-own)
+        if rest.any():
+            left[v] = rest
+    limit.limit = fsum([limit.limit, *least])
+    if limit.limit < -limit.slack:
+        raise Infeasible
+    limit.limit = max(limit.limit, 0.0)
+    limit.usages = left
+    return fsum([float(usage.max()) for usage in left.values()]) > limit.limit - limit.slack
+
+
+def _drop_weaker(model: Model) -> None:
+    """Of limits on the same usages, keep the least."""
+    least: dict[tuple[tuple[int, bytes], ...], Limit] = {}
+    for limit in model.limits:
+        key = tuple((v, limit.usages[v].tobytes()) for v in sorted(limit.usages))
+        if key not in least or limit.limit < least[key].limit:
+            least[key] = limit
+    model.limits = [limit for limit in least.values() if limit.usages]
+    model.index()

@@ -1,0 +1,269 @@
+"""`Search`: the methods, each on the parts of a problem that it is able to take, within a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import fsum, inf
+from time import monotonic
+
+import numpy as np
+
+from gridlayout.ops.solver.descent import Descent
+from gridlayout.ops.solver.elimination import eliminate, order
+from gridlayout.ops.solver.integer import integer_program, size
+from gridlayout.ops.solver.messages import Relaxation
+from gridlayout.ops.solver.model import Model
+from gridlayout.ops.solver.neighbourhoods import improve
+from gridlayout.ops.solver.presolve import reduce
+from gridlayout.ops.solver.problem import Problem
+from gridlayout.ops.solver.terms import Infeasible
+
+Progress = Callable[[float, float, float], None]
+
+ELIMINATION, INTEGER, LOCAL = METHODS = "exact elimination", "integer program", "local search"
+UNKNOWNS = 150_000  # of an integer program
+LAST = 500_000  # of one that follows when a local search ends before the time
+SWEEPS = 1000  # of messages, there and back
+STALLED = 1e-3  # of the gap: messages end when so many sweeps close less of it
+STALL = 60
+SHARE = 0.4  # of the time that is left for them
+PROGRAM = 0.6  # of the time that is left for an integer program, before a local search
+OFTEN = 8  # sweeps between assignments that are made from them
+BETWEEN = 0.25  # seconds between reports of progress
+CLOSE = 1e-9  # of a cost: costs and bounds that differ by less are equal
+
+
+@dataclass(eq=False)
+class Part:
+    """A part of the model that nothing links to the others.
+
+    chosen: the best feasible choices known, by the problem's numbers; cost: what they cost.
+    """
+
+    model: Model
+    chosen: dict[int, int] | None = None
+    cost: float = inf
+    bound: float = 0.0
+    how: str = ELIMINATION
+
+    @property
+    def is_solved(self) -> bool:
+        """Whether nothing better is possible."""
+        return self.chosen is not None and self.cost <= self.bound * (1 + CLOSE)
+
+    def offer(self, chosen: dict[int, int]) -> bool:
+        """Keep choices if they are feasible and better than the best known; whether they are."""
+        state = self.model.state(chosen)
+        cost = self.model.cost(state)
+        is_better = cost < self.cost and self.model.is_within(state)
+        if is_better:
+            self.chosen, self.cost = chosen, cost
+        return is_better
+
+    def raise_bound(self, bound: float) -> None:
+        """Keep a bound if it is better than that known."""
+        self.bound = min(max(bound, self.bound), self.cost)
+
+
+class Search:
+    """The state of one call of `solve`: the best assignment and the bound so far."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        deadline: float,
+        methods: tuple[str, ...],
+        progress: Progress | None,
+    ) -> None:
+        self.problem, self.deadline, self.methods = problem, deadline, methods
+        self.progress, self.began = progress, monotonic()
+        self.told, self.told_what = -inf, (inf, 0.0)
+        self.choices: tuple[int, ...] | None = None
+        self.cost = inf
+        self.starts: list[tuple[int, ...]] = []
+        self.model: Model | None = None
+        self.parts: list[Part] = []
+
+    @property
+    def bound(self) -> float:
+        """A proven bound of the cost of each feasible assignment."""
+        if self.model is None or (not self.parts and self.model.choices):
+            return 0.0
+        found = fsum([*self.model.constants, *(part.bound for part in self.parts)])
+        return self.cost if self.cost <= found * (1 + CLOSE) else found
+
+    @property
+    def how(self) -> str:
+        """The weakest method that was used."""
+        if self.model is None:
+            return LOCAL
+        return max((part.how for part in self.parts), key=METHODS.index, default=ELIMINATION)
+
+    def start(self, choices: Sequence[int]) -> None:
+        """Take an assignment that the caller knows."""
+        found = self.problem.checked(choices)
+        self.starts.append(found)
+        self._offer(found)
+
+    def _offer(self, choices: tuple[int, ...]) -> None:
+        if self.problem.excess(choices) > 0:
+            return
+        if (cost := self.problem.cost(choices)) < self.cost:
+            self.choices, self.cost = choices, cost
+
+    def report(self, improved: bool = True) -> None:
+        """Put the parts' choices together if they have become better, and tell the caller."""
+        assert self.model is not None
+        if improved and all(part.chosen is not None for part in self.parts):
+            chosen = {v: c for part in self.parts for v, c in (part.chosen or {}).items()}
+            found = self.model.recovered(chosen)
+            self._offer(tuple(found[v] for v in range(len(self.problem.costs))))
+        now, known = monotonic(), (self.cost, self.bound)
+        if self.progress is None or self.cost == inf or known == self.told_what:
+            return
+        if now >= self.told + BETWEEN:
+            self.told, self.told_what = now, known
+            self.progress(*known, now - self.began)
+
+    def run(self) -> None:
+        """Reduce the problem, split it, and solve each part as well as it can be."""
+        model = Model.of(self.problem)
+        reduce(model)
+        self.parts = [Part(model.part(own)) for own in model.components()]
+        self.model = model
+        for part in self.parts:
+            if ELIMINATION in self.methods:
+                self._eliminate(part)
+        self.report()
+        left = [part for part in self.parts if not part.is_solved]
+        left.sort(key=lambda part: size(part.model))
+        for part in left:
+            self._descend(part)
+        self.report()
+        for part in left:
+            if not part.is_solved:
+                self._solve(part)
+            self.report()
+
+    def _solve(self, part: Part) -> None:
+        """The integer program, and the local search where that is too large or takes too long."""
+        is_small = size(part.model) <= UNKNOWNS
+        if INTEGER in self.methods and is_small:
+            share = PROGRAM if LOCAL in self.methods else 1.0
+            self._program(part, part.model, share)
+        if LOCAL in self.methods and not part.is_solved:
+            self._search(part)
+        if INTEGER in self.methods and part.chosen is None and not is_small:
+            self._program(part, part.model, 1.0)
+
+    def _eliminate(self, part: Part) -> None:
+        free = part.model
+        if free.limits:
+            free = free.part(free.choices, limited=False)
+            reduce(free)
+        if (ordered := order(free)) is None:
+            return
+        state, bound = eliminate(free, ordered)
+        bound = fsum([bound, *free.constants])
+        if bound == inf:
+            raise Infeasible
+        part.offer(free.recovered(free.chosen(state)))
+        part.raise_bound(bound)
+
+    def _program(self, part: Part, model: Model, share: float) -> None:
+        """Solve a model of the part by an integer program, in a share of the time that is left.
+
+        The model may lack choices of the part that cost more than the best assignment known.
+        """
+        base = fsum(model.constants)
+        until = monotonic() + share * (self.deadline - monotonic())
+        most = max(part.cost - base, 0.0)
+        state, bound = integer_program(model, most, until, waiting=self._waiting)
+        is_better = state is not None and part.offer(model.recovered(model.chosen(state)))
+        part.raise_bound(fsum([bound, base]))
+        if is_better or part.is_solved:
+            part.how = INTEGER
+
+    def _waiting(self) -> None:
+        self.report(False)
+
+    def _descend(self, part: Part) -> None:
+        """First assignments of a part: from those of the caller, and from each least cost."""
+        part.how = LOCAL
+        descent = Descent(part.model)
+        firsts = [part.model.state(dict(enumerate(start))) for start in self.starts]
+        firsts.append({v: int(np.argmin(own)) for v, own in part.model.costs.items()})
+        for first in firsts:
+            if part.chosen is None or monotonic() < self.deadline:
+                part.offer(part.model.chosen(descent.run(first)))
+
+    def _search(self, part: Part) -> None:
+        """Bound a part by messages, and improve its assignment until the time is over."""
+        part.how = LOCAL
+        relaxation, possible = self._bound(part)
+        if part.is_solved or part.chosen is None:
+            return
+        if INTEGER in self.methods and size(part.model) > UNKNOWNS:
+            self._program_narrowed(part, possible, UNKNOWNS, PROGRAM)
+        if part.is_solved:
+            return
+        model = part.model.part(part.model.choices)
+        for v, kept in possible.items():
+            model.keep(v, kept)
+
+        def better(state: dict[int, int]) -> bool:
+            is_better = part.offer(model.chosen(state))
+            self.report(is_better)
+            return is_better
+
+        charges = relaxation.charges(relaxation.best[1])
+        charges = {v: charged[possible[v]] for v, charged in charges.items()}
+        state = model.state(part.chosen)
+        improve(model, state, charges, self.deadline, better, self._waiting)
+        if monotonic() >= self.deadline or part.is_solved:
+            return
+        bound, more = relaxation.bound()
+        for v, kept in relaxation.possible(bound, more, part.cost).items():
+            possible[v] &= kept
+        if INTEGER in self.methods:
+            self._program_narrowed(part, possible, LAST, 1.0)
+
+    def _program_narrowed(
+        self, part: Part, possible: dict[int, np.ndarray], unknowns: int, share: float
+    ) -> None:
+        """An integer program of the choices that may be better, if it has not too many unknowns."""
+        model = part.model.part(part.model.choices)
+        for v, kept in possible.items():
+            model.keep(v, kept)
+        try:
+            reduce(model)
+        except Infeasible:  # so that nothing is better than what is known
+            part.raise_bound(part.cost)
+        else:
+            if size(model) <= unknowns:
+                self._program(part, model, share)
+
+    def _bound(self, part: Part) -> tuple[Relaxation, dict[int, np.ndarray]]:
+        """Pass messages; which choices of the part may be in an assignment that is better."""
+        relaxation, descent = Relaxation(part.model, part.cost), Descent(part.model)
+        until = monotonic() + SHARE * (self.deadline - monotonic())
+        kept = {v: np.ones(len(own), bool) for v, own in part.model.costs.items()}
+        bounds: list[float] = []
+        for k in range(SWEEPS):
+            relaxation.sweep(True)
+            state = relaxation.sweep(False)
+            relaxation.share()
+            bound, more = relaxation.bound()
+            part.raise_bound(bound)
+            if k % OFTEN == 0 and part.offer(part.model.chosen(descent.run(state, pairs=False))):
+                self.report()
+            for v, each in relaxation.possible(bound, more, part.cost).items():
+                kept[v] &= each
+            self.report(False)
+            bounds.append(part.bound)
+            rose = bounds[-1] - bounds[-STALL] if k >= STALL else inf
+            if monotonic() > until or part.is_solved or rose <= STALLED * (part.cost - part.bound):
+                break
+            relaxation.charge(state, bound, min(part.cost, relaxation.ceiling) - bound)
+        return relaxation, kept

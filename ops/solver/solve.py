@@ -1,0 +1,82 @@
+"""`solve`: the best assignment of a problem that is found in time, and how good it can be at most.
+
+The problem is reduced and split into parts that nothing links; each goes to the first method that
+is able to take it: exact elimination, an integer program, a local search with a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from time import monotonic
+
+from gridlayout.errors import LayoutError
+from gridlayout.ops.solver.problem import Problem
+from gridlayout.ops.solver.search import METHODS, Progress, Search
+from gridlayout.ops.solver.terms import Infeasible
+
+
+class Unsolved(LayoutError):
+    """Time ran out before any feasible assignment was found."""
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A feasible assignment, its cost, and a proven lower bound of the cost of each one.
+
+    how: the method that found it, or proved that nothing is better; of several parts the weakest.
+    """
+
+    choices: tuple[int, ...]
+    cost: float
+    bound: float
+    how: str
+
+    @property
+    def gap(self) -> float:
+        """By how much of the bound the cost may be above the least one, at most."""
+        if self.cost <= self.bound:
+            return 0.0
+        return self.cost / self.bound - 1 if self.bound > 0 else inf
+
+
+def solve(
+    problem: Problem,
+    seconds: float = 60.0,
+    starts: Sequence[Sequence[int]] = (),
+    progress: Progress | None = None,
+    methods: Sequence[str] = METHODS,
+) -> Solution | None:
+    """The best feasible assignment that is found, or None if it is proven that there is none.
+
+    starts: assignments to begin a local search with; the result is never worse than a feasible one.
+    progress: called with the cost, the bound and the seconds so far as these improve.
+    methods: which of `METHODS` may be used, after the reductions and a first descent.
+
+    The result is the same in every process, unless a method's share of the time runs out. Of
+    assignments that cost the same the one that is found need not be the first in lexicographic
+    order. An interrupt ends the search with what is known. Raises Unsolved where time ran out and
+    no feasible assignment is known.
+
+    >>> solve(Problem(([1, 0], [0, 2])))
+    Solution(choices=(1, 0), cost=0.0, bound=0.0, how='exact elimination')
+    """
+    if unknown := set(methods) - set(METHODS):
+        raise LayoutError(f"methods {sorted(unknown)} are not known; there are {list(METHODS)}")
+    search = Search(problem, monotonic() + seconds, tuple(methods), progress)
+    for start in starts:
+        search.start(start)
+    try:
+        search.run()
+    except Infeasible:
+        if search.choices is None:  # else a start is possible within rounding only
+            return None
+    except KeyboardInterrupt:
+        if search.choices is None:
+            raise
+    if search.choices is None:
+        raise Unsolved(
+            f"no feasible assignment was found in {seconds:g} seconds; give more time or a start"
+        )
+    return Solution(search.choices, search.cost, search.bound, search.how)

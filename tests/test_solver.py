@@ -1,0 +1,433 @@
+"""The solver against all assignments, dynamic programmes, and its own promises."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from itertools import pairwise, product
+from math import inf, isclose
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import sharding
+from gridlayout.errors import LayoutError
+from gridlayout.ops.solver import elimination, integer, messages, model, presolve, search, solve
+from gridlayout.ops.solver.problem import Fetch, Problem, Row
+from gridlayout.ops.solver.search import ELIMINATION, INTEGER, LOCAL, METHODS
+from gridlayout.ops.solver.solve import Unsolved
+from gridlayout.ops.solver.terms import Infeasible
+
+CLOSE = 1e-9
+
+
+def numbers(rng, shape, scale):
+    found = rng.integers(0, 8, shape) if rng.random() < 0.5 else rng.random(shape) * 10
+    return np.where(rng.random(shape) < 0.08, inf, found * scale)
+
+
+def random_problem(rng, limited):
+    """Up to 6 variables, fetches with up to 3 readers, the same one twice or the source too."""
+    count = rng.integers(1, 7)
+    choices = rng.integers(1, 6, count)
+    scale = 10.0 ** rng.integers(-6, 9)
+    fetches, rows = [], []
+    for _ in range(rng.integers(0, count + 3)):
+        source, forms = rng.integers(count), rng.integers(1, 5)
+        readers = rng.integers(count, size=rng.integers(0, 4))
+        read = tuple((int(r), rng.integers(-1, forms, choices[r])) for r in readers)
+        fetches.append(Fetch(int(source), numbers(rng, (choices[source], forms), scale), read))
+    for _ in range(rng.integers(1, 4) if limited else 0):
+        members = np.flatnonzero(rng.random(count) < 0.7)
+        usages = {int(v): rng.integers(0, 9, choices[v]) for v in members}
+        most = sum(int(usage.max()) for usage in usages.values())
+        rows.append(Row(float(rng.integers(0, most + 1)), usages))
+    costs = tuple(numbers(rng, n, scale) for n in choices)
+    return Problem(costs, tuple(fetches), tuple(rows))
+
+
+def least(problem):
+    """The least cost of all assignments; inf where none is feasible."""
+    counts = [len(own) for own in problem.costs]
+    every = np.indices(counts).reshape(len(counts), -1)
+    total = sum(own[every[v]] for v, own in enumerate(problem.costs))
+    for fetch in problem.fetches:
+        for form in range(fetch.prices.shape[1]):
+            reads = [forms[every[r]] == form for r, forms in fetch.readers]
+            read = np.any(reads, axis=0) if reads else False
+            total = total + np.where(read, fetch.prices[every[fetch.source], form], 0)
+    for row in problem.rows:
+        used = sum((usage[every[v]] for v, usage in row.usages.items()), np.zeros(1))
+        total = np.where(used > row.limit, inf, total)
+    return total.min()
+
+
+def assert_sound(problem, found, best, is_exact):
+    if found is None:
+        assert best == inf
+        return
+    assert found.cost == problem.cost(found.choices)
+    assert problem.excess(found.choices) <= 0
+    assert found.bound <= min(best * (1 + CLOSE), found.cost)
+    if is_exact:
+        assert isclose(found.cost, best, rel_tol=CLOSE)
+        assert found.gap < 1e-8
+
+
+@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("methods", [METHODS, (INTEGER,), (LOCAL,)], ids="+".join)
+def test_least_of_all_assignments(methods, block):
+    for seed in range(100 * block, 100 * block + 100):
+        problem = random_problem(np.random.default_rng(seed), limited=seed % 2 == 1)
+        best = least(problem)
+        try:
+            found = solve.solve(problem, 20, methods=methods)
+        except Unsolved:
+            assert methods == (LOCAL,)
+        else:
+            assert_sound(problem, found, best, is_exact=methods != (LOCAL,))
+            assert found is None or isclose(found.cost, best, rel_tol=CLOSE)
+
+
+def test_each_method_without_the_reductions():
+    for seed in range(200):
+        problem = random_problem(np.random.default_rng(seed), limited=seed % 2 == 1)
+        best = least(problem)
+        try:
+            made = model.Model.of(problem)
+            state, bound = integer.integer_program(made, inf, inf)
+        except Infeasible:
+            assert best == inf
+            continue
+        assert isclose(made.cost(state), best, rel_tol=CLOSE)
+        assert isclose(bound, best, rel_tol=1e-7, abs_tol=1e-300)
+        free = Problem(problem.costs, problem.fetches)
+        made = model.Model.of(free)
+        state, cost = elimination.eliminate(made, elimination.order(made))
+        assert isclose(cost, least(free), rel_tol=CLOSE)
+        assert isclose(made.cost(state), cost, rel_tol=CLOSE)
+
+
+def test_reductions_keep_the_least_cost():
+    for seed in range(200):
+        problem = random_problem(np.random.default_rng(seed), limited=seed % 2 == 1)
+        best = least(problem)
+        try:
+            made = model.Model.of(problem)
+            presolve.reduce(made)
+        except Infeasible:
+            assert best == inf
+            continue
+        states = product(*(range(len(own)) for own in made.costs.values()))
+        possible = [dict(zip(made.costs, state, strict=True)) for state in states]
+        costs = [made.cost(state) for state in possible if made.is_within(state)]
+        assert isclose(min(costs, default=inf) + sum(made.constants), best, rel_tol=CLOSE)
+
+
+def test_bounds_of_messages_are_bounds():
+    for seed in range(120):
+        problem = random_problem(np.random.default_rng(seed), limited=seed % 2 == 1)
+        best = least(problem)
+        try:
+            made = model.Model.of(problem)
+        except Infeasible:
+            continue
+        passed = messages.Relaxation(made, inf)
+        for _ in range(6):
+            passed.sweep(True)
+            state = passed.sweep(False)
+            passed.share()
+            bound, more = passed.bound()
+            assert bound <= best * (1 + CLOSE)
+            if best < inf:
+                every = passed.possible(bound, more, best)
+                kept = tuple(np.where(every[v], own, inf) for v, own in enumerate(problem.costs))
+                narrowed = Problem(kept, problem.fetches, problem.rows)
+                assert isclose(least(narrowed), best, rel_tol=CLOSE)
+            passed.charge(state, bound, 1.0)
+
+
+# -- larger ones -----------------------------------------------------------------------------------
+
+
+def edge(source, reader, table):
+    return Fetch(source, table, ((reader, np.arange(np.shape(table)[1])),))
+
+
+def chain(rng, count, choices):
+    costs = tuple(rng.random(choices) for _ in range(count))
+    return costs, [edge(v, v + 1, rng.random((choices, choices))) for v in range(count - 1)]
+
+
+@pytest.mark.parametrize("methods", [METHODS, (LOCAL,)], ids="+".join)
+def test_chain(methods):
+    costs, edges = chain(np.random.default_rng(0), 200, 7)
+    ahead = np.zeros(7)
+    for v in range(199, 0, -1):
+        ahead = (edges[v - 1].prices + costs[v] + ahead).min(1)
+    found = solve.solve(Problem(costs, tuple(edges)), methods=methods)
+    assert isclose(found.cost, (costs[0] + ahead).min())
+    assert found.gap == 0
+    assert found.how == ELIMINATION
+
+
+def test_tree():
+    rng = np.random.default_rng(1)
+    parents = [int(rng.integers(max(0, v - 4), v)) for v in range(1, 200)]
+    costs = [rng.random(6) for _ in range(200)]
+    edges = [edge(p, v, rng.random((6, 6))) for v, p in enumerate(parents, 1)]
+    problem = Problem(tuple(costs), tuple(edges))
+    below = list(costs)
+    for v in range(199, 0, -1):
+        below[parents[v - 1]] = below[parents[v - 1]] + (edges[v - 1].prices + below[v]).min(1)
+    assert isclose(solve.solve(problem).cost, below[0].min())
+
+
+def grid(rng, width, length, choices):
+    """A problem on a grid of variables, and its least cost, column by column."""
+    count = width * length
+    costs = tuple(rng.random(choices) for _ in range(count))
+    edges = []
+    for v in range(count):
+        if (v + 1) % width:
+            edges.append(edge(v, v + 1, rng.random((choices, choices))))
+        if v + width < count:
+            edges.append(edge(v, v + width, rng.random((choices, choices))))
+    tables = {(e.source, e.readers[0][0]): e.prices for e in edges}
+    columns = list(product(range(choices), repeat=width))
+    reached = np.zeros(len(columns))
+    for column in range(length):
+        at = [column * width + k for k in range(width)]
+        own = np.array(
+            [sum(costs[v][c] for v, c in zip(at, each, strict=True)) for each in columns]
+        )
+        for v, w in pairwise(at):
+            own += [tables[v, w][each[v - at[0]], each[w - at[0]]] for each in columns]
+        if column:
+            each = np.array(columns)
+            steps = [
+                tables[v - width, v][each[:, k][:, None], each[:, k]] for k, v in enumerate(at)
+            ]
+            reached = (reached[:, None] + sum(steps)).min(0)
+        reached = reached + own
+    return Problem(costs, tuple(edges)), reached.min()
+
+
+def test_grid():
+    problem, best = grid(np.random.default_rng(2), 4, 50, 4)
+    found = solve.solve(problem)
+    assert isclose(found.cost, best)
+    assert found.how == ELIMINATION
+    searched = solve.solve(problem, 10, methods=(LOCAL,))
+    assert searched.bound <= best * (1 + CLOSE)
+    assert best * (1 - CLOSE) <= searched.cost <= 1.02 * best
+
+
+def test_shared_values_are_paid_for_once():
+    # Two readers of one form share its price of 5; apart, each would rather read its own at 3.
+    forms = np.array([0, 1]), np.array([0, 2])
+    fetch = Fetch(0, [[5, 3, 3]], ((1, forms[0]), (2, forms[1])))
+    found = solve.solve(Problem(([0], [0, 0], [0, 0]), (fetch,)))
+    assert (found.choices, found.cost, found.bound) == ((0, 0, 0), 5, 5)
+
+
+def test_a_limit_that_holds_anyway_costs_nothing():
+    costs, edges = chain(np.random.default_rng(3), 30, 5)
+    free = solve.solve(Problem(costs, tuple(edges)))
+    usage = [np.where(np.arange(5) == free.choices[v], 1, 2) for v in range(30)]
+    row = Row(30, dict(enumerate(usage)))
+    found = solve.solve(Problem(costs, tuple(edges), (row,)))
+    assert (found.choices, found.gap) == (free.choices, 0)
+
+
+def test_higher_limits_are_never_worse():
+    rng = np.random.default_rng(4)
+    costs, edges = chain(rng, 12, 5)
+    usages = {v: rng.integers(0, 10, 5) for v in range(12)}
+    limits = range(0, 70, 5)
+    problems = [Problem(costs, tuple(edges), (Row(limit, usages),)) for limit in limits]
+    found = [solve.solve(problem) for problem in problems]
+    values = [inf if each is None else each.cost for each in found]
+    assert all(b <= a * (1 + CLOSE) for a, b in pairwise(values))
+    assert values[0] > values[-1]
+
+
+# -- promises --------------------------------------------------------------------------------------
+
+
+def limited_problem(seed, count=10):
+    rng = np.random.default_rng(seed)
+    costs, edges = chain(rng, count, 6)
+    for _ in range(2 * count):
+        v, w = sorted(rng.choice(count, 2, replace=False).tolist())
+        edges.append(edge(v, w, rng.random((6, 6))))
+    usages = {v: rng.integers(0, 10, 6) for v in range(count)}
+    return Problem(costs, tuple(edges), (Row(2.5 * count, usages),))
+
+
+@pytest.mark.parametrize("methods", [METHODS, (LOCAL,)], ids="+".join)
+def test_no_time(methods):
+    for seed in range(3):
+        problem = limited_problem(seed)
+        best = solve.solve(problem).cost
+        worst = np.argmin(list(problem.rows[0].usages.values()), axis=1)
+        found = solve.solve(problem, 0, starts=[worst], methods=methods)
+        assert found.bound <= best * (1 + CLOSE) <= found.cost * (1 + 2 * CLOSE)
+        assert found.cost <= problem.cost(worst)
+
+
+def test_unsolved():
+    # The weights of the choices 1 are to sum to exactly 60,000: a descent does not find that.
+    weights = np.random.default_rng(6).integers(1000, 9000, 24)
+    taken = Row(60_000, {v: [0, w] for v, w in enumerate(weights)})
+    left = Row(weights.sum() - 60_000, {v: [w, 0] for v, w in enumerate(weights)})
+    problem = Problem(([0, 0],) * 24, (), (taken, left))
+    with pytest.raises(Unsolved, match="give more time or a start"):
+        solve.solve(problem, 0)
+
+
+def test_interrupt_returns_what_is_known():
+    problem = limited_problem(1)
+    best = solve.solve(problem).cost
+
+    def interrupt(cost, bound, seconds):
+        told.append((cost, bound))
+        raise KeyboardInterrupt
+
+    told = []
+    found = solve.solve(problem, progress=interrupt)
+    assert told[0][0] == found.cost
+    assert found.bound <= best * (1 + CLOSE) <= found.cost * (1 + 2 * CLOSE)
+
+
+def test_interrupt_before_anything_is_known(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(search, "reduce", interrupt)
+    problem = limited_problem(1)
+    with pytest.raises(KeyboardInterrupt):
+        solve.solve(problem)
+    start = np.argmin(list(problem.rows[0].usages.values()), axis=1)
+    found = solve.solve(problem, starts=[start])
+    assert (found.choices, found.bound) == (tuple(start), 0)
+
+
+def test_a_start_is_never_made_worse():
+    problem = limited_problem(2)
+    best = solve.solve(problem)
+    for methods in ((LOCAL,), METHODS):
+        found = solve.solve(problem, 0, starts=[best.choices], methods=methods)
+        assert found.cost <= best.cost * (1 + CLOSE)
+
+
+PROGRAM = """
+from test_solver import limited_problem, random_problem
+from gridlayout.ops.solver.terms import Infeasible
+from gridlayout.ops.solver.search import LOCAL, METHODS
+from gridlayout.ops.solver.solve import solve
+import numpy as np
+for methods in (METHODS, (LOCAL,)):
+    print(solve(limited_problem(5), methods=methods))
+    print(solve(random_problem(np.random.default_rng(8), False), methods=methods))
+"""
+
+
+def test_same_answer_in_every_process():
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    answers = set()
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path}
+        command = [sys.executable, "-c", PROGRAM]
+        made = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        answers.add(made.stdout)
+    assert len(answers) == 1
+
+
+# -- input -----------------------------------------------------------------------------------------
+
+ONE = np.zeros((2, 1))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Problem(([0, np.nan],)), "costs of variable 0 include NaN"),
+        (lambda: Problem(([0, -1],)), r"costs of variable 0 include -1\.0"),
+        (lambda: Problem(([[0]],)), "have 2 dims; give a vector"),
+        (lambda: Fetch(0, [1, 2], ()), "have 1 dims; give a price for each choice"),
+        (lambda: Fetch(0, [[np.nan]], ()), "prices of a fetch from variable 0 include NaN"),
+        (lambda: Fetch(0, ONE, ((1, np.array([-2])),)), r"forms \[-2\] .* from -1, which is none"),
+        (lambda: Fetch(0, ONE, ((1, np.array([1])),)), r"forms \[1\] .* to 0"),
+        (lambda: Fetch(0, ONE, ((1, np.array([0.5])),)), "one integer for each of its choices"),
+        (lambda: Problem(([0],), (Fetch(0, ONE, ()),)), "2 choices of variable 0, which has 1"),
+        (
+            lambda: Problem(([0, 0],), (Fetch(0, ONE, ((1, np.array([0])),)),)),
+            "variable 1 of the forms of a fetch is not there",
+        ),
+        (
+            lambda: Problem(([0, 0],), (Fetch(0, ONE, ((0, np.array([0])),)),)),
+            "forms of a fetch are for 1 choices of variable 0, which has 2",
+        ),
+        (lambda: Row(np.nan, {}), "limit of a row is NaN"),
+        (lambda: Row(1, {0: [inf]}), "usages of variable 0 are not all finite"),
+        (lambda: Row(1, {0: [-1]}), r"usages of variable 0 include -1\.0"),
+        (lambda: Problem(([0],), (), (Row(1, {0: [1, 1]}),)), "usages of a row are for 2 choices"),
+        (lambda: Problem(([0],)).cost((0, 0)), "2 choices for 1 variables"),
+        (lambda: Problem(([0],)).cost((1,)), "choice 1 of variable 0, which has 1 choices"),
+        (lambda: solve.solve(Problem(([0],)), methods=("guess",)), r"methods \['guess'\]"),
+        (lambda: solve.solve(Problem(([0],)), starts=[(3,)]), "choice 3 of variable 0"),
+    ],
+)
+def test_bad_input(make, message):
+    with pytest.raises(LayoutError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("problem", "expected"),
+    [
+        (Problem(()), ()),
+        (Problem(([3],)), (0,)),
+        (Problem(([],)), None),
+        (Problem(([inf, inf],)), None),
+        (Problem(([0, 0],), (), (Row(-1, {}),)), None),
+        (Problem(([0, 1],), (), (Row(inf, {0: [9, 0]}),)), (0,)),
+        (Problem(([0, 1],), (), (Row(5, {0: [9, 5]}),)), (1,)),
+        (Problem(([0, 1], [0, 1]), (), (Row(0.3, {0: [0.1, 0], 1: [0.2, 0]}),)), (0, 0)),
+    ],
+)
+def test_smallest_problems(problem, expected):
+    found = solve.solve(problem)
+    assert (found and found.choices) == expected
+
+
+# -- the contest's files ---------------------------------------------------------------------------
+
+CONTEST = {
+    "name": "three nodes",
+    "nodes": {
+        "intervals": [[0, 10], [5, 20], [10, 20], [3, 3]],
+        "costs": [[1, 2], [3, 0, 10**18], [4, 4], [0]],
+        "usages": [[6, 1], [5, 5, 0], [7, 5], [99]],
+    },
+    "edges": {"nodes": [[0, 1], [1, 2]], "costs": [[0, 9, 0, 5, 1, 0], [1, 2, 3, 4, 5, 6]]},
+    "usage_limit": 10,
+}
+
+
+def test_contest_file(tmp_path, capsys):
+    path = tmp_path / "small.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"problem": CONTEST}).encode()))
+    problem = sharding.read(path)
+    # Live at once: 0 and 1 from 5 to 10, 1 and 2 from 10; the fourth is never live.
+    assert [sorted(row.usages) for row in problem.rows] == [[0, 1], [1, 2]]
+    assert problem.cost((1, 1, 1, 0)) == 2 + 0 + 4 + 1 + 4
+    assert problem.cost((0, 2, 0, 0)) == inf
+    assert problem.excess((0, 0, 0, 0)) == 2
+    found = solve.solve(problem)
+    assert (found.choices, found.cost) == ((1, 1, 1, 0), 11)
+    assert sharding.main([str(path)]) == 0
+    assert "small.json.gz  4  2  8  11  11  0.00%" in capsys.readouterr().out
