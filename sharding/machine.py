@@ -70,6 +70,8 @@ class Limits:
     alike: int = 80
     radius: int = 2
     rows: int = 48
+    # By how much of the bound the plan of such a program may be above it for the search to end.
+    gap: float = 0.05
     # Of the ways to divide a node, those that compute for the least time.
     choices: int = 96
     # Of plans that take as long, the one that sends less often and whose operands hold less: what

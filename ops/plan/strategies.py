@@ -618,39 +618,59 @@ class Strategies:
         return f"{self.graph.dtypes[value]}[{dims}] of {maker.name}"
 
     def _live(self) -> Iterator[tuple[int, dict[int, tuple[int, int]]]]:
-        """At each node the values that are alive, with their variables."""
-        graph = self.graph
+        """At each node after which a value dies, the values that are alive, with their variables.
+
+        At other nodes no more are.
+        """
+        graph, end = self.graph, len(self.graph.nodes)
         last = {v: n for n, node in enumerate(graph.nodes) for v in node.ins if v is not None}
-        last |= {v: len(graph.nodes) for v in graph.outs if v is not None}
+        last |= dict.fromkeys(range(len(self.given)), end)
+        last |= {v: end for v in graph.outs if v is not None}
         found = ((v, self._source(v)) for v in range(len(graph.shapes)))
         known = {v: source for v, source in found if source is not None}
+        dying: dict[int, list[int]] = {end - 1: []}
+        for v in known:
+            made = v < len(self.given) or v in last
+            dying.setdefault(last[v] if made else -1, []).append(v)
         live = {v: known[v] for v in range(len(self.given)) if v in known}
         for n, node in enumerate(graph.nodes):
-            live |= {v: known[v] for v in node.outs if v in known}
-            yield n, live
-            for v in [v for v in live if v >= len(self.given) and last.get(v, -1) <= n]:
-                del live[v]
+            born = {v: known[v] for v in node.outs if v in known}
+            live |= born
+            if n in dying:
+                yield n, live
+                for v in dying[n]:
+                    live.pop(v, None)
+            for v in born:
+                if v not in last:
+                    live.pop(v, None)
 
     def _rows(self) -> list[Row]:
-        """What is alive at a time, where that may be too much."""
+        """What is alive at a time, where that may be too much; the fullest times."""
         if self.capacity is None:
             return []
-        sizes: dict[int, NDArray[np.float64]] = {}
-        found: dict[Any, Row] = {}
+        sizes: dict[tuple[int, int], NDArray[np.float64]] = {}
+        found: dict[tuple[tuple[tuple[int, int], int], ...], float] = {}
         for _, live in self._live():
+            counts = Counter(source for v, source in live.items() if v not in self.dram)
+            most = least = 0.0
+            for source, count in counts.items():
+                if source not in sizes:
+                    v = next(v for v in live if live[v] == source)
+                    sizes[source] = np.array(self._sizes(v, *source), float)
+                most += count * float(sizes[source].max())
+                least += count * float(sizes[source].min())
+            if most > self.capacity:
+                found.setdefault(tuple(sorted(counts.items())), least)
+        fullest = sorted(found, key=lambda key: (-found[key], key))[: LIMITS.rows]
+        rows = []
+        for key in fullest:
             usages: dict[int, NDArray[np.float64]] = {}
-            for v, source in sorted(live.items()):
-                if v in self.dram:
-                    continue
-                if v not in sizes:
-                    sizes[v] = np.array(self._sizes(v, *source), float)
+            for source, count in key:
+                used = count * sizes[source]
                 at = source[0]
-                usages[at] = usages[at] + sizes[v] if at in usages else sizes[v]
-            if sum(float(each.max()) for each in usages.values()) > self.capacity:
-                key = tuple((at, each.tobytes()) for at, each in sorted(usages.items()))
-                found.setdefault(key, Row(self.capacity, usages))
-        rows = sorted(found.values(), key=lambda row: -sum(x.min() for x in row.usages.values()))
-        return rows[: LIMITS.rows]
+                usages[at] = usages[at] + used if at in usages else used
+            rows.append(Row(self.capacity, usages))
+        return rows
 
     # -- what is found -----------------------------------------------------------------------------
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from math import isfinite
+from time import monotonic
 from typing import Any
 
 from gridlayout.arguments import positive
@@ -20,7 +22,7 @@ from gridlayout.ops.planning.simulation import Simulation, equation_names
 from gridlayout.ops.planning.spaces import Spaces, room_in_l1
 from gridlayout.ops.planning.traced import Traced, traced_for
 from gridlayout.ops.programs.report import Report
-from gridlayout.ops.solver.solve import Solution, solve
+from gridlayout.ops.solver.solve import Solution, Unsolved, solve
 from gridlayout.sharding.chips import check_figure
 from gridlayout.sharding.machine import LIMITS, Machine
 
@@ -88,7 +90,7 @@ def _on_devices(traced: Traced, trips: int | None, seconds: float, progress: Any
     capacity = room = traced.device.machine.device_capacity
     for _ in range(_MOST_TRIES):
         strategies = traced.strategies(trips, capacity)
-        solution = solve(strategies.problem, seconds=seconds, progress=progress)
+        solution = _solved(strategies, seconds, progress)
         if solution is None:
             return None
         made = _made(traced, strategies, solution)
@@ -99,6 +101,12 @@ def _on_devices(traced: Traced, trips: int | None, seconds: float, progress: Any
     return None
 
 
+def _solved(strategies: Strategies, seconds: float, progress: Any) -> Solution | None:
+    """The best choices that are found in time; None where nothing has room."""
+    gap = LIMITS.gap if len(strategies.graph.nodes) > LIMITS.alike else 0.0
+    return solve(strategies.problem, seconds=seconds, progress=progress, gap=gap)
+
+
 def _on_cores(traced: Traced, trips: int | None, seconds: float, progress: Any) -> Plan | None:
     """The best plan whose values have room in L1, or are read from DRAM.
 
@@ -106,14 +114,16 @@ def _on_cores(traced: Traced, trips: int | None, seconds: float, progress: Any) 
     the solver says which arguments are not; else values go to DRAM that a plan has no room for.
     """
     room = room_in_l1(traced.device.machine)
+    until = monotonic() + seconds
     free = traced.strategies(trips, None)
-    first = solve(free.problem, seconds=seconds, progress=progress)
+    first = _solved(free, seconds / 3, progress)
     assert first is not None
     limited = traced.strategies(trips, room)
     if limited.problem.excess(first.choices) <= 0:
         return _made(traced, limited, first)
-    found = []
-    solution = solve(limited.problem, seconds=seconds, progress=progress)
+    found, solution = [], None
+    with suppress(Unsolved):
+        solution = _solved(limited, (until - monotonic()) / 2, progress)
     if solution is not None:
         found.append(_made(traced, limited, replace(solution, bound=first.bound)))
     spilled = frozenset[int]()
@@ -125,7 +135,8 @@ def _on_cores(traced: Traced, trips: int | None, seconds: float, progress: Any) 
             break
         spilled |= made
         limited = traced.strategies(trips, room, spilled)
-        solution = solve(limited.problem, seconds=seconds, progress=progress)
+        with suppress(Unsolved):
+            solution = _solved(limited, max(until - monotonic(), 1.0), progress)
         if solution is not None:
             found.append(_made(traced, limited, replace(solution, bound=first.bound)))
             break
@@ -239,12 +250,12 @@ def _alternatives(
         if node.path not in by_path or len(choices) < 2:
             continue
         if at not in by_variable:
+            costs = problem.costs_with(found.choices, at).tolist()
             ways = []
-            for k, choice in enumerate(choices):
-                others = (*found.choices[:at], k, *found.choices[at + 1 :])
-                words = units.words(choice.ins, choice.out, choice.summed, choice.scattered)
-                ways.append(Alternative(words, problem.cost(others), k == found.choices[at]))
-            ways = [way for way in ways if isfinite(way.time)]
+            for k, (choice, cost) in enumerate(zip(choices, costs, strict=True)):
+                if isfinite(cost):
+                    words = units.words(choice.ins, choice.out, choice.summed, choice.scattered)
+                    ways.append(Alternative(words, cost, k == found.choices[at]))
             ways.sort(key=lambda way: (way.time, not way.is_chosen))
             by_variable[at] = tuple(ways[:_MOST_WAYS])
         made[by_path[node.path]] = by_variable[at]

@@ -158,12 +158,14 @@ def integer_program(
     deadline: float,
     nodes: int | None = None,
     waiting: Callable[[], None] = lambda: None,
+    gap: float = 0.0,
 ) -> tuple[dict[int, int] | None, float]:
     """The best assignment found, and a bound on all; raises Infeasible where there is none.
 
     most: only what costs no more is looked for; inf where nothing is known. Where nothing is found
     that costs so little, the bound is `most`. nodes: of the search, at most. waiting: called now
-    and then while HiGHS, in a thread, runs.
+    and then while HiGHS, in a thread, runs. gap: of the cost, between it and the bound, at which
+    the search ends.
     """
     made, x = program(model)
     best, bound = None, 0.0
@@ -171,7 +173,7 @@ def integer_program(
         left = deadline - monotonic()
         if left <= 0:
             break
-        is_infeasible, found, bound = _run(made, most, left, nodes, waiting)
+        is_infeasible, found, bound = _run(made, most, left, nodes, waiting, gap)
         if is_infeasible:
             if most == inf:
                 raise Infeasible
@@ -187,15 +189,20 @@ def integer_program(
 
 
 def _run(
-    made: Program, most: float, seconds: float, nodes: int | None, waiting: Callable[[], None]
+    made: Program,
+    most: float,
+    seconds: float,
+    nodes: int | None,
+    waiting: Callable[[], None],
+    gap: float,
 ) -> tuple[bool, np.ndarray | None, float]:
     """Whether HiGHS proves that there is no solution; else its unknowns and bound."""
-    from scipy.optimize import (  # type: ignore[import-untyped]
+    from scipy.optimize import (
         Bounds,
         LinearConstraint,
         milp,
     )
-    from scipy.sparse import coo_array  # type: ignore[import-untyped]
+    from scipy.sparse import coo_array
 
     costs = np.concatenate(made.costs)
     possible = np.isfinite(costs) & (costs <= most * (1 + GAP))
@@ -205,7 +212,7 @@ def _run(
     matrix = coo_array((values, (rows, columns)), shape=(made.rows, made.count)).tocsr()
     integrality = np.zeros(made.count)
     integrality[: made.binary] = 1
-    options: dict[str, Any] = {"mip_rel_gap": GAP}
+    options: dict[str, Any] = {"mip_rel_gap": max(GAP, gap)}
     if seconds < inf:
         options["time_limit"] = seconds
     if nodes is not None:

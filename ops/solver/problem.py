@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import fsum, inf
 
 import numpy as np
@@ -145,6 +146,39 @@ class Problem:
             prices = fetch.prices[found[fetch.source]]
             terms += [float(prices[form]) for form in forms if form >= 0]
         return fsum(terms)
+
+    def costs_with(self, choices: Sequence[int], variable: int) -> np.ndarray:
+        """What an assignment costs with each choice of one variable in the place of its own.
+
+        >>> edge = Fetch(0, [[0, 5], [5, 0]], ((1, np.arange(2)),))
+        >>> Problem(([0, 1], [3, 0]), (edge,)).costs_with((0, 1), 0)
+        array([5., 1.])
+        """
+        found = list(self.checked(choices))
+        near = self._near[variable]
+
+        def local() -> float:
+            terms = [float(self.costs[variable][found[variable]])]
+            for fetch in near:
+                forms = {int(forms[found[reader]]) for reader, forms in fetch.readers}
+                terms += [float(fetch.prices[found[fetch.source]][f]) for f in forms if f >= 0]
+            return fsum(terms) if inf not in terms else inf
+
+        rest = self.cost(found) - local()
+        made = []
+        for k in range(len(self.costs[variable])):
+            found[variable] = k
+            made.append(rest + local())
+        return np.array(made)
+
+    @cached_property
+    def _near(self) -> list[list[Fetch]]:
+        """The fetches that each variable makes or reads."""
+        near: list[list[Fetch]] = [[] for _ in self.costs]
+        for fetch in self.fetches:
+            for v in {fetch.source, *(reader for reader, _ in fetch.readers)}:
+                near[v].append(fetch)
+        return near
 
     def excess(self, choices: Sequence[int]) -> float:
         """The most by which a row is exceeded; at most 0 where all hold, up to rounding."""

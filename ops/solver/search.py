@@ -46,11 +46,12 @@ class Part:
     cost: float = inf
     bound: float = 0.0
     how: str = ELIMINATION
+    gap: float = CLOSE
 
     @property
     def is_solved(self) -> bool:
-        """Whether nothing better is possible."""
-        return self.chosen is not None and self.cost <= self.bound * (1 + CLOSE)
+        """Whether nothing better is possible, or nothing better by more than the gap."""
+        return self.chosen is not None and self.cost <= self.bound * (1 + self.gap)
 
     def offer(self, chosen: dict[int, int]) -> bool:
         """Keep choices if they are feasible and better than the best known; whether they are."""
@@ -75,7 +76,9 @@ class Search:
         deadline: float,
         methods: tuple[str, ...],
         progress: Progress | None,
+        gap: float = 0.0,
     ) -> None:
+        self.gap = max(gap, CLOSE)
         self.problem, self.deadline, self.methods = problem, deadline, methods
         self.progress, self.began = progress, monotonic()
         self.told, self.told_what = -inf, (inf, 0.0)
@@ -130,7 +133,7 @@ class Search:
         """Reduce the problem, split it, and solve each part as well as it can be."""
         model = Model.of(self.problem)
         reduce(model)
-        self.parts = [Part(model.part(own)) for own in model.components()]
+        self.parts = [Part(model.part(own), gap=self.gap) for own in model.components()]
         self.model = model
         for part in self.parts:
             if ELIMINATION in self.methods:
@@ -149,6 +152,10 @@ class Search:
     def _solve(self, part: Part) -> None:
         """The integer program, and the local search where that is too large or takes too long."""
         is_small = size(part.model) <= UNKNOWNS
+        if self.gap > CLOSE and LOCAL in self.methods:
+            self._bound(part)  # which is soon as near as it has to be
+            if part.is_solved:
+                return
         if INTEGER in self.methods and is_small:
             share = PROGRAM if LOCAL in self.methods else 1.0
             self._program(part, part.model, share)
@@ -179,7 +186,7 @@ class Search:
         base = fsum(model.constants)
         until = monotonic() + share * (self.deadline - monotonic())
         most = max(part.cost - base, 0.0)
-        state, bound = integer_program(model, most, until, waiting=self._waiting)
+        state, bound = integer_program(model, most, until, waiting=self._waiting, gap=self.gap)
         is_better = state is not None and part.offer(model.recovered(model.chosen(state)))
         part.raise_bound(fsum([bound, base]))
         if is_better or part.is_solved:

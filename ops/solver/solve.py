@@ -47,12 +47,14 @@ def solve(
     starts: Sequence[Sequence[int]] = (),
     progress: Progress | None = None,
     methods: Sequence[str] = METHODS,
+    gap: float = 0.0,
 ) -> Solution | None:
     """The best feasible assignment that is found, or None if it is proven that there is none.
 
     starts: assignments to begin a local search with; the result is never worse than a feasible one.
     progress: called with the cost, the bound and the seconds so far as these improve.
-    methods: which of `METHODS` may be used, after the reductions and a first descent.
+    methods: which of `METHODS` may be used, after the reductions and a first descent. gap: by how
+    much of the bound a cost may be above it for the search to end.
 
     The result is the same in every process, unless a method's share of the time runs out. Of
     assignments that cost the same the one that is found need not be the first in lexicographic
@@ -64,7 +66,7 @@ def solve(
     """
     if unknown := set(methods) - set(METHODS):
         raise LayoutError(f"methods {sorted(unknown)} are not known; there are {list(METHODS)}")
-    search = Search(problem, monotonic() + seconds, tuple(methods), progress)
+    search = Search(problem, monotonic() + seconds, tuple(methods), progress, gap)
     for start in starts:
         search.start(start)
     try:
