@@ -72,8 +72,10 @@ class Limits:
     rows: int = 48
     # By how much of the bound the plan of such a program may be above it for the search to end.
     gap: float = 0.05
-    # Of the ways to divide a node, those that compute for the least time.
-    choices: int = 96
+    # Of the ways to divide a node, those that compute for the least time: of such a program, and of
+    # one of fewer equations.
+    choices: int = 128
+    all_choices: int = 1024
     # Of plans that take as long, the one that sends less often and whose operands hold less: what
     # each collective adds, in seconds, and what of the time to pass over an operand.
     once: float = 1e-12
@@ -293,10 +295,13 @@ class Machine:
             return self.seconds(nbytes=each.received_bytes)
         if (figure := self._figure(each.kind, each.group_size)) is not None:
             return figure.latency / each.together + each.received_bytes / figure.bandwidth
-        links = self._links(each.axes)
+        key = each.axes, each.group_size
+        if key not in self._known:
+            links = self._links(each.axes)
+            self._known[key] = links, self._paths(each, len(links))
+        links, paths = self._known[key]
         if not links:
             return 0.0
-        paths = self._paths(each, len(links))
         pairs = zip(links, paths, strict=True)
         time = max(_time(each, link, path, len(links)) for link, path in pairs)
         return max(link.start for link in links) / each.together + time
@@ -384,6 +389,11 @@ class Machine:
             return self
         more = {"rates": self.rates, "figures": self.figures, "axes": axes}
         return Machine(self.chip, self.mesh, self.links, **more)  # type: ignore[arg-type]
+
+    @cached_property
+    def _known(self) -> dict[Any, tuple[list[Links], list[_Path]]]:
+        """The links and paths of collectives by their axes."""
+        return {}
 
     @cached_property
     def _by_kind(self) -> Mapping[str, list[Figure]]:

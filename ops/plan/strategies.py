@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from itertools import product
@@ -110,6 +111,13 @@ class Strategies:
                 self.variables[at].members.append(number)
             (self._of_operand if is_operand else self._of_node)[number] = at
 
+    def limited(self, capacity: float | None, dram: frozenset[int] = frozenset()) -> Strategies:
+        """The same choices where a device has room for so many bytes; dram: values there."""
+        other = copy(self)
+        vars(other).pop("problem", None)
+        other.capacity, other.dram = capacity, dram
+        return other
+
     # -- what is alike -----------------------------------------------------------------------------
 
     def _labels(self) -> tuple[list[bytes], list[bytes]]:
@@ -174,10 +182,19 @@ class Strategies:
         if key not in self._known:
             choices = self._ways(node)
             seconds = np.array([self._seconds(node, choice) for choice in choices])
-            kept = np.sort(np.argsort(seconds, kind="stable")[: LIMITS.choices])
+            kept = self._fewer(node, choices)
             self._known[key] = [choices[k] for k in kept], seconds[kept] * node.times
         choices, seconds = self._known[key]
         return Variable(False, [number], list(choices), seconds)
+
+    def _fewer(self, node: Node, choices: Sequence[Choice]) -> NDArray[np.int64]:
+        """Of too many ways those that compute for the least time, whatever they send."""
+        most = LIMITS.choices if len(self.graph.nodes) > LIMITS.alike else LIMITS.all_choices
+        if len(choices) <= most:
+            return np.arange(len(choices))
+        alone = (replace(choice, summed=()) for choice in choices)
+        computed = np.array([self._seconds(node, choice) for choice in alone])
+        return np.sort(np.argsort(computed, kind="stable")[:most])
 
     def _stated(self, number: int) -> Variable:
         """The division of the layout that a `with_layout` states."""

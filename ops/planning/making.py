@@ -88,8 +88,9 @@ def plan(
 def _on_devices(traced: Traced, trips: int | None, seconds: float, progress: Any) -> Plan | None:
     """A plan that a device's memory has room for, copies on the way to readers included."""
     capacity = room = traced.device.machine.device_capacity
+    free = traced.strategies(trips)
     for _ in range(_MOST_TRIES):
-        strategies = traced.strategies(trips, capacity)
+        strategies = free.limited(capacity)
         solution = _solved(strategies, seconds, progress)
         if solution is None:
             return None
@@ -115,10 +116,10 @@ def _on_cores(traced: Traced, trips: int | None, seconds: float, progress: Any) 
     """
     room = room_in_l1(traced.device.machine)
     until = monotonic() + seconds
-    free = traced.strategies(trips, None)
+    free = traced.strategies(trips)
     first = _solved(free, seconds / 3, progress)
     assert first is not None
-    limited = traced.strategies(trips, room)
+    limited = free.limited(room)
     if limited.problem.excess(first.choices) <= 0:
         return _made(traced, limited, first)
     found, solution = [], None
@@ -134,7 +135,7 @@ def _on_cores(traced: Traced, trips: int | None, seconds: float, progress: Any) 
         if spilled.issuperset(made):
             break
         spilled |= made
-        limited = traced.strategies(trips, room, spilled)
+        limited = free.limited(room, spilled)
         with suppress(Unsolved):
             solution = _solved(limited, max(until - monotonic(), 1.0), progress)
         if solution is not None:
@@ -265,7 +266,7 @@ def _alternatives(
 def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None) -> str:
     """What holds too much, and how many devices would do."""
     device, room = traced.device, traced.device.machine.device_capacity
-    strategies = traced.strategies(trips, room)
+    strategies = traced.strategies(trips).limited(room)
     row, alive = strategies.fullest
     names = [*["a constant"] * traced.consts, *traced.names]
     listed = [
@@ -289,7 +290,7 @@ def _larger(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None) -
             mesh = (2 * mesh[0], *mesh[1:])
             larger = traced_for(fn, args, machine.on(mesh), None)
             room = larger.device.machine.device_capacity
-            strategies = larger.strategies(trips, room)
+            strategies = larger.strategies(trips).limited(room)
             if strategies.fits and solve(strategies.problem, seconds=5) is not None:
                 return f"A mesh of {mesh} would do"
     return "Plan for more devices, or for ones with more memory"

@@ -64,10 +64,8 @@ class Traced:
             if layout is not None
         ]
 
-    def strategies(
-        self, trips: int | None, capacity: float | None, dram: frozenset[int] = frozenset()
-    ) -> Strategies:
-        """What can be chosen, where a device has room for so many bytes; dram: values there."""
+    def strategies(self, trips: int | None) -> Strategies:
+        """What can be chosen."""
         graph = Graph.of(self.closed, LIMITS.trips if trips is None else trips)
         stated = [*self.fixed, *map(self.placed, graph.stated)]
         products = sum(bool(node.flops) for node in graph.nodes)
@@ -80,8 +78,6 @@ class Traced:
                 self.next_of[k] if k in self.next_of else self.stated(units, aval)
                 for k, aval in enumerate(self.closed.out_avals)
             ],
-            capacity,
-            dram,
         )
 
     @property
