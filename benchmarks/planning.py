@@ -1,0 +1,109 @@
+"""`python -m benchmarks.planning [names]`: planned programs against the default and GSPMD.
+
+Of each step of `benchmarks.steps` three programs on 8 emulated devices, in turns: by `gl.plan`, with
+the layouts of operands free; by `gl.on_grid`, with the operands as the case places them; and GSPMD's
+with these. Medians; and whether the machine predicted which of the first two is faster.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import gridlayout as gl
+from benchmarks.steps import Case, cases, geometric_mean
+
+ROUNDS = 15
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Seconds of a step: planned, by default, by GSPMD; and what was predicted of the first two."""
+
+    name: str
+    times: tuple[float, float, float]
+    predicted: tuple[float, float]
+    seconds: float
+    gap: float
+
+    def row(self) -> str:
+        planned, default, gspmd = self.times
+        return (
+            f"{self.name:44} {planned * 1e3:8.2f} ms {planned / default:6.2f}x of the default "
+            f"{planned / gspmd:6.2f}x of GSPMD's   predicted "
+            f"{self.predicted[0] / self.predicted[1]:6.2f}x   planned in {self.seconds:5.2f} s, "
+            f"gap {self.gap:.1%}"
+        )
+
+
+def measure(case: Case, rounds: int = ROUNDS) -> Planned:
+    """One step, in three ways in turns."""
+    import jax
+    import numpy as np
+    from jax.sharding import NamedSharding
+
+    device = gl.DeviceGrid((2, 4))
+    random = np.random.default_rng(0)
+    arrays = [
+        random.standard_normal(shape, np.float32) / np.sqrt(shape[-2] if len(shape) > 1 else 1)
+        for shape in case.shapes
+    ]
+    laid, plain = [], []
+    for array, grid in zip(arrays, case.grids, strict=True):
+        layout = gl.GridLayout(array.shape, "float32", grid=grid or (1,) * array.ndim, collapse=[])
+        laid.append(gl.put(array, layout, device))
+        sharding = NamedSharding(device.fine, device.placement(layout.grid).spec)
+        plain.append(jax.device_put(array, sharding))
+
+    def fn(*xs: Any) -> Any:
+        return case.fn(*xs)
+
+    start = perf_counter()
+    plan = gl.plan(fn, *laid)
+    taken = perf_counter() - start
+    by_plan, by_default = gl.on_grid(fn, policy=plan), gl.on_grid(fn)
+    placed = plan.put(tuple(arrays))
+    gspmd = jax.jit(fn)
+    runs = [lambda: by_plan(*placed), lambda: by_default(*laid), lambda: gspmd(*plain)]
+    outs = [jax.block_until_ready(run()) for run in runs]
+    is_grid = lambda x: isinstance(x, gl.GridArray)  # noqa: E731
+    for ours, theirs in zip(
+        jax.tree.leaves(outs[0], is_leaf=is_grid), jax.tree.leaves(outs[2]), strict=True
+    ):
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=2e-2, atol=2e-2)
+    times: list[list[float]] = [[], [], []]
+    for _ in range(rounds):
+        for own, run in zip(times, runs, strict=True):
+            start = perf_counter()
+            jax.block_until_ready(run())
+            own.append(perf_counter() - start)
+    default = by_default.report(*laid).seconds
+    found = tuple(map(median, times))
+    return Planned(case.name, found, (plan.time, default), taken, plan.gap)  # type: ignore[arg-type]
+
+
+def report(names: list[str]) -> None:
+    """Measure the steps whose names hold one of these, all without any, and print a row of each."""
+    found = []
+    for case in cases(8):
+        if not names or any(name in case.name for name in names):
+            found.append(measure(case))
+            print(found[-1].row(), flush=True)
+    ratios = [(x.times[0] / x.times[1], x.times[0] / x.times[2]) for x in found]
+    print(
+        f"geometric mean: {geometric_mean([a for a, _ in ratios]):.2f}x of the default, "
+        f"{geometric_mean([b for _, b in ratios]):.2f}x of GSPMD's; "
+        f"faster than the default in {sum(a < 1 for a, _ in ratios)} of {len(found)}, "
+        f"at most {max(a for a, _ in ratios):.2f}x"
+    )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    given = parser.parse_args()
+    gl.emulate_devices(8)
+    report(given.names)
