@@ -1,8 +1,8 @@
 """`python -m benchmarks.planning [names]`: planned programs against the default and GSPMD.
 
-Of each step of `benchmarks.steps` three programs on 8 emulated devices, in turns: by `gl.plan`, with
-the layouts of operands free; by `gl.on_grid`, with the operands as the case places them; and GSPMD's
-with these. Medians; and whether the machine predicted which of the first two is faster.
+Of each step of `benchmarks.steps` three programs on 8 emulated devices, in turns: by `gl.plan`,
+with layouts of operands free; by `gl.on_grid`, with the operands as the case places them; and
+GSPMD's on these. Medians, and what the machine predicted of the first two.
 """
 
 from __future__ import annotations

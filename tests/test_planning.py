@@ -8,7 +8,8 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
-from itertools import pairwise
+from itertools import pairwise, permutations, product
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,12 @@ from tiers import few
 
 import gridlayout as gl
 from gridlayout.errors import LayoutError
+from gridlayout.ops.plan.division import Units
+from gridlayout.ops.plan.graph import Graph
+from gridlayout.ops.plan.strategies import Place, Strategies
+from gridlayout.ops.planning.traced import traced_for
+from gridlayout.ops.solver.solve import solve
+from gridlayout.sharding.chips import KINDS, Figure
 
 COUNT = len(jax.devices())
 needs_8 = pytest.mark.skipif(COUNT < 8, reason="the plans are run on 8 devices")
@@ -501,3 +508,137 @@ def test_traces_are_what_browsers_read(tmp_path):
     for thread in {e["tid"] for e in spans}:
         mine = sorted((e["ts"], e["ts"] + e["dur"]) for e in spans if e["tid"] == thread)
         assert all(a[1] <= b[0] + 1e-9 for a, b in pairwise(mine))
+
+
+# -- products against the lower bound of communication ---------------------------------------------
+
+
+def least_words(dims, devices):
+    """The words that a processor receives at least, and the regime (Al Daas et al., 2022)."""
+    k, n, m = sorted(dims)
+    if devices <= m / n:
+        return (1 - 1 / devices) * n * k, 1
+    if devices <= m * n / k**2:
+        return 2 * (m * n * k**2 / devices) ** 0.5 - (m + n) * k / devices, 2
+    return 3 * (m * n * k / devices) ** (2 / 3) - (m * n + m * k + n * k) / devices, 3
+
+
+# The regime, the mesh, and (m, k, n): the bound supposes that each word is on one device before and
+# after, and that the devices make a grid of the shape that suits the product.
+PRODUCTS = [
+    (1, (8,), (16384, 256, 256)),
+    (1, (8, 8), (16384, 256, 256)),
+    (1, (8, 8, 8), (2**17, 256, 128)),
+    (1, (8,), (256, 8192, 512)),
+    (2, (2, 4), (4096, 256, 8192)),
+    (2, (8, 8), (4096, 256, 4096)),
+    (2, (16, 32), (8192, 64, 16384)),
+    (2, (8, 8), (512, 4096, 4096)),
+    (3, (2, 2, 2), (1024, 1024, 1024)),
+    (3, (4, 4, 4), (512, 512, 512)),
+    (3, (8, 8, 8), (1024, 1024, 1024)),
+    (3, (2, 4, 8), (512, 1024, 2048)),
+]
+
+
+@pytest.mark.parametrize(("regime", "mesh", "dims"), PRODUCTS)
+def test_products_receive_what_the_lower_bound_says(regime, mesh, dims):
+    m, k, n = dims
+    devices = int(np.prod(mesh))
+    # Only received bytes take time.
+    figures = [Figure(kind, 2, 0.0, 1e9) for kind in KINDS]
+    rates = gl.Rates(1e30, 1e30)
+    chip = gl.Chip("toy", (1, 1))
+    machine = gl.Machine(chip, mesh, gl.Links(1e9), rates=rates, figures=figures)
+    traced = traced_for(jnp.matmul, (shaped(m, k), shaped(k, n)), machine, None)
+    units = Units.apart(traced.device, least=len(mesh))
+
+    def spread(shape):
+        """All divisions in which every element is on one device, the units in any order."""
+        ordered = permutations(range(len(units.axes)))
+        for order, where in product(ordered, product(range(len(shape)), repeat=len(units.axes))):
+            yield tuple(tuple(u for u in order if where[u] == k) for k in range(len(shape)))
+
+    graph = Graph.of(traced.closed)
+    given = [list(map(Place, dict.fromkeys(spread(s)))) for s in ((m, k), (k, n))]
+    found = solve(Strategies(graph, units, given, [list(dict.fromkeys(spread((m, n))))]).problem)
+    words = found.cost * 1e9 / 4
+    bound, expected = least_words(dims, devices)
+    assert expected == regime
+    assert found.bound == pytest.approx(found.cost)
+    assert bound * (1 - 1e-3) <= words <= 1.1 * bound
+
+
+@pytest.mark.parametrize("seed", few(range(500), 12))
+def test_plans_of_random_chains_cost_what_brute_force_finds(seed):
+    # Products with functions between; all ways to divide everything.
+    random = np.random.default_rng(seed)
+    sizes = [int(n) for n in random.choice([2, 3, 4, 8], size=3)]
+
+    def fn(x, *weights):
+        for w in weights:
+            x = (jnp.tanh, lambda x: x, lambda x: x + 1)[w.shape[0] % 3](x @ w)
+        return x
+
+    shapes = [(4, sizes[0]), *pairwise(sizes)]
+    machine = chips(2, links=gl.Links(10.0 ** random.uniform(3, 9), 10.0 ** random.uniform(-8, -5)))
+    traced = traced_for(fn, tuple(shaped(*s) for s in shapes), machine, None)
+    problem = traced.strategies(None).problem
+    counts = [len(costs) for costs in problem.costs]
+    assert np.prod([float(n) for n in counts]) < 2e5
+    best = min(problem.cost(choices) for choices in product(*map(range, counts)))
+    plan = gl.plan(fn, *(shaped(*s) for s in shapes), machine=machine)
+    assert solve(problem).cost == pytest.approx(best, rel=1e-9)
+    assert plan.bound <= best * (1 + 1e-9)
+    assert plan.time == pytest.approx(best, rel=1e-3)
+
+
+# A step planned for a mesh of so many emulated devices, compiled for them, and its collectives.
+COMPILED = """
+import gridlayout as gl
+count, mesh = {count}, {mesh}
+gl.emulate_devices(count)
+import sys
+sys.path.insert(0, {tests!r})
+import jax
+import jax.numpy as jnp
+from collections import Counter
+from hlo import OURS, compiled_collectives
+
+def step(params, x, y):
+    def loss(p):
+        return jnp.mean((jax.nn.relu(x @ p["up"]) @ p["down"] - y) ** 2)
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params))
+
+S = lambda *s: jax.ShapeDtypeStruct(s, "float32")
+params = {{"up": S(1024, 4096), "down": S(4096, 1024)}}
+chip, links = gl.Chip("toy", (1, 1), {{"dram": {room}}}), gl.Links(45e9, latency=1e-6, wrap=True)
+machine = gl.Machine(chip, mesh, links, rates=gl.Rates(2e14, 8e11))
+args = params, S(16384, 1024), S(16384, 1024)
+plan = gl.plan(step, *args, machine=machine)
+told, made = Counter(), Counter()
+for each in (c for e in plan.simulation.equations for c in e.collectives):
+    told[each.kind] += each.total_bytes
+placed = gl.put(args, plan.devices, plan.rules(args))
+text = gl.on_grid(step, policy=plan).lower(*placed).compile().as_text()
+for kind, _, nbytes in compiled_collectives(text, count):
+    made[OURS[kind]] += nbytes
+print(dict(told), dict(made), sep="\\n")
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "mesh", "room"),
+    few([(64, (8, 8), 2**30), (64, (8, 8), 20 * 2**20), (2048, (32, 64), 2**30)], 1),
+)
+def test_collectives_of_plans_for_many_devices_are_those_compiled(count, mesh, room):
+    tests = str(Path(__file__).parent)
+    text = COMPILED.format(count=count, mesh=mesh, room=room, tests=tests)
+    # The emulated devices are this process's own.
+    env = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    ran = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=env)
+    assert ran.returncode == 0, ran.stderr
+    told, made = map(ast.literal_eval, ran.stdout.splitlines())
+    assert told
+    for kind in {*told, *made}:
+        assert told.get(kind, 0) == pytest.approx(made.get(kind, 0), rel=0.02), kind

@@ -97,8 +97,9 @@ def _on_devices(traced: Traced, trips: int | None, seconds: float, progress: Any
         made = _made(traced, strategies, solution)
         if room is None or capacity is None or made.peak_bytes <= room:
             return made
-        used = capacity + strategies.problem.excess(solution.choices)
-        capacity = min(int(capacity * room / made.peak_bytes), int(used) - 1)
+        used = capacity + max(strategies.problem.excess(solution.choices), -capacity)
+        less = int(capacity * room / made.peak_bytes)
+        capacity = min(less, int(used) - 1) if strategies.problem.rows else less
     return None
 
 

@@ -67,7 +67,7 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
     roles = _roles(constant=consts, carry=carry, slice=slices)
     bodies = [Body(body, length, roles=roles)]
     outs = _around(b, run, [*consts, *carry, *scanned], [*kept, *made], bodies)
-    return [_home(b, out) for out in outs]
+    return [_home(b, out, asked is not None) for out in outs]
 
 
 def _scanned_over(
@@ -314,11 +314,14 @@ def _stacked(b: Builder, row: Spec, length: int) -> Spec:
     return Replicated((length, *row.shape), row.dtype)
 
 
-def _home(b: Builder, out: Value) -> Value:
-    """A stacked result where it belongs: arrays on cores, numbers and keys on every device."""
+def _home(b: Builder, out: Value, stays: bool) -> Value:
+    """A stacked result where it belongs: arrays on cores, numbers and keys on every device.
+
+    stays: whether it may be on other devices than its layout's, as a plan says where it is read.
+    """
     spec = out.spec
     if isinstance(spec, Sharded):
-        return b.relayout(out, spec.layout)
+        return out if stays else b.relayout(out, spec.layout)
     if spec.ndim == 0 or b.env.is_whole(spec):
         return out
     return out if isinstance(spec, Replicated) and spec.is_key else b.on_cores(out)
