@@ -643,8 +643,7 @@ class Strategies:
         last = {v: n for n, node in enumerate(graph.nodes) for v in node.ins if v is not None}
         last |= dict.fromkeys(range(len(self.given)), end)
         last |= {v: end for v in graph.outs if v is not None}
-        # What is made where it is read is in no memory.
-        found = ((v, self._source(v)) for v in range(len(graph.shapes)) if v in graph.kept)
+        found = ((v, self._source(v)) for v in range(len(graph.shapes)))
         known = {v: source for v, source in found if source is not None}
         dying: dict[int, list[int]] = {end - 1: []}
         for v in known:
