@@ -629,7 +629,7 @@ print(dict(told), dict(made), sep="\\n")
 
 @pytest.mark.parametrize(
     ("count", "mesh", "room"),
-    few([(64, (8, 8), 2**30), (64, (8, 8), 20 * 2**20), (2048, (32, 64), 2**30)], 1),
+    few([(64, (8, 8), 2**30), (64, (8, 8), 28 * 2**20), (2048, (32, 64), 2**30)], 1),
 )
 def test_collectives_of_plans_for_many_devices_are_those_compiled(count, mesh, room):
     tests = str(Path(__file__).parent)

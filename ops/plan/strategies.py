@@ -86,6 +86,7 @@ class Strategies:
     wanted: Sequence[Sequence[Division] | int]
     capacity: float | None = None
     dram: frozenset[int] = frozenset()
+    copies: bool = False
     variables: list[Variable] = field(default_factory=list)
     _of_operand: dict[int, int] = field(default_factory=dict)
     _of_node: dict[int, int] = field(default_factory=dict)
@@ -111,11 +112,17 @@ class Strategies:
                 self.variables[at].members.append(number)
             (self._of_operand if is_operand else self._of_node)[number] = at
 
-    def limited(self, capacity: float | None, dram: frozenset[int] = frozenset()) -> Strategies:
-        """The same choices where a device has room for so many bytes; dram: values there."""
+    def limited(
+        self, capacity: float | None, dram: frozenset[int] = frozenset(), copies: bool = False
+    ) -> Strategies:
+        """The same choices where a device has room for so many bytes; dram: values there.
+
+        copies: whether operands of nodes that are divided less than they can be are counted beside
+        where they come from.
+        """
         other = copy(self)
         vars(other).pop("problem", None)
-        other.capacity, other.dram = capacity, dram
+        other.capacity, other.dram, other.copies = capacity, dram, copies
         return other
 
     # -- what is alike -----------------------------------------------------------------------------
@@ -653,9 +660,9 @@ class Strategies:
         for n, node in enumerate(graph.nodes):
             born = {v: known[v] for v in node.outs if v in known}
             live |= born
-            if n in dying:
+            if n in dying or self.copies:
                 yield n, live
-                for v in dying[n]:
+                for v in dying.get(n, ()):
                     live.pop(v, None)
             for v in born:
                 if v not in last:
@@ -666,8 +673,8 @@ class Strategies:
         if self.capacity is None:
             return []
         sizes: dict[tuple[int, int], NDArray[np.float64]] = {}
-        found: dict[tuple[tuple[tuple[int, int], int], ...], float] = {}
-        for _, live in self._live():
+        found: dict[Any, float] = {}
+        for n, live in self._live():
             counts = Counter(source for v, source in live.items() if v not in self.dram)
             most = least = 0.0
             for source, count in counts.items():
@@ -676,18 +683,34 @@ class Strategies:
                     sizes[source] = np.array(self._sizes(v, *source), float)
                 most += count * float(sizes[source].max())
                 least += count * float(sizes[source].min())
+            at = self._of_node[n] if self.copies else -1
+            most += float(self._copied(at).max()) if self.copies else 0.0
             if most > self.capacity:
-                found.setdefault(tuple(sorted(counts.items())), least)
+                found.setdefault((at, tuple(sorted(counts.items()))), least)
         fullest = sorted(found, key=lambda key: (-found[key], key))[: LIMITS.rows]
         rows = []
-        for key in fullest:
-            usages: dict[int, NDArray[np.float64]] = {}
+        for reader, key in fullest:
+            usages = {} if reader < 0 else {reader: self._copied(reader)}
             for source, count in key:
                 used = count * sizes[source]
                 at = source[0]
                 usages[at] = usages[at] + used if at in usages else used
             rows.append(Row(self.capacity, usages))
         return rows
+
+    def _copied(self, at: int) -> NDArray[np.float64]:
+        """Bytes of the operands of a node beyond what a device has of them if all have a part."""
+        variable = self.variables[at]
+        node = self.graph.nodes[variable.members[0]]
+        every = self.units.count(range(len(self.units.axes)))
+        found = []
+        for choice in variable.choices:
+            total = 0
+            for v, need in zip(node.ins, () if choice is None else choice.ins, strict=False):
+                if v is not None and need is not None:
+                    total += self.nbytes(v, need) - self.nbytes(v, ((),) * len(need)) // every
+            found.append(max(total, 0))
+        return np.array(found, float)
 
     # -- what is found -----------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ _MOST_WAYS = 8  # alternatives of an equation that are kept
 _MOST_ALIVE = 12  # values that an error names
 _MOST_TRIES = 12  # with less room for what copies take
 _MOST_ROUNDS = 4  # of plans, and what then is in DRAM
+_QUICKLY = 5.0  # seconds of a search for whether a larger mesh would do
 _MOST_DOUBLED = 12  # times that a mesh is doubled to find one that would do
 
 
@@ -76,30 +77,34 @@ def plan(
     if progress is not None and not callable(progress):
         raise LayoutError(f"progress {progress!r} must be a function of (time, bound, seconds)")
     traced = traced_for(fn, args, machine, fixed)
-    if traced.device.machine.has_cores:
-        found = _on_cores(traced, trips, seconds, progress)
-    else:
-        found = _on_devices(traced, trips, seconds, progress)
+    found = _found(traced, trips, seconds, progress)
     if found is None:
         raise LayoutError(_too_large(traced, fn, args, fixed, trips))
     return found
+
+
+def _found(traced: Traced, trips: int | None, seconds: float, progress: Any) -> Plan | None:
+    """The best plan that is found in time; None where nothing has room."""
+    search = _on_cores if traced.device.machine.has_cores else _on_devices
+    return search(traced, trips, seconds, progress)
 
 
 def _on_devices(traced: Traced, trips: int | None, seconds: float, progress: Any) -> Plan | None:
     """A plan that a device's memory has room for, copies on the way to readers included."""
     capacity = room = traced.device.machine.device_capacity
     free = traced.strategies(trips)
-    for _ in range(_MOST_TRIES):
-        strategies = free.limited(capacity)
+    for k in range(_MOST_TRIES):
+        strategies = free.limited(capacity, copies=k > 0)
         solution = _solved(strategies, seconds, progress)
         if solution is None:
             return None
         made = _made(traced, strategies, solution)
         if room is None or capacity is None or made.peak_bytes <= room:
             return made
-        used = capacity + max(strategies.problem.excess(solution.choices), -capacity)
-        less = int(capacity * room / made.peak_bytes)
-        capacity = min(less, int(used) - 1) if strategies.problem.rows else less
+        if k:
+            used = capacity + max(strategies.problem.excess(solution.choices), -capacity)
+            less = int(capacity * room / made.peak_bytes)
+            capacity = min(less, int(used) - 1) if strategies.problem.rows else less
     return None
 
 
@@ -266,7 +271,7 @@ def _alternatives(
 
 def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None) -> str:
     """What holds too much, and how many devices would do."""
-    device, room = traced.device, traced.device.machine.device_capacity
+    device, room = traced.device, traced.device.machine.device_capacity or 0
     strategies = traced.strategies(trips).limited(room)
     row, alive = strategies.fullest
     names = [*["a constant"] * traced.consts, *traced.names]
@@ -275,10 +280,12 @@ def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None
         for v, nbytes in alive[:_MOST_ALIVE]
     ]
     more = f" and {len(alive) - _MOST_ALIVE} more" if len(alive) > _MOST_ALIVE else ""
+    least = sum(nbytes for _, nbytes in alive)
+    copies = ", and more for copies on the way to where these are read," if least <= room else ""
     return (
         f"{function_name(fn)} does not fit: at {row} a device of {device.machine.chip.name} holds "
-        f"at least {sum(n for _, n in alive):,} B, however they are divided over the mesh "
-        f"{device.shape}, and has {room:,} B. Alive then: {'; '.join(listed)}{more}. "
+        f"at least {least:,} B{copies} however they are divided over the mesh {device.shape}, and "
+        f"has {room:,} B. Alive then: {'; '.join(listed)}{more}. "
         f"{_larger(traced, fn, args, fixed, trips)}"
     )
 
@@ -290,8 +297,8 @@ def _larger(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None) -
         for _ in range(_MOST_DOUBLED):
             mesh = (2 * mesh[0], *mesh[1:])
             larger = traced_for(fn, args, machine.on(mesh), None)
-            room = larger.device.machine.device_capacity
-            strategies = larger.strategies(trips).limited(room)
-            if strategies.fits and solve(strategies.problem, seconds=5) is not None:
-                return f"A mesh of {mesh} would do"
+            fits = larger.strategies(trips).limited(larger.device.machine.device_capacity).fits
+            with suppress(Unsolved):
+                if fits and _found(larger, trips, _QUICKLY, None) is not None:
+                    return f"A mesh of {mesh} would do"
     return "Plan for more devices, or for ones with more memory"
