@@ -15,7 +15,6 @@ from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.interpret.on_grid import OnGrid
-from gridlayout.ops.plan.chosen import Stated
 from gridlayout.ops.planning.record import record_of
 from gridlayout.ops.planning.simulation import Simulation, duration
 from gridlayout.ops.trees.arrays import put
@@ -54,7 +53,7 @@ class Plan(ByPath):
     bound: float
     simulation: Simulation
     device: DeviceGrid
-    stated: Stated = field(repr=False)
+    stated: Any = field(repr=False)  # what `gl.on_grid` takes of it
     alternatives: Mapping[str, tuple[Alternative, ...]] = field(repr=False)
     how: str = ""
     fn: Callable[..., Any] | None = field(default=None, repr=False)
