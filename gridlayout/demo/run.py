@@ -6,13 +6,13 @@ from time import perf_counter
 
 from gridlayout.demo.progress import Progress
 
-PHASES = 9  # the weights of all phases, from starting JAX to testing
+PHASES = 12  # the weights of all phases, from starting JAX to testing
 
 
 def run(steps: int, full: bool = False) -> int:
     """Train and print what happened; 0 where it learned and plain JAX agrees, else 1."""
     start = perf_counter()
-    with Progress(PHASES, 2 * steps) as progress:
+    with Progress(PHASES, 3 * steps) as progress:
         with progress.phase("starting JAX"):
             # Seconds: the bar is to be on the screen before.
             from gridlayout.demo import answer, tables, training

@@ -18,7 +18,7 @@ from gridlayout.demo import network
 from gridlayout.demo.progress import Progress
 
 GRID, TILE, MESH = (4, 4), (32, 32), (2, 4)
-_COMPILING = {"on the grid": 4, "in plain JAX": 1}  # the time it takes, roughly
+_COMPILING = {"on the grid": 4, "in plain JAX": 1, "as planned": 2}  # the time it takes, roughly
 _LOOK = 20  # steps between two looks at the loss: each waits for the devices
 _REPEATS = 50
 
@@ -34,7 +34,11 @@ class Trained:
 
 @dataclass(frozen=True)
 class Result:
-    """All that the demo has to say. exchange: seconds that one all-reduce of a number takes."""
+    """All that the demo has to say.
+
+    planned: the training with the layouts of plan; exchange: seconds that one all-reduce of a
+    number takes.
+    """
 
     device: Any
     params: Any
@@ -43,6 +47,8 @@ class Result:
     report: Any
     grid: Trained
     plain: Trained
+    plan: gl.Plan
+    planned: Trained
     accuracy: float
     images: int
     exchange: float
@@ -70,12 +76,18 @@ def measure(steps: int, progress: Progress) -> Result:
     plain_data = jax.device_put((train_set["images"], train_set["labels"]))
     start = (weights, network.optimizer.init(weights))
     plain = train(network.train_step, start, plain_data, steps, progress, "in plain JAX")
+    with progress.phase("choosing layouts"):
+        plan = gl.plan(network.train_step, params, state, *data)
+        given = (*start, train_set["images"], train_set["labels"])
+        chosen, first, *rest = plan.put(given)
+    by_plan = gl.on_grid(network.train_step, policy=plan)
+    planned = train(by_plan, (chosen, first), rest, steps, progress, "as planned")
     with progress.phase("testing"):
         test = gl.put((test_set["images"], test_set["labels"]), device, tiled)
         reached = float(gl.on_grid(network.accuracy)(trained.params, *test))
         exchange = exchange_seconds(device)
     return Result(
-        *(device, params, data, state, report, trained, plain),
+        *(device, params, data, state, report, trained, plain, plan, planned),
         *(reached, len(test_set["labels"]), exchange),
     )
 
