@@ -8,45 +8,27 @@ that are alike, as in the layers of a stack, have one strategy together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
-from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.dtypes import sum_dtype
 from gridlayout.errors import LayoutError
-from gridlayout.ops.decisions.requested import OF_BLOCKS
 from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.plan.alive import alive
 from gridlayout.ops.plan.classes import CHAIN
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.estimate import Choice
-from gridlayout.ops.plan.factors import Factors
-from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
-from gridlayout.ops.programs.row import PRODUCTS
-from gridlayout.ops.rules.elementwise import ELEMENTWISE
-from gridlayout.ops.rules.reductions import NEUTRAL
+from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph, Node
+from gridlayout.ops.plan.labels import labels
+from gridlayout.ops.plan.ways import Ways
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
-from gridlayout.sharding.collectives import Collectives
 from gridlayout.sharding.machine import LIMITS
-
-# What is seen in another shape, or made where it is read: no pass over memory.
-_SEEN = frozenset(
-    (
-        *("broadcast_in_dim", "reshape", "squeeze", "transpose", "copy"),
-        *(CARRY, SLICE, STACK, WITH_LAYOUT),
-    )
-)
-# Nodes whose results are on whichever devices their operands are.
-_ANYWHERE = ELEMENTWISE | NEUTRAL.keys() | _SEEN | {*OF_BLOCKS}
-# Nodes whose partial results can be scattered over the devices that have them.
-_SCATTERED = (*PRODUCTS, "scatter-add")
 
 
 class Place(NamedTuple):
@@ -92,15 +74,15 @@ class Strategies:
     _of_node: dict[int, int] = field(default_factory=dict)
     _by_path: dict[tuple[int, ...], Node] = field(default_factory=dict)
     _prices: dict[Any, NDArray[np.float64]] = field(default_factory=dict)
-    _known: dict[Any, tuple[list[Choice], NDArray[np.float64]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        labels = self._labels()
+        self.ways = Ways(self.graph, self.units)
+        own, nodes = labels(self.graph, len(self.given))
         merged: dict[Hashable, int] = {}
         is_large = len(self.graph.nodes) > LIMITS.alike
         order: list[tuple[bytes, bool, int]] = []
-        order += [(labels[0][k], True, k) for k in range(len(self.given))]
-        order += [(labels[1][n], False, n) for n in range(len(self.graph.nodes))]
+        order += [(own[k], True, k) for k in range(len(self.given))]
+        order += [(nodes[n], False, n) for n in range(len(self.graph.nodes))]
         for label, is_operand, number in sorted(order):
             allowed = tuple(map(tuple, self.given[number])) if is_operand else ()
             key = (label, is_operand, allowed) if is_large else (number, is_operand)
@@ -125,83 +107,22 @@ class Strategies:
         other.capacity, other.dram, other.copies = capacity, dram, copies
         return other
 
-    # -- what is alike -----------------------------------------------------------------------------
-
-    def _labels(self) -> tuple[list[bytes], list[bytes]]:
-        """Of operands and of nodes: what is equal where all near them is."""
-        graph = self.graph
-        made = {v: (n, k) for n, node in enumerate(graph.nodes) for k, v in enumerate(node.outs)}
-        ends = Counter(v for v in graph.outs if v is not None)
-        readers: list[list[tuple[int, int]]] = [[] for _ in graph.shapes]
-        for n, node in enumerate(graph.nodes):
-            for position, v in enumerate(node.ins):
-                if v is not None:
-                    readers[v].append((n, position))
-
-        def text(value: int) -> tuple[Any, ...]:
-            return graph.shapes[value], graph.itemsizes[value], ends[value]
-
-        nodes = [
-            _digest(
-                *(node.name, node.factors, node.flops, node.times, [*map(text, node.outs)]),
-                str(node.eqn.params["layout"]) if node.name == WITH_LAYOUT else "",
-            )
-            for node in graph.nodes
-        ]
-        values = [_digest(text(v), v < len(self.given)) for v in range(len(graph.shapes))]
-        for _ in range(LIMITS.radius):
-            values = [
-                _digest(
-                    values[v],
-                    (nodes[made[v][0]], made[v][1]) if v in made else None,
-                    sorted((nodes[n], position) for n, position in readers[v]),
-                )
-                for v in range(len(values))
-            ]
-            nodes = [
-                _digest(
-                    nodes[n],
-                    [None if v is None else values[v] for v in node.ins],
-                    [values[v] for v in node.outs],
-                )
-                for n, node in enumerate(graph.nodes)
-            ]
-        return values[: len(self.given)], nodes
-
     # -- what can be chosen ------------------------------------------------------------------------
 
     def _operand(self, number: int) -> Variable:
         choices = list(self.given[number])
-        held = [self.nbytes(number, place.division) for place in choices]
+        held = [self.ways.nbytes(number, place.division) for place in choices]
         seconds = [LIMITS.held * self.units.machine.seconds(nbytes=each) for each in held]
         return Variable(True, [number], choices, np.array(seconds))
 
     def _node(self, number: int) -> Variable:
-        node, graph = self.graph.nodes[number], self.graph
+        node = self.graph.nodes[number]
         if node.factors is None:
             return Variable(False, [number], [None], np.zeros(1))
         if node.name == WITH_LAYOUT:
             return self._stated(number)
-        sizes = tuple((graph.shapes[v], graph.itemsizes[v]) for v in node.outs)
-        ins = tuple(None if v is None else graph.shapes[v] for v in node.ins)
-        dtype = self.graph.dtypes[node.outs[0]]
-        key = node.name, node.factors, sizes, ins, node.flops, dtype, node.times
-        if key not in self._known:
-            choices = self._ways(node)
-            seconds = np.array([self._seconds(node, choice) for choice in choices])
-            kept = self._fewer(node, choices)
-            self._known[key] = [choices[k] for k in kept], seconds[kept] * node.times
-        choices, seconds = self._known[key]
+        choices, seconds = self.ways.of(node)
         return Variable(False, [number], list(choices), seconds)
-
-    def _fewer(self, node: Node, choices: Sequence[Choice]) -> NDArray[np.int64]:
-        """Of too many ways those that compute for the least time, whatever they send."""
-        most = LIMITS.choices if len(self.graph.nodes) > LIMITS.alike else LIMITS.all_choices
-        if len(choices) <= most:
-            return np.arange(len(choices))
-        alone = (replace(choice, summed=()) for choice in choices)
-        computed = np.array([self._seconds(node, choice) for choice in alone])
-        return np.sort(np.argsort(computed, kind="stable")[:most])
 
     def _stated(self, number: int) -> Variable:
         """The division of the layout that a `with_layout` states."""
@@ -218,125 +139,6 @@ class Strategies:
         return Variable(
             False, [number], [Choice((division, *rest), division, division)], np.zeros(1)
         )
-
-    def _ways(self, node: Node) -> list[Choice]:
-        """The ways to give each unit to a factor, or to none, and what is done with sums."""
-        factors = node.factors
-        assert factors is not None
-        shape = self.graph.shapes[node.outs[0]]
-        found: dict[Choice, None] = {}
-        for along in self._alongs(factors):
-            made = _division(factors.outs[0], along)
-            ins = tuple(
-                None if v is None or not self.graph.shapes[v] else _division(dims, along)
-                for v, dims in zip(node.ins, factors.ins, strict=True)
-            )
-            if node.name not in _ANYWHERE and not self._is_home(node, ins, made):
-                continue
-            summed = tuple(u for f in sorted(factors.summed) for u in along[f])
-            if not summed:
-                found.setdefault(Choice(ins, made, made))
-                continue
-            if np.dtype(bool) == self.graph.dtypes[node.outs[0]]:
-                continue  # no collective adds up truth values
-            found.setdefault(Choice(ins, made, made, summed))
-            for d, n in enumerate(shape) if node.name in _SCATTERED else ():
-                count = self.units.count((*made[d], *summed))
-                if n >= count and (not made[d] or n % count == 0):
-                    out = (*made[:d], (*made[d], *summed), *made[d + 1 :])
-                    found.setdefault(Choice(ins, made, out, summed, True))
-        return list(found)
-
-    def _is_home(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
-        """Whether operands and result are where their layouts are placed, as most rules have it."""
-        shapes = [None if v is None else self.graph.shapes[v] for v in node.ins]
-        pairs = [*zip(shapes, ins, strict=True), (self.graph.shapes[node.outs[0]], made)]
-        return all(
-            self.units.is_stated(shape, division)
-            for shape, division in pairs
-            if shape is not None and division is not None
-        )
-
-    def _alongs(self, factors: Factors) -> list[tuple[tuple[int, ...], ...]]:
-        """The units along each factor, in every way in which all devices have a part."""
-        found = []
-        options = (None, *factors.used)
-        for given in product(options, repeat=len(self.units.axes)):
-            along: list[tuple[int, ...]] = [()] * len(factors.sizes)
-            for u, f in enumerate(given):
-                if f is not None:
-                    along[f] += (u,)
-            if all(factors.fits(f, self.units.count(us)) for f, us in enumerate(along) if us):
-                found.append(tuple(along))
-        return found
-
-    def block(self, shape: Sequence[int], division: Division) -> tuple[int, ...]:
-        """A device's block, in whole tiles where the chip computes with such."""
-        found = (-(-n // self.units.count(us)) for n, us in zip(shape, division, strict=True))
-        return self.units.machine.padded(tuple(found))
-
-    def nbytes(self, value: int, division: Division) -> int:
-        """Bytes of a device's block of a value."""
-        return prod(self.block(self.graph.shapes[value], division)) * self.graph.itemsizes[value]
-
-    def _seconds(self, node: Node, choice: Choice) -> float:
-        """What a device computes and adds up."""
-        machine, out = self.units.machine, node.outs[0]
-        if node.name in PRODUCTS:
-            seconds = max(
-                machine.seconds(flops=self._multiplied(node, choice)),
-                machine.seconds(nbytes=self._read(node, choice) + self.nbytes(out, choice.made)),
-            )
-        else:
-            seconds = machine.seconds(
-                nbytes=0 if self._is_seen(node) else self._written(node, choice)
-            )
-        if choice.summed:
-            made = Collectives(self.units.device)
-            send = made.reduce_scatter if choice.scattered else made.all_reduce
-            send(self.units.mesh_axes(choice.summed), self._partial(node, choice))
-            seconds += machine.seconds(made.found) + LIMITS.once
-        return seconds
-
-    def _is_seen(self, node: Node) -> bool:
-        """Whether its result is an operand in another shape, or made where it is read."""
-        shapes = [self.graph.shapes[v] for v in (*node.ins, *node.outs) if v is not None]
-        is_same = node.name in NEUTRAL and len({prod(shape) for shape in shapes}) == 1
-        return is_same or node.name in _SEEN
-
-    def _multiplied(self, node: Node, choice: Choice) -> float:
-        """Operations of a device's part of a product."""
-        factors, shapes = node.factors, self.graph.shapes
-        lhs, need = node.ins[0], choice.ins[0]
-        assert factors is not None
-        assert lhs is not None
-        assert need is not None
-        along = [d for d, f in enumerate(factors.ins[0]) if f in factors.summed]
-        block = self.block(shapes[lhs], need)
-        own = prod(self.block(shapes[node.outs[0]], choice.made)) * prod(block[d] for d in along)
-        whole = prod(shapes[node.outs[0]]) * prod(shapes[lhs][d] for d in along)
-        return node.flops * own / max(whole, 1)
-
-    def _partial(self, node: Node, choice: Choice) -> int:
-        """Bytes of a device's partial result, which is not padded."""
-        shape, dtype = self.graph.shapes[node.outs[0]], self.graph.dtypes[node.outs[0]]
-        block = (-(-n // self.units.count(us)) for n, us in zip(shape, choice.made, strict=True))
-        wide = sum_dtype(dtype) if node.name in PRODUCTS else dtype
-        return prod(block) * int(wide.itemsize)
-
-    def _read(self, node: Node, choice: Choice) -> int:
-        """Bytes of a device's parts of the operands."""
-        pairs = zip(node.ins, choice.ins, strict=True)
-        return sum(self.nbytes(v, need) for v, need in pairs if v is not None and need is not None)
-
-    def _written(self, node: Node, choice: Choice) -> int:
-        """Bytes of a device's parts of the results."""
-        assert node.factors is not None
-        ranked = (
-            (v, choice.out if len(dims) == len(choice.out) else ((),) * len(dims))
-            for v, dims in zip(node.outs, node.factors.outs, strict=True)
-        )
-        return sum(self.nbytes(v, division) for v, division in ranked)
 
     # -- the problem -------------------------------------------------------------------------------
 
@@ -439,58 +241,17 @@ class Strategies:
                 continue
             for k, choice in enumerate(variable.choices):
                 if choice is not None:
-                    seconds = self.streaming(node, choice, self.dram)
+                    seconds = self.ways.streaming(node, choice, self.dram)
                     more[k] += max(seconds - variable.seconds[k], 0.0)
         return more
-
-    def streaming(self, node: Node, choice: Choice, dram: Collection[int]) -> float:
-        """Seconds that a node reads values from DRAM and writes them there."""
-        total = 0.0
-        for v, need in zip(node.ins, choice.ins, strict=True):
-            if v is not None and need is not None and v in dram:
-                total += self.reading(v, need)
-        for v in node.outs:
-            if v in dram and len(choice.out) == len(self.graph.shapes[v]):
-                total += self.nbytes(v, choice.out) / self._dram_rate
-        return total
-
-    def reading(self, value: int, need: Division) -> float:
-        """Seconds to read a value from DRAM: what several cores need once, and then to all of them.
-
-        As kernels do that read and multicast.
-        """
-        cores = [u for u in range(len(self.units.axes)) if u not in self.chips]
-        parts = self.units.count(u for units in need for u in units if u in cores)
-        local, rates = self.nbytes(value, need), self.units.machine.rates
-        assert rates is not None
-        return max(local * parts / self.units.count(cores) / self._dram_rate, local / rates.noc)
-
-    @property
-    def _dram_rate(self) -> float:
-        assert self.units.machine.rates is not None
-        return self.units.machine.rates.dram
-
-    @cached_property
-    def chips(self) -> frozenset[int]:
-        """The units along which devices are on different chips."""
-        machine = self.units.machine
-        cores = set(machine.core_axes)
-        return frozenset(
-            u
-            for u, axes in enumerate(self.units.axes)
-            if not cores.intersection(map(machine.whole_axis, axes))
-        )
-
-    def among_chips(self, division: Division) -> Division:
-        """The part of a division that is among chips."""
-        return tuple(tuple(u for u in units if u in self.chips) for units in division)
 
     def _sizes(self, value: int, at: int, position: int) -> list[int]:
         """Bytes of a value in a device's own memory, under each choice of its variable."""
         variable, held = self.variables[at], self._held(at, position)
         is_there = [not (variable.is_operand and place.in_dram) for place in variable.choices]
         return [
-            self.nbytes(value, x) if there else 0 for x, there in zip(held, is_there, strict=True)
+            self.ways.nbytes(value, x) if there else 0
+            for x, there in zip(held, is_there, strict=True)
         ]
 
     def _tied(self, source: tuple[int, int], operand: int, size: int) -> Fetch:
@@ -588,7 +349,7 @@ class Strategies:
         """What moving takes; what is in DRAM moves among chips alone."""
         if not place.in_dram:
             return self._move(place.division, need, size)
-        return self._move(place.division, self.among_chips(need), size)
+        return self._move(place.division, self.ways.among_chips(need), size)
 
     def _streams(self) -> list[Fetch]:
         """What nodes that read operands from DRAM take longer than they compute."""
@@ -604,7 +365,7 @@ class Strategies:
                 variable, more = self.variables[reader], []
                 for choice, seconds in zip(variable.choices, variable.seconds, strict=True):
                     need = None if choice is None else choice.ins[position]
-                    read = 0.0 if need is None else self.reading(v, need) * node.times
+                    read = 0.0 if need is None else self.ways.reading(v, need) * node.times
                     more.append(max(read - seconds, 0.0))
                 prices = np.where(in_dram[:, None], np.array(more)[None], 0.0)
                 found.append(Fetch(at, prices, ((reader, np.arange(len(more))),)))
@@ -629,7 +390,7 @@ class Strategies:
         The largest first.
         """
         most, where, found = -1, "the start", list[tuple[int, int]]()
-        for n, live in self._live():
+        for n, live in self._alive():
             each = [(v, min(self._sizes(v, *at))) for v, at in live.items()]
             if (total := sum(nbytes for _, nbytes in each)) > most:
                 most, found, where = total, each, self.graph.nodes[n].name
@@ -641,32 +402,11 @@ class Strategies:
         maker = next(node for node in self.graph.nodes if value in node.outs)
         return f"{self.graph.dtypes[value]}[{dims}] of {maker.name}"
 
-    def _live(self) -> Iterator[tuple[int, dict[int, tuple[int, int]]]]:
-        """At each node after which a value dies, the values that are alive, with their variables.
-
-        At other nodes no more are.
-        """
-        graph, end = self.graph, len(self.graph.nodes)
-        last = {v: n for n, node in enumerate(graph.nodes) for v in node.ins if v is not None}
-        last |= dict.fromkeys(range(len(self.given)), end)
-        last |= {v: end for v in graph.outs if v is not None}
-        found = ((v, self._source(v)) for v in range(len(graph.shapes)))
+    def _alive(self) -> Iterator[tuple[int, dict[int, tuple[int, int]]]]:
+        """At each node the values that are alive, with their variables."""
+        found = ((v, self._source(v)) for v in range(len(self.graph.shapes)))
         known = {v: source for v, source in found if source is not None}
-        dying: dict[int, list[int]] = {end - 1: []}
-        for v in known:
-            made = v < len(self.given) or v in last
-            dying.setdefault(last[v] if made else -1, []).append(v)
-        live = {v: known[v] for v in range(len(self.given)) if v in known}
-        for n, node in enumerate(graph.nodes):
-            born = {v: known[v] for v in node.outs if v in known}
-            live |= born
-            if n in dying or self.copies:
-                yield n, live
-                for v in dying.get(n, ()):
-                    live.pop(v, None)
-            for v in born:
-                if v not in last:
-                    live.pop(v, None)
+        return alive(self.graph, known, len(self.given), self.copies)
 
     def _rows(self) -> list[Row]:
         """What is alive at a time, where that may be too much; the fullest times."""
@@ -674,7 +414,7 @@ class Strategies:
             return []
         sizes: dict[tuple[int, int], NDArray[np.float64]] = {}
         found: dict[Any, float] = {}
-        for n, live in self._live():
+        for n, live in self._alive():
             counts = Counter(source for v, source in live.items() if v not in self.dram)
             most = least = 0.0
             for source, count in counts.items():
@@ -708,7 +448,9 @@ class Strategies:
             total = 0
             for v, need in zip(node.ins, () if choice is None else choice.ins, strict=False):
                 if v is not None and need is not None:
-                    total += self.nbytes(v, need) - self.nbytes(v, ((),) * len(need)) // every
+                    total += (
+                        self.ways.nbytes(v, need) - self.ways.nbytes(v, ((),) * len(need)) // every
+                    )
             found.append(max(total, 0))
         return np.array(found, float)
 
@@ -737,11 +479,3 @@ class Strategies:
     def variable(self, node: int) -> int:
         """The variable of a node."""
         return self._of_node[node]
-
-
-def _division(dims: Sequence[int | None], along: Sequence[tuple[int, ...]]) -> Division:
-    return tuple(() if f is None else along[f] for f in dims)
-
-
-def _digest(*parts: Any) -> bytes:
-    return sha256(repr(parts).encode()).digest()

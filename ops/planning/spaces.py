@@ -77,7 +77,7 @@ class _Search:
                 rank = len(self.graph.shapes[v])
                 is_known = choice is not None and len(choice.out) == rank
                 self.held[v] = choice.out if is_known and choice is not None else ((),) * rank
-        self.sizes = {v: strategies.nbytes(v, division) for v, division in self.held.items()}
+        self.sizes = {v: strategies.ways.nbytes(v, division) for v, division in self.held.items()}
         self.reads, self.lives = self._lives()
 
     def found(self) -> Spaces:
@@ -160,11 +160,11 @@ class _Search:
         choice = self.choices.get(path)
         if choice is None:
             return 0.0
-        return self.strategies.streaming(self.strategies.node(path), choice, dram)
+        return self.strategies.ways.streaming(self.strategies.node(path), choice, dram)
 
     def _shared(self, value: int) -> int:
         """A core's share of a value in DRAM, of which each chip has its part once."""
-        division, chips = self.held[value], self.strategies.chips
+        division, chips = self.held[value], self.strategies.ways.chips
         parts = self.units.count(u for units in division for u in units if u in chips)
         whole = prod(self.graph.shapes[value]) * self.graph.itemsizes[value]
         cores = self.units.count(u for u in range(len(self.units.axes)) if u not in chips)

@@ -1,0 +1,55 @@
+"""`labels`: which operands and nodes of a graph are alike, with all that is near them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from hashlib import sha256
+from typing import Any
+
+from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph
+from gridlayout.sharding.machine import LIMITS
+
+
+def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:
+    """Of operands and of nodes: what is equal where all near them is."""
+    made = {v: (n, k) for n, node in enumerate(graph.nodes) for k, v in enumerate(node.outs)}
+    ends = Counter(v for v in graph.outs if v is not None)
+    readers: list[list[tuple[int, int]]] = [[] for _ in graph.shapes]
+    for n, node in enumerate(graph.nodes):
+        for position, v in enumerate(node.ins):
+            if v is not None:
+                readers[v].append((n, position))
+
+    def text(value: int) -> tuple[Any, ...]:
+        return graph.shapes[value], graph.itemsizes[value], ends[value]
+
+    nodes = [
+        _digest(
+            *(node.name, node.factors, node.flops, node.times, [*map(text, node.outs)]),
+            str(node.eqn.params["layout"]) if node.name == WITH_LAYOUT else "",
+        )
+        for node in graph.nodes
+    ]
+    values = [_digest(text(v), v < operands) for v in range(len(graph.shapes))]
+    for _ in range(LIMITS.radius):
+        values = [
+            _digest(
+                values[v],
+                (nodes[made[v][0]], made[v][1]) if v in made else None,
+                sorted((nodes[n], position) for n, position in readers[v]),
+            )
+            for v in range(len(values))
+        ]
+        nodes = [
+            _digest(
+                nodes[n],
+                [None if v is None else values[v] for v in node.ins],
+                [values[v] for v in node.outs],
+            )
+            for n, node in enumerate(graph.nodes)
+        ]
+    return values[:operands], nodes
+
+
+def _digest(*parts: Any) -> bytes:
+    return sha256(repr(parts).encode()).digest()

@@ -1,0 +1,244 @@
+"""`Ways`: in which ways a node can be divided over the mesh, and what each takes.
+
+Each unit of the mesh is given to a factor of the node or to none; partial sums are added up for all
+devices, or so that each keeps its part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.dtypes import sum_dtype
+from gridlayout.ops.decisions.requested import OF_BLOCKS
+from gridlayout.ops.plan.division import Division, Units
+from gridlayout.ops.plan.estimate import Choice
+from gridlayout.ops.plan.factors import Factors
+from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
+from gridlayout.ops.programs.row import PRODUCTS
+from gridlayout.ops.rules.elementwise import ELEMENTWISE
+from gridlayout.ops.rules.reductions import NEUTRAL
+from gridlayout.sharding.collectives import Collectives
+from gridlayout.sharding.machine import LIMITS
+
+# What is seen in another shape, or made where it is read: no pass over memory.
+_SEEN = frozenset(
+    (
+        *("broadcast_in_dim", "reshape", "squeeze", "transpose", "copy"),
+        *(CARRY, SLICE, STACK, WITH_LAYOUT),
+    )
+)
+# Nodes whose results are on whichever devices their operands are.
+_ANYWHERE = ELEMENTWISE | NEUTRAL.keys() | _SEEN | {*OF_BLOCKS}
+# Nodes whose partial results can be scattered over the devices that have them.
+_SCATTERED = (*PRODUCTS, "scatter-add")
+
+
+@dataclass(eq=False)
+class Ways:
+    """The ways of the nodes of a graph, those of alike nodes worked out once."""
+
+    graph: Graph
+    units: Units
+    _known: dict[Any, tuple[list[Choice], NDArray[np.float64]]] = field(default_factory=dict)
+
+    def of(self, node: Node) -> tuple[list[Choice], NDArray[np.float64]]:
+        """The ways to run a node, and the seconds of each, every time that it runs."""
+        graph = self.graph
+        sizes = tuple((graph.shapes[v], graph.itemsizes[v]) for v in node.outs)
+        ins = tuple(None if v is None else graph.shapes[v] for v in node.ins)
+        dtype = graph.dtypes[node.outs[0]]
+        key = node.name, node.factors, sizes, ins, node.flops, dtype, node.times
+        if key not in self._known:
+            choices = self._ways(node)
+            seconds = np.array([self._seconds(node, choice) for choice in choices])
+            kept = self._fewer(node, choices)
+            self._known[key] = [choices[k] for k in kept], seconds[kept] * node.times
+        return self._known[key]
+
+    def _ways(self, node: Node) -> list[Choice]:
+        """The ways to give each unit to a factor, or to none, and what is done with sums."""
+        factors = node.factors
+        assert factors is not None
+        shape = self.graph.shapes[node.outs[0]]
+        found: dict[Choice, None] = {}
+        for along in self._alongs(factors):
+            made = _division(factors.outs[0], along)
+            ins = tuple(
+                None if v is None or not self.graph.shapes[v] else _division(dims, along)
+                for v, dims in zip(node.ins, factors.ins, strict=True)
+            )
+            if node.name not in _ANYWHERE and not self._is_home(node, ins, made):
+                continue
+            summed = tuple(u for f in sorted(factors.summed) for u in along[f])
+            if not summed:
+                found.setdefault(Choice(ins, made, made))
+                continue
+            if np.dtype(bool) == self.graph.dtypes[node.outs[0]]:
+                continue  # no collective adds up truth values
+            found.setdefault(Choice(ins, made, made, summed))
+            for d, n in enumerate(shape) if node.name in _SCATTERED else ():
+                count = self.units.count((*made[d], *summed))
+                if n >= count and (not made[d] or n % count == 0):
+                    out = (*made[:d], (*made[d], *summed), *made[d + 1 :])
+                    found.setdefault(Choice(ins, made, out, summed, True))
+        return list(found)
+
+    def _fewer(self, node: Node, choices: Sequence[Choice]) -> NDArray[np.int64]:
+        """Of too many ways those that compute for the least time, whatever they send."""
+        most = LIMITS.choices if len(self.graph.nodes) > LIMITS.alike else LIMITS.all_choices
+        if len(choices) <= most:
+            return np.arange(len(choices))
+        alone = (replace(choice, summed=()) for choice in choices)
+        computed = np.array([self._seconds(node, choice) for choice in alone])
+        return np.sort(np.argsort(computed, kind="stable")[:most])
+
+    def _is_home(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
+        """Whether operands and result are where their layouts are placed, as most rules have it."""
+        shapes = [None if v is None else self.graph.shapes[v] for v in node.ins]
+        pairs = [*zip(shapes, ins, strict=True), (self.graph.shapes[node.outs[0]], made)]
+        return all(
+            self.units.is_stated(shape, division)
+            for shape, division in pairs
+            if shape is not None and division is not None
+        )
+
+    def _alongs(self, factors: Factors) -> list[tuple[tuple[int, ...], ...]]:
+        """The units along each factor, in every way in which all devices have a part."""
+        found = []
+        options = (None, *factors.used)
+        for given in product(options, repeat=len(self.units.axes)):
+            along: list[tuple[int, ...]] = [()] * len(factors.sizes)
+            for u, f in enumerate(given):
+                if f is not None:
+                    along[f] += (u,)
+            if all(factors.fits(f, self.units.count(us)) for f, us in enumerate(along) if us):
+                found.append(tuple(along))
+        return found
+
+    # -- what a device has -------------------------------------------------------------------------
+
+    def block(self, shape: Sequence[int], division: Division) -> tuple[int, ...]:
+        """A device's block, in whole tiles where the chip computes with such."""
+        found = (-(-n // self.units.count(us)) for n, us in zip(shape, division, strict=True))
+        return self.units.machine.padded(tuple(found))
+
+    def nbytes(self, value: int, division: Division) -> int:
+        """Bytes of a device's block of a value."""
+        return prod(self.block(self.graph.shapes[value], division)) * self.graph.itemsizes[value]
+
+    # -- what ways take ----------------------------------------------------------------------------
+
+    def _seconds(self, node: Node, choice: Choice) -> float:
+        """What a device computes and adds up."""
+        machine, out = self.units.machine, node.outs[0]
+        if node.name in PRODUCTS:
+            seconds = max(
+                machine.seconds(flops=self._multiplied(node, choice)),
+                machine.seconds(nbytes=self._read(node, choice) + self.nbytes(out, choice.made)),
+            )
+        else:
+            seconds = machine.seconds(
+                nbytes=0 if self._is_seen(node) else self._written(node, choice)
+            )
+        if choice.summed:
+            made = Collectives(self.units.device)
+            send = made.reduce_scatter if choice.scattered else made.all_reduce
+            send(self.units.mesh_axes(choice.summed), self._partial(node, choice))
+            seconds += machine.seconds(made.found) + LIMITS.once
+        return seconds
+
+    def _is_seen(self, node: Node) -> bool:
+        """Whether its result is an operand in another shape, or made where it is read."""
+        shapes = [self.graph.shapes[v] for v in (*node.ins, *node.outs) if v is not None]
+        is_same = node.name in NEUTRAL and len({prod(shape) for shape in shapes}) == 1
+        return is_same or node.name in _SEEN
+
+    def _multiplied(self, node: Node, choice: Choice) -> float:
+        """Operations of a device's part of a product."""
+        factors, shapes = node.factors, self.graph.shapes
+        lhs, need = node.ins[0], choice.ins[0]
+        assert factors is not None
+        assert lhs is not None
+        assert need is not None
+        along = [d for d, f in enumerate(factors.ins[0]) if f in factors.summed]
+        block = self.block(shapes[lhs], need)
+        own = prod(self.block(shapes[node.outs[0]], choice.made)) * prod(block[d] for d in along)
+        whole = prod(shapes[node.outs[0]]) * prod(shapes[lhs][d] for d in along)
+        return node.flops * own / max(whole, 1)
+
+    def _partial(self, node: Node, choice: Choice) -> int:
+        """Bytes of a device's partial result, which is not padded."""
+        shape, dtype = self.graph.shapes[node.outs[0]], self.graph.dtypes[node.outs[0]]
+        block = (-(-n // self.units.count(us)) for n, us in zip(shape, choice.made, strict=True))
+        wide = sum_dtype(dtype) if node.name in PRODUCTS else dtype
+        return prod(block) * int(wide.itemsize)
+
+    def _read(self, node: Node, choice: Choice) -> int:
+        """Bytes of a device's parts of the operands."""
+        pairs = zip(node.ins, choice.ins, strict=True)
+        return sum(self.nbytes(v, need) for v, need in pairs if v is not None and need is not None)
+
+    def _written(self, node: Node, choice: Choice) -> int:
+        """Bytes of a device's parts of the results."""
+        assert node.factors is not None
+        ranked = (
+            (v, choice.out if len(dims) == len(choice.out) else ((),) * len(dims))
+            for v, dims in zip(node.outs, node.factors.outs, strict=True)
+        )
+        return sum(self.nbytes(v, division) for v, division in ranked)
+
+    # -- DRAM behind cores -------------------------------------------------------------------------
+
+    def streaming(self, node: Node, choice: Choice, dram: Collection[int]) -> float:
+        """Seconds that a node reads values from DRAM and writes them there."""
+        total = 0.0
+        for v, need in zip(node.ins, choice.ins, strict=True):
+            if v is not None and need is not None and v in dram:
+                total += self.reading(v, need)
+        for v in node.outs:
+            if v in dram and len(choice.out) == len(self.graph.shapes[v]):
+                total += self.nbytes(v, choice.out) / self._dram_rate
+        return total
+
+    def reading(self, value: int, need: Division) -> float:
+        """Seconds to read a value from DRAM: what several cores need once, and then to all of them.
+
+        As kernels do that read and multicast.
+        """
+        cores = [u for u in range(len(self.units.axes)) if u not in self.chips]
+        parts = self.units.count(u for units in need for u in units if u in cores)
+        local, rates = self.nbytes(value, need), self.units.machine.rates
+        assert rates is not None
+        return max(local * parts / self.units.count(cores) / self._dram_rate, local / rates.noc)
+
+    @property
+    def _dram_rate(self) -> float:
+        assert self.units.machine.rates is not None
+        return self.units.machine.rates.dram
+
+    @cached_property
+    def chips(self) -> frozenset[int]:
+        """The units along which devices are on different chips."""
+        machine = self.units.machine
+        cores = set(machine.core_axes)
+        return frozenset(
+            u
+            for u, axes in enumerate(self.units.axes)
+            if not cores.intersection(map(machine.whole_axis, axes))
+        )
+
+    def among_chips(self, division: Division) -> Division:
+        """The part of a division that is among chips."""
+        return tuple(tuple(u for u in units if u in self.chips) for units in division)
+
+
+def _division(dims: Sequence[int | None], along: Sequence[tuple[int, ...]]) -> Division:
+    return tuple(() if f is None else along[f] for f in dims)
