@@ -46,14 +46,14 @@ def plan(
     """The layouts of a program's arguments, values and results that take the least time.
 
     fn: a JAX function; gradients and optimizers are part of it. args: arrays, `GridArray`s or
-    `jax.ShapeDtypeStruct`s, of which shapes and types count. machine: a `gl.Machine`, or the name
-    of a ready one; chips of several cores are planned core by core. By default the devices of the
-    `GridArray`s, or all that JAX has. fixed: layouts that arguments are to have, in the forms of
-    `gl.put`: `{"params/w1": layout}` by paths, which start with the argument's name; `with_layout`
-    in `fn` fixes other values. trips: how often loops of unknown length are taken to run. seconds:
-    how long the search may go on; it ends sooner where the plan is proven to be the best. progress:
-    called with the time of the best plan, the bound, and the seconds that have gone. An interrupt
-    ends the search with the best plan so far.
+    `jax.ShapeDtypeStruct`s, of which shapes and types count; or a `gl.Layout`, which is kept.
+    machine: a `gl.Machine`, or the name of a ready one; chips of several cores are planned core by
+    core. By default the devices of the `GridArray`s, or all that JAX has. fixed: layouts that
+    arguments are to have, in the forms of `gl.put`: `{"params/w1": layout}` by paths, which start
+    with the argument's name; `with_layout` in `fn` fixes other values. trips: how often loops of
+    unknown length are taken to run. seconds: how long the search may go on; it ends sooner where
+    the plan is proven to be the best. progress: called with the time of the best plan, the bound,
+    and the seconds that have gone. An interrupt ends the search with the best plan so far.
 
     Chosen for all values at once: how an argument is divided over the mesh, how each equation is,
     and whether partial sums are all-reduced or scattered. A result that is a tree of the structure,
@@ -159,10 +159,15 @@ def simulate(
     """What a machine takes for a program: seconds, bytes by link, and what a device holds.
 
     fn, args, machine: as of `gl.plan`. plan: whose layouts and choices are taken; without one, the
-    choices that `gl.on_grid` makes, for `GridArray`s in their layouts and for others in those of
-    `gl.fill_devices`. No devices are needed.
+    choices that `gl.on_grid` makes, for layouts and `GridArray`s as they are and for others in
+    those of `gl.fill_devices`. No devices are needed. So one relayout is priced too:
 
     >>> import jax, gridlayout as gl
+    >>> rows, columns = (gl.GridLayout((4096, 4096), grid=grid) for grid in ((16, 1), (1, 16)))
+    >>> moved = gl.simulate(lambda x: gl.with_layout(x, columns), rows, machine="v5e 4x4")
+    >>> [str(each) for each in moved.equations[0].collectives]
+    ['all_to_all x*y:16 3,932,160 B']
+
     >>> x = jax.ShapeDtypeStruct((1024, 1024), "bfloat16")
     >>> simulation = gl.simulate(lambda x: x @ x, x, machine="wormhole 4x8")
     >>> simulation.mesh, simulation.time > 0

@@ -94,6 +94,8 @@ class Traced:
         if operand < self.consts:
             return None
         leaf = self.leaves[operand - self.consts]
+        if (ask := self.ask(operand)) is not None:
+            return ask
         if leaf.is_laid_out:
             return leaf.value.layout
         if not leaf.has_layout:
@@ -194,23 +196,55 @@ def traced_for(fn: Callable[..., Any], args: Any, machine: Any, fixed: Any) -> T
     """A function traced for a machine; `LayoutError` where one of these is impossible."""
     if not callable(fn):
         raise LayoutError(f"a plan is of a function, not of {type(fn).__name__} {fn!r}")
+    args, leaves, stated = _arguments(fn, args)
+    chips, device = _device(machine, leaves)
+    numbers = [k for k, x in enumerate(leaves) if x.is_array or _is_number(x.value)]
+    arrays = [leaves[k] for k in numbers]
+    static = tuple((k, x.value) for k, x in enumerate(leaves) if k not in set(numbers))
+    kinds = tuple(_kind(leaf.value) for leaf in arrays)
+    structure = jax.tree.structure((args, {}), is_leaf=is_grid)
+    closed, shapes = _jaxpr(fn, Signature(structure, static, kinds, device, None, rules_version()))
+    jaxpr, consts = with_constants_as_operands(closed)
+    asks = asked(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
+    asks = [stated[k] or ask for k, ask in zip(numbers, asks, strict=True)]
+    for leaf, ask in zip(arrays, asks, strict=True):
+        if ask is not None and (ask.shape != leaf.shape or ask.dtype != leaf.dtype):
+            raise LayoutError(f"fixed: {ask!r} is no layout of {leaf}")
+    return Traced(
+        *(fn, chips, device, jaxpr),
+        (*(spec_of(jax.typeof(x)) for x in consts), *kinds),
+        len(consts),
+        tuple(arrays),
+        tuple(asks),
+        tuple(result_names(jax.tree.structure(shapes))),
+        _next_values(args, shapes, arrays, len(consts)),
+    )
+
+
+def _arguments(fn: Callable[..., Any], args: Any) -> tuple[Any, list[Leaf], list[Layout | None]]:
+    """The arguments, layouts among them shapes; their leaves; and those layouts."""
+
+    def is_leaf(x: Any) -> bool:
+        return isinstance(x, (Layout, GridArray))
+
+    def shape(x: Any) -> Any:
+        return jax.ShapeDtypeStruct(x.shape, x.dtype) if isinstance(x, Layout) else x
+
+    given = jax.tree.leaves(args, is_leaf=is_leaf)
+    args = jax.tree.map(shape, args, is_leaf=is_leaf)
     names = positional_names(fn, len(args))
     leaves = [
         Leaf((name, *leaf.keys), leaf.value)
         for name, arg in zip(names, args, strict=True)
         for leaf in leaves_of(arg)[0]
     ]
-    chips, device = _device(machine, leaves)
-    every = [x for arg in args for x in jax.tree.leaves(arg, is_leaf=is_grid)]
-    arrays = [leaf for leaf in leaves if leaf.is_array or _is_number(leaf.value)]
-    static = tuple((i, x.value) for i, x in enumerate(leaves) if x not in arrays)
-    assert len(every) == len(leaves)
-    kinds = tuple(_kind(leaf.value) for leaf in arrays)
-    structure = jax.tree.structure((args, {}), is_leaf=is_grid)
-    signature = Signature(structure, static, kinds, device, None, rules_version())
-    function = function_of(fn, same_grid_and_tile)
+    return args, leaves, [x if isinstance(x, Layout) else None for x in given]
+
+
+def _jaxpr(fn: Callable[..., Any], signature: Signature) -> tuple[Any, Any]:
+    """The function's jaxpr, and the shapes of its results."""
     try:
-        closed, shapes, _ = function.jaxpr(signature)
+        closed, shapes, _ = function_of(fn, same_grid_and_tile).jaxpr(signature)
     except LayoutError:
         raise
     except Exception as error:
@@ -218,16 +252,7 @@ def traced_for(fn: Callable[..., Any], args: Any, machine: Any, fixed: Any) -> T
             f"{function_name(fn)} can't be traced on these arguments: {type(error).__name__}: "
             f"{error}"
         ) from error
-    jaxpr, consts = with_constants_as_operands(closed)
-    specs = (*(spec_of(jax.typeof(x)) for x in consts), *kinds)
-    asks = asked(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
-    for leaf, ask in zip(arrays, asks, strict=True):
-        if ask is not None and (ask.shape != leaf.shape or ask.dtype != leaf.dtype):
-            raise LayoutError(f"fixed: {ask!r} is no layout of {leaf}")
-    results = tuple(result_names(jax.tree.structure(shapes)))
-    next_of = _next_values(args, shapes, arrays, len(consts))
-    given = tuple(arrays), tuple(asks)
-    return Traced(fn, chips, device, jaxpr, specs, len(consts), *given, results, next_of)
+    return closed, shapes
 
 
 def _next_values(args: Any, shapes: Any, arrays: Sequence[Leaf], consts: int) -> dict[int, int]:
