@@ -160,7 +160,8 @@ def simulate(
 
     fn, args, machine: as of `gl.plan`. plan: whose layouts and choices are taken; without one, the
     choices that `gl.on_grid` makes, for layouts and `GridArray`s as they are and for others in
-    those of `gl.fill_devices`. No devices are needed. So one relayout is priced too:
+    those of `gl.fill_devices`. No devices are needed. A program of `gl.tenstorrent.load` takes no
+    args: every op is priced in the layouts that the compiler chose. One relayout is priced so:
 
     >>> import jax, gridlayout as gl
     >>> rows, columns = (gl.GridLayout((4096, 4096), grid=grid) for grid in ((16, 1), (1, 16)))
@@ -173,6 +174,8 @@ def simulate(
     >>> simulation.mesh, simulation.time > 0
     ({'x': 4, 'y': 8, 'r': 8, 'c': 8}, True)
     """
+    if not args and callable(compiled := getattr(fn, "simulated", None)):
+        return compiled(machine)
     if plan is not None and not isinstance(plan, Plan):
         raise LayoutError(f"plan {plan!r} must be a plan of gl.plan, or None")
     if plan is not None and machine is None:

@@ -13,10 +13,12 @@ from gridlayout.errors import LayoutError
 from gridlayout.mlir.program import Module, read_module
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
+from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.tenstorrent.chips import mesh_of
 from gridlayout.ops.tenstorrent.entering import checked, entered, stand_in
 from gridlayout.ops.tenstorrent.following import followed
 from gridlayout.ops.tenstorrent.linking import Linked, Linker
+from gridlayout.ops.tenstorrent.pricing import simulated
 from gridlayout.ops.tenstorrent.report import Operation, ProgramReport, operations_of
 from gridlayout.ops.tenstorrent.running import Runner, on_cores
 from gridlayout.ops.tenstorrent.spread import (
@@ -27,6 +29,7 @@ from gridlayout.ops.tenstorrent.spread import (
     spread_of,
 )
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.sharding.machine import Machine
 from gridlayout.tenstorrent.tensor_type import TensorType
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
@@ -174,6 +177,15 @@ class TtnnProgram:
             given = [stand_in(k, self._runner.layout_of(k), mesh) for k in self.arguments]
         found = self._on_grid(spreads).report(*given)
         return ProgramReport(**vars(found), operations=self.operations)
+
+    def simulated(self, machine: Machine | str | None = None) -> Simulation:
+        """What a chip of a machine takes for the program, op by op; `gl.simulate(program)`.
+
+        machine: one of Tenstorrent's, or its name; by default an n150. Collectives between chips
+        are not priced.
+        """
+        found = Machine(machine or "n150") if not isinstance(machine, Machine) else machine
+        return simulated(self._linked.name, self.operations, found)
 
     def _on_grid(self, spreads: tuple[Spread, ...] | None) -> OnGrid:
         """The program lifted to the grid; of several chips, for results that are so spread."""

@@ -1,0 +1,121 @@
+"""`gl.simulate`: what machines take for programs, relayouts, and what compilers made."""
+
+from math import prod
+from pathlib import Path
+from time import perf_counter
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import gridlayout as gl
+from gridlayout.errors import LayoutError
+
+DUMPS = sorted((Path(__file__).parent / "dumps").rglob("*.ttnn.mlir"))
+
+
+def shaped(*shape, dtype="bfloat16"):
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def step(params, x, y):
+    def loss(p):
+        return jnp.mean((jax.nn.relu(x @ p["up"]) @ p["down"] - y) ** 2)
+
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(loss)(params))
+
+
+PARAMS = {"up": shaped(1024, 4096), "down": shaped(4096, 1024)}
+ARGS = (PARAMS, shaped(2**16, 1024), shaped(2**16, 1024))
+MACHINES = {
+    "v5e 16x16": (gl.Machine("v5e 16x16"), 256),
+    "32 chips of 8x8 cores": (gl.Machine("wormhole 4x8"), 2048),
+    "4,096 chips": (gl.Machine("v5e 16x16", mesh=(64, 64)), 4096),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_many_devices_are_simulated_in_seconds(name):
+    machine, devices = MACHINES[name]
+    began = perf_counter()
+    found = gl.simulate(step, *ARGS, machine=machine)
+    assert perf_counter() - began < 60  # a second or two where nothing else runs
+    assert prod(found.mesh.values()) == devices
+    assert found.time == pytest.approx(sum(e.seconds for e in found.equations))
+    # What is computed is divided among all.
+    flops = 2 * 2**16 * 1024 * 4096 * 5 / devices
+    products = sum(e.compute for e in found.equations if e.name.startswith("dot_general"))
+    assert products >= flops / machine.by_core.rates.flops * 0.99
+
+
+def test_a_plan_is_simulated_as_it_was_planned():
+    plan = gl.plan(step, *ARGS, machine="v5e 4x4")
+    again = gl.simulate(step, *ARGS, plan=plan)
+    assert again == plan.simulation
+    assert plan.time <= gl.simulate(step, *ARGS, machine="v5e 4x4").time
+    with pytest.raises(LayoutError, match="another program"):
+        gl.simulate(lambda *a: step(*a)["up"], *ARGS, plan=plan)
+    with pytest.raises(LayoutError, match="must be a plan"):
+        gl.simulate(step, *ARGS, plan="plan.json")
+
+
+def test_one_relayout_is_simulated():
+    rows = gl.GridLayout((4096, 4096), "bfloat16", grid=(16, 1))
+    columns = rows.replace(grid=(1, 16))
+    machine = gl.Machine("v5e 4x4")
+    found = gl.simulate(lambda x: gl.with_layout(x, columns), rows, machine=machine)
+    (sent,) = found.equations[0].collectives
+    assert sent.kind == "all_to_all"
+    assert sent.received_bytes == 2 * 4096 * 4096 // 16 // 16 * 15
+    assert found.equations[0].movement == pytest.approx(machine.seconds([sent]))
+
+
+def test_half_the_bandwidth_takes_twice_the_time():
+    rows = gl.GridLayout((8192, 8192), grid=(16, 1))
+    columns = rows.replace(grid=(1, 16))
+
+    def moved(bandwidth):
+        machine = gl.Machine("v5e 4x4", links=gl.Links(bandwidth))
+        found = gl.simulate(lambda x: gl.with_layout(x, columns), rows, machine=machine)
+        return found.equations[0].movement
+
+    assert moved(1e9) == pytest.approx(2 * moved(2e9))
+
+
+RATES = gl.Machine("n150").rates
+SLOW = gl.Rates(
+    flops=RATES.flops / 10,
+    memory=RATES.memory / 10,
+    elementwise=RATES.elementwise / 10,
+    clock=RATES.clock,
+    noc=RATES.noc / 10,
+    hop=RATES.hop,
+)
+
+
+@pytest.mark.parametrize("path", DUMPS, ids=lambda path: path.name)
+def test_compiled_programs_are_simulated(path):
+    program = gl.tenstorrent.load(path.read_text())
+    found = gl.simulate(program, machine="n150")
+    assert 0 < found.time < 1
+    assert gl.simulate(program, machine=gl.Machine("n150", rates=SLOW)).time > found.time
+    for each, op in zip(found.equations, program.operations, strict=True):
+        assert each.name.rpartition(":")[0] == op.name
+    assert "cores" in str(found)
+
+
+def test_a_compiled_product_takes_what_its_tiles_take():
+    (path,) = [path for path in DUMPS if path.name.startswith("matmul_square.p150")]
+    program = gl.tenstorrent.load(path.read_text())
+    machine = gl.Machine("p150")
+    found = gl.simulate(program, machine=machine)
+    (op,) = [op for op in program.operations if op.name == "matmul"]
+    (m, k), n = op.inputs[0].shape, op.outputs[0].shape[1]
+    least = 2 * m * k * n / machine.rates.flops
+    assert next(e for e in found.equations if e.name == "matmul:0").compute >= least * 0.99
+
+
+def test_compiled_programs_need_cores():
+    program = gl.tenstorrent.load(DUMPS[0].read_text())
+    with pytest.raises(LayoutError, match="no cores"):
+        gl.simulate(program, machine="v5e 4x4")
