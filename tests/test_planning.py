@@ -492,6 +492,13 @@ def test_plans_are_shown(tmp_path):
     assert plan.diff(plan) == ""
 
 
+def test_what_goes_over_two_axes_has_a_track_of_its_own():
+    x = jax.ShapeDtypeStruct((1024, 1024), "bfloat16")
+    simulation = gl.simulate(lambda x: x.sum(), x, machine="v5e 4x4")
+    assert [c.axes for e in simulation.equations for c in e.collectives] == [("x", "y")]
+    assert "links x*y" in simulation.timeline().svg
+
+
 def test_traces_are_what_browsers_read(tmp_path):
     plan = planned("attention", chips(4, links=gl.Links(1e9, 1e-6)))
     plan.trace(tmp_path / "p.json")

@@ -125,13 +125,13 @@ class Simulation:
     def timeline(self) -> Drawing:
         """A drawing of what a device computes and sends over time, a track a link axis."""
         tracks: dict[str, list[Span]] = {"compute": []}
-        tracks |= {f"links {axis}": [] for axis in self.links}
         for start, each in self._starts():
             if each.compute:
                 tracks["compute"].append(Span(start, each.compute, each.name, "compute"))
             at = start + each.compute
             for axis, seconds in self._sent(each):
-                tracks[f"links {axis}"].append(Span(at, seconds, each.name, "movement"))
+                sent = Span(at, seconds, each.name, "movement")
+                tracks.setdefault(f"links {axis}", []).append(sent)
                 at += seconds
         subtitle = f"one of {self._devices} devices of {self.machine.chip.name}"
         found = [Track(name, spans) for name, spans in tracks.items()]
