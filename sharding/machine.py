@@ -245,7 +245,7 @@ class Machine:
             return self
         own, chip = self.rates, self.chip
         shared = {space: n if space == "l1" else n // cores for space, n in chip.capacity.items()}
-        core = Chip(f"core of {chip.name}", (1,) * len(chip.grid), shared, chip.tiles)
+        core = Chip(f"cores of {chip.name}", (1,) * len(chip.grid), shared, chip.tiles)
         rates = replace(
             own,
             flops=own.flops / cores,

@@ -52,7 +52,12 @@ def planned(
     stated, env = env.stated, replace(env, stated=None)
     if stated is not None and stated.is_of(closed):
         operands, chosen = [in_space(spec, "l1") for spec in operands], stated.chosen.on(env.device)
-        return _planned(env, closed, operands, wanted or stated.wanted(env.device), chosen)
+        made = _planned(env, closed, operands, wanted or stated.wanted(env.device), chosen)
+        spaces = ["l1" if layout is None else layout.memory for layout in stated.results]
+        if not wanted and set(spaces) != {"l1"}:  # what of them is in the chip's DRAM
+            pairs = zip(made.outs, spaces, strict=True)
+            made.outs = tuple(out.seen(in_space(out.spec, space)) for out, space in pairs)
+        return made
 
     def make(env: Env, chosen: Chosen | None, simple: Program | None) -> Program:
         if simple is None:

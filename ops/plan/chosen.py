@@ -17,7 +17,7 @@ from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import CALLS, called, jaxprs_in, scan_parts
 from gridlayout.ops.decisions.op import NOT_READ
 from gridlayout.ops.decisions.requested import OF_BLOCKS, Requested, RequestedLoop
-from gridlayout.ops.decisions.specs import Sharded, Spec, layout_of
+from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.estimate import Choice, Estimator
@@ -181,11 +181,12 @@ class Stated:
         return sorted(more) == (sorted(choice.summed) if choice.scattered else [])
 
     def wanted(self, device: DeviceGrid) -> list[Spec | None]:
-        """Where results are requested."""
-        return [
+        """Where results are requested, all in the cores' memory."""
+        specs = (
             None if layout is None else Sharded(layout, device.placement(layout.core_shape))
             for layout in self.results
-        ]
+        )
+        return [None if spec is None else in_space(spec, "l1") for spec in specs]
 
     def is_of(self, closed: Any) -> bool:
         """Whether they are of this jaxpr."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import isfinite
@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Any
 
 from gridlayout.arguments import positive
+from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import layout_of
@@ -209,8 +210,15 @@ def _as_planned(traced: Traced, plan: Plan) -> Simulation:
             division, layout = chosen.units.division(spec), layout_of(spec)
             assert division is not None
             places.append(Place(division, layout is not None and layout.memory == "dram"))
-        spaces = Spaces.of(strategies, places, chosen.choices)
+        far = _far(strategies, plan.stated.results)
+        spaces = Spaces.of(strategies, places, chosen.choices, far=far)
     return Simulation.of(program, traced.report(program), spaces)
+
+
+def _far(strategies: Strategies, results: Sequence[Layout | None]) -> set[int]:
+    """The values that become results in DRAM."""
+    pairs = zip(strategies.graph.outs, results, strict=True)
+    return {v for v, x in pairs if v is not None and x is not None and x.memory == "dram"}
 
 
 def _made(traced: Traced, strategies: Strategies, found: Solution) -> Plan:
@@ -224,9 +232,19 @@ def _made(traced: Traced, strategies: Strategies, found: Solution) -> Plan:
             traced.closed.out_avals, strategies.results(found.choices), strict=True
         )
     )
+    places, spaces = strategies.places(found.choices), None
+    if traced.device.machine.has_cores:
+        results = tuple(
+            layout.replace(memory_space="dram")
+            if isinstance(layout, GridLayout)
+            and (n := traced.next_of.get(k)) is not None
+            # As of the argument whose next value it is.
+            and places[n].in_dram
+            else layout
+            for k, layout in enumerate(results)
+        )
+        spaces = Spaces.of(strategies, places, choices, far=_far(strategies, results))
     stated = Stated(Chosen(units, choices, products), digest_of(traced.closed), results)
-    places = strategies.places(found.choices)
-    spaces = Spaces.of(strategies, places, choices) if traced.device.machine.has_cores else None
     specs = list(traced.specs)
     layouts: dict[str, Layout | None] = {}
     for k, leaf in enumerate(traced.leaves, traced.consts):

@@ -130,7 +130,7 @@ class Plan(ByPath):
     def _ways(self) -> dict[str, str]:
         """How each equation runs, in words."""
         return {
-            each.name: f"{each.how or 'as is'}, {each.ins} -> {each.outs}"
+            each.name: f"{each.how or 'as is'}, {each.ins} to {each.outs}"
             for each in self.simulation.equations
         }
 

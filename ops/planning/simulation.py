@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from pathlib import Path
 
 from gridlayout.draw.held import Held, held_over_time
@@ -133,14 +134,14 @@ class Simulation:
                 sent = Span(at, seconds, each.name, "movement")
                 tracks.setdefault(f"links {axis}", []).append(sent)
                 at += seconds
-        subtitle = f"one of {self._devices} devices of {self.machine.chip.name}"
+        subtitle = f"one of {self._devices}"
         found = [Track(name, spans) for name, spans in tracks.items()]
         return timeline(f"{self.title}: {duration(self.time)}", subtitle, found)
 
     def memory(self) -> Drawing:
         """A drawing of the bytes that a device holds, equation after equation."""
         steps = [Held(name, nbytes) for name, nbytes in self.held]
-        subtitle = f"one of {self._devices} devices of {self.machine.chip.name}"
+        subtitle = f"one of {self._devices}"
         return held_over_time(f"{self.title}: bytes held", subtitle, steps, self.capacity)
 
     def trace(self, path: str | Path) -> None:
@@ -173,11 +174,12 @@ class Simulation:
             at += each.seconds
 
     @property
-    def _devices(self) -> int:
-        count = 1
-        for size in self.mesh.values():
-            count *= size
-        return count
+    def _devices(self) -> str:
+        """How many devices there are, and of what."""
+        name = self.machine.chip.name
+        return (
+            f"{prod(self.mesh.values())} {name if self.machine.has_cores else f'devices of {name}'}"
+        )
 
     @property
     def lines(self) -> list[str]:
@@ -197,12 +199,14 @@ class Simulation:
         ]
         at = f" (at {self.peak_at})" if self.peak_at else ""
         room = "" if self.capacity is None else f" of {self.capacity:,} B"
+        lost = self.capacity is not None and self.peak_bytes > self.capacity
+        verdict = ": it does not fit" if lost else ""
         sent = ", ".join(f"{axis} {nbytes:,} B" for axis, nbytes in self.links.items())
         return [
             *found,
             f"time {duration(self.time)} on {self.machine.chip.name}, mesh "
             + " x ".join(f"{axis}={size}" for axis, size in self.mesh.items()),
-            f"peak {self.peak_bytes:,} B{room} on a device{at}",
+            f"peak {self.peak_bytes:,} B{room} on a device{at}{verdict}",
             f"a device receives along links: {sent or 'nothing'}",
         ]
 

@@ -7,7 +7,7 @@ least time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -45,13 +45,14 @@ class Spaces:
         places: Sequence[Place],
         choices: Mapping[Path, Choice],
         fixed: bool = True,
+        far: Collection[int] = (),
     ) -> Spaces:
         """The cheapest way to hold a program's values, divided so.
 
-        fixed: whether operands are where they are; else these may go to DRAM too. `LayoutError`
-        where L1 or DRAM has no room.
+        fixed: whether operands are where they are; else these may go to DRAM too. far: results that
+        are in DRAM. `LayoutError` where L1 or DRAM has no room.
         """
-        return _Search(strategies, places, choices, fixed).found()
+        return _Search(strategies, places, choices, fixed, far).found()
 
 
 def room_in_l1(machine: Machine) -> int:
@@ -66,10 +67,12 @@ class _Search:
         places: Sequence[Place],
         choices: Mapping[Path, Choice],
         fixed: bool,
+        far: Collection[int],
     ) -> None:
         self.strategies, self.graph, self.units = strategies, strategies.graph, strategies.units
         self.machine, self.choices = self.units.machine, choices
         self.fixed = {k: place.in_dram for k, place in enumerate(places) if fixed or place.in_dram}
+        self.fixed |= dict.fromkeys(far, True)
         self.held: dict[int, Division] = {k: place.division for k, place in enumerate(places)}
         for node in self.graph.nodes:
             choice = choices.get(node.path)
