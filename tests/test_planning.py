@@ -265,7 +265,7 @@ def test_what_a_plan_is_told_to_keep_costs_at_least_as_much(name):
     assert held.bound >= free.bound * (1 - 1e-6)
     # Of what it chose by itself nothing changes.
     same = planned(name, chips(4), fixed=dict(free.layouts))
-    assert same.time == pytest.approx(free.time, rel=1e-3)
+    assert same.time == pytest.approx(free.time, rel=1e-2)
 
 
 def test_names_and_the_order_of_independent_equations_change_nothing():
@@ -649,3 +649,88 @@ def test_collectives_of_plans_for_many_devices_are_those_compiled(count, mesh, r
     assert told
     for kind in {*told, *made}:
         assert told.get(kind, 0) == pytest.approx(made.get(kind, 0), rel=0.02), kind
+
+
+# -- what a first user tried -----------------------------------------------------------------------
+
+X = np.ones((32, 16), np.float32)
+
+
+def of_a_loop(x):
+    return jax.lax.while_loop(lambda c: c.sum() < 10, lambda c: c + jnp.abs(c @ c), x)
+
+
+ODD = {
+    "where": (lambda x: jnp.where(x > 0, x, 0.0), [X]),
+    "defaults": (lambda a, b=2: a * b, [X]),
+    "a static argument": (lambda d, x: x * 2 if d == "a" else x, ["a", X]),
+    "keys": (lambda k, x: (jax.random.split(k)[0], x * 2), [jax.random.key(0), X]),
+    "dropout": (
+        lambda k, x: jnp.where(jax.random.bernoulli(k, 0.5, x.shape), x, 0),
+        [jax.random.key(0), X],
+    ),
+    "numbers": (lambda x, a, b: x * a + b, [X, 2, 0.5]),
+    "the same twice": (lambda x: (x, x, x[:3]), [X]),
+    "no argument of an array": (lambda a: jnp.full((8,), a), [3.0]),
+    "a constant": (lambda x: x @ np.arange(48, dtype="f4").reshape(16, 3), [X]),
+    "empty": (lambda x: x * 2, [np.zeros((0, 4), np.float32)]),
+    "pad": (lambda x: jnp.pad(x, ((1, 2), (0, 3))), [X]),
+    "flip": (lambda x: jnp.flip(x, 0), [X]),
+    "update": (lambda x, v: x.at[jnp.array([1, 5])].set(v), [X, X[:2]]),
+    "stack": (lambda x, y: jnp.stack([x, y]).sum(0).T.reshape(-1), [X, X + 1]),
+}
+
+
+@needs_8
+@pytest.mark.parametrize("name", ODD)
+def test_odd_programs_are_planned_and_run(name):
+    fn, args = ODD[name]
+    plan = gl.plan(fn, *args, machine=emulated((2, 4)))
+    assert 0 <= plan.bound <= plan.time
+    if name == "keys":
+        key, doubled = plan.run(*args)
+        assert (jax.random.key_data(key) == jax.random.key_data(fn(*args)[0])).all()
+        assert_same(doubled, 2 * X)
+    elif name != "a static argument":
+        wanted = jax.jit(fn)(*args)
+        assert_same(plan.run(*args), wanted, rtol=1e-4, atol=1e-5)
+        assert_same(gl.on_grid(fn, policy=plan)(*args), wanted, rtol=1e-4, atol=1e-5)
+    else:
+        assert_same(plan.run(*args), fn(*args), rtol=1e-4, atol=1e-5)
+    assert gl.simulate(fn, *args, plan=plan) == plan.simulation
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_no_plan_takes_longer_than_no_plan(name):
+    fn, args = ODD[name]
+    plan = gl.plan(fn, *args, machine="v5e 4x4")
+    assert plan.time <= gl.simulate(fn, *args, machine="v5e 4x4").time * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("trips", [1, 10, 1000])
+def test_loops_take_as_long_as_their_trips(trips):
+    plan = gl.plan(of_a_loop, shaped(64, 64), machine="v5e 4x4", trips=trips)
+    once = gl.plan(of_a_loop, shaped(64, 64), machine="v5e 4x4", trips=1)
+    assert plan.time == pytest.approx(trips * once.time)
+    with pytest.raises(LayoutError, match="trips"):
+        gl.plan(of_a_loop, shaped(64, 64), trips=0)
+
+
+@needs_8
+def test_arrays_that_are_laid_out_otherwise_are_laid_out_as_planned():
+    def fn(x):
+        return jnp.tanh(x @ x.T)
+
+    device = gl.DeviceGrid((2, 4))
+    laid = gl.put(X, gl.GridLayout((32, 16), "float32", grid=(1, 2)), device)
+    for plan in (gl.plan(fn, X, machine=emulated((2, 4))), gl.plan(fn, laid)):
+        assert_same(plan.run(laid), fn(X), rtol=1e-4, atol=1e-5)
+
+
+def test_results_that_are_next_values_are_where_their_arguments_are():
+    params = {"w1": bf16(512, 2048), "b1": bf16(2048), "w2": bf16(2048, 512)}
+    plan = gl.plan(step, params, bf16(8192, 512), bf16(8192, 512), machine="n150")
+    spaces = {layout.memory for layout in plan.layouts.values()}
+    assert spaces == {"dram", "l1"}
+    for name in params:
+        assert plan.results[f"result['{name}']"] == plan.layouts[f"params/{name}"]

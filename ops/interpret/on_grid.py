@@ -82,6 +82,7 @@ class OnGrid:
         if algorithm is not None:
             one_of(algorithm, ALGORITHMS, "algorithm")
         self.fn, self.device, self.algorithm = fn, device, algorithm
+        self._plan = policy if isinstance(stated, Stated) else None
         self.__wrapped__ = fn
         chooses = stated if isinstance(stated, Stated) else policy
         self._function = function_of(fn, chooses or same_grid_and_tile)
@@ -211,6 +212,8 @@ class OnGrid:
                     f"{self!r}: the arrays are on different device grids, {found!r} and "
                     f"{x.device!r}"
                 )
+        if found is None and self._plan is not None and not tracing.get():
+            found = self._plan.devices  # type: ignore[union-attr]
         if found is None and not tracing.get():
             raise LayoutError(
                 f"{self!r}: no argument is a GridArray, so there is no device grid: put one with "

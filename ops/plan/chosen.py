@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 from jax.extend import core
 
 from gridlayout.document.grid_layout import GridLayout
@@ -21,8 +23,9 @@ from gridlayout.ops.decisions.specs import Sharded, Spec, in_space, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.estimate import Choice, Estimator
-from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph, Node
+from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph
 from gridlayout.ops.plan.search import best
+from gridlayout.ops.plan.ways import Ways
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import PRODUCTS
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
@@ -105,7 +108,8 @@ class Chosen:
             second = len(eqn.invars)
 
         def spec(choice: Choice | None, aval: Any, drop: int = 0) -> Sharded | None:
-            if choice is None or len(aval.shape) == drop:
+            is_key = jnp.issubdtype(aval.dtype, jax.dtypes.extended)
+            if choice is None or len(aval.shape) == drop or is_key:
                 return None
             return self.units.spec(tuple(aval.shape[drop:]), aval.dtype, choice.out)
 
@@ -130,12 +134,14 @@ class Chosen:
 class Stated:
     """Choices that a user states for one program: those of a plan.
 
-    digest: of the program's jaxpr. results: the layout of each result, None for what is in none.
+    digest: of the program's jaxpr. results: the layout of each result, None where it stays as it is
+    made. trips: how often loops of unknown length are taken to run.
     """
 
     chosen: Chosen
     digest: str
     results: tuple[Layout | None, ...] = ()
+    trips: int = LIMITS.trips
 
     def check(self, closed: Any, device: DeviceGrid) -> None:
         """`LayoutError` unless they are of this program, on a mesh as this device grid's."""
@@ -150,35 +156,18 @@ class Stated:
                 "the plan is for another program: for another function, other shapes or types of "
                 "its arguments, or another version of JAX; make it again with gl.plan"
             )
-        graph = Graph.of(closed, LIMITS.trips)
+        graph = Graph.of(closed, self.trips)
+        ways = Ways(graph, self.chosen.units)
         known = {node.path: node for node in graph.nodes}
         for path, choice in self.chosen.choices.items():
             node = known.get(path)
-            if node is None or not self._fits(graph, node, choice):
+            if node is None or not ways.has(node, choice):
                 raise LayoutError(
                     f"the plan's choice for the equation {path} is none of this program's: the "
                     "file has been changed; make the plan again with gl.plan"
                 )
         if self.results and len(self.results) != len(closed.jaxpr.outvars):
             raise LayoutError(f"the plan has {len(self.results)} results: make it again")
-
-    def _fits(self, graph: Graph, node: Node, choice: Choice) -> bool:
-        """Whether a choice can be made for a node."""
-        units, factors = self.chosen.units, node.factors
-        if factors is None or len(choice.ins) != len(node.ins):
-            return False
-        values = [*zip(node.ins, choice.ins, strict=True)]
-        values += [(node.outs[0], choice.made), (node.outs[0], choice.out)]
-        for value, division in values:
-            if division is None or value is None:
-                continue
-            shape = graph.shapes[value]
-            if len(division) != len(shape):
-                return False
-            if any(n < units.count(us) for n, us in zip(shape, division, strict=True) if us):
-                return False
-        more = [u for us in choice.out for u in us if u not in {v for x in choice.made for v in x}]
-        return sorted(more) == (sorted(choice.summed) if choice.scattered else [])
 
     def wanted(self, device: DeviceGrid) -> list[Spec | None]:
         """Where results are requested, all in the cores' memory."""
@@ -213,7 +202,7 @@ def _lines(closed: Any) -> Iterator[str]:
     for eqn in jaxpr.eqns:
         yield f"{eqn.primitive.name} {[*map(read, eqn.invars)]} -> {[*map(written, eqn.outvars)]}"
         for name, value in sorted(eqn.params.items()):
-            if name in NOT_READ:
+            if name in NOT_READ or "sharding" in name:
                 continue
             inner = jaxprs_in({name: value})
             yield f"{name} {common_text(repr(value)) if not inner else len(inner)}"

@@ -167,6 +167,8 @@ class Graph:
                 made = [self._new(var) for var in eqn.outvars]
                 work = flops(Op.of(eqn)) if name in PRODUCTS else 0
                 factors = factors_of(eqn)
+                if factors is not None and not factors.used and self.trips is not None:
+                    factors = None  # nothing of it can be divided: its rule knows how to run it
                 if name == WITH_LAYOUT and self.trips is not None:
                     own = tuple(range(len(eqn.outvars[0].aval.shape)))
                     rest = ((None,) * len(x.aval.shape) for x in eqn.invars[1:])

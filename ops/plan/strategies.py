@@ -174,6 +174,8 @@ class Strategies:
                 if isinstance(divisions, int):
                     fetches.append(self._tied(source, divisions, size))
                     continue
+                if not divisions:
+                    continue
                 moved = {x: self._home(x, divisions, size)[0] for x in set(self._held(*source))}
                 more = np.array([moved[x] for x in self._held(*source)])
                 costs[source[0]] = costs[source[0]] + more
@@ -272,7 +274,7 @@ class Strategies:
         return seconds, divisions[k]
 
     def results(self, found: Sequence[int]) -> list[Division | None]:
-        """The division of each result; None of numbers."""
+        """The division of each result; None of numbers, and of what stays as its rule has it."""
         made: list[Division | None] = []
         for v, divisions in zip(self.graph.outs, self.wanted, strict=True):
             if v is None or not self.graph.shapes[v]:
@@ -283,9 +285,10 @@ class Strategies:
                 made.append(self.variables[at].choices[found[at]].division)
                 continue
             source, size = self._source(v), prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
-            held: Division = ((),) * len(self.graph.shapes[v])
-            if source is not None:
-                held = self._held(*source)[found[source[0]]]
+            if source is None or not divisions:  # where its rule has it
+                made.append(None)
+                continue
+            held = self._held(*source)[found[source[0]]]
             made.append(self._home(held, divisions, size)[1])
         return made
 

@@ -47,6 +47,7 @@ class Ways:
 
     graph: Graph
     units: Units
+    _every: dict[Any, frozenset[Choice]] = field(default_factory=dict)
     _known: dict[Any, tuple[list[Choice], NDArray[np.float64]]] = field(default_factory=dict)
 
     def of(self, node: Node) -> tuple[list[Choice], NDArray[np.float64]]:
@@ -90,6 +91,17 @@ class Ways:
                     out = (*made[:d], (*made[d], *summed), *made[d + 1 :])
                     found.setdefault(Choice(ins, made, out, summed, True))
         return list(found)
+
+    def has(self, node: Node, choice: Choice) -> bool:
+        """Whether a choice is a way to run a node."""
+        if node.factors is None:
+            return False
+        if node.name == WITH_LAYOUT:
+            return len(choice.ins) == len(node.ins) and choice.made == choice.out == choice.ins[0]
+        key = node.name, node.factors, tuple(self.graph.shapes[v] for v in node.outs)
+        if key not in self._every:
+            self._every[key] = frozenset(self._ways(node))
+        return choice in self._every[key]
 
     def _fewer(self, node: Node, choices: Sequence[Choice]) -> NDArray[np.int64]:
         """Of too many ways those that compute for the least time, whatever they send."""

@@ -94,12 +94,15 @@ def _on_devices(traced: Traced, trips: int | None, seconds: float, progress: Any
     """A plan that a device's memory has room for, copies on the way to readers included."""
     capacity = room = traced.device.machine.device_capacity
     free = traced.strategies(trips)
+    default = _default(traced, free)
     for k in range(_MOST_TRIES):
         strategies = free.limited(capacity, copies=k > 0)
         solution = _solved(strategies, seconds, progress)
         if solution is None:
             return None
         made = _made(traced, strategies, solution)
+        if default.time < made.time and (room is None or default.peak_bytes <= room):
+            return replace(default, bound=min(made.bound, default.time))
         if room is None or capacity is None or made.peak_bytes <= room:
             return made
         if k:
@@ -107,6 +110,37 @@ def _on_devices(traced: Traced, trips: int | None, seconds: float, progress: Any
             less = int(capacity * room / made.peak_bytes)
             capacity = min(less, int(used) - 1) if strategies.problem.rows else less
     return None
+
+
+def _default(traced: Traced, strategies: Strategies) -> Plan:
+    """The plan in which every equation chooses for itself, on arguments as `gl.put` lays them out.
+
+    It may run products by algorithms that no strategy has.
+    """
+    specs, layouts = list(traced.specs), dict[str, Layout | None]()
+    for k, leaf in enumerate(traced.leaves, traced.consts):
+        layout = layouts[leaf.path] = traced.default(k, kept=False)
+        if layout is not None:
+            specs[k] = traced.placed(layout)
+    wanted = [traced.next_of.get(k) for k in range(len(traced.closed.jaxpr.outvars))]
+    of_operand = dict(enumerate(layouts.values(), traced.consts))
+    results = tuple(None if k is None else of_operand.get(k) for k in wanted)
+    chosen = Chosen(strategies.units, {}, 0)
+    stated = Stated(chosen, digest_of(traced.closed), results, strategies.graph.trips or 1)
+    program = traced.program(specs, stated)
+    made = map(layout_of, program.results)
+    results = tuple(a or b for a, b in zip(results, made, strict=True))
+    return Plan(
+        layouts,
+        dict(zip(traced.result_names, results, strict=True)),
+        0.0,
+        Simulation.of(program, traced.report(program), None, stated.trips),
+        traced.device,
+        stated,
+        {},
+        "each equation by itself",
+        traced.fn,
+    )
 
 
 def _solved(strategies: Strategies, seconds: float, progress: Any) -> Solution | None:
@@ -189,7 +223,7 @@ def simulate(
         if (layout := traced.default(k)) is not None:
             specs[k] = traced.placed(layout)
     program = traced.program(specs, None)
-    return Simulation.of(program, traced.report(program))
+    return Simulation.of(program, traced.report(program), None, LIMITS.trips)
 
 
 def _as_planned(traced: Traced, plan: Plan) -> Simulation:
@@ -200,7 +234,7 @@ def _as_planned(traced: Traced, plan: Plan) -> Simulation:
     for k, layout in enumerate(layouts, len(specs) - len(layouts)):
         if layout is not None:
             specs[k] = traced.placed(layout)
-    graph = Graph.of(traced.closed, LIMITS.trips)
+    graph = Graph.of(traced.closed, plan.stated.trips)
     strategies = Strategies(graph, chosen.units, [[]] * len(specs), [[]] * len(graph.outs))
     program = traced.program(specs, plan.stated)
     spaces = None
@@ -208,11 +242,11 @@ def _as_planned(traced: Traced, plan: Plan) -> Simulation:
         places = []
         for spec in specs:
             division, layout = chosen.units.division(spec), layout_of(spec)
-            assert division is not None
+            division = ((),) * len(spec.shape) if division is None else division
             places.append(Place(division, layout is not None and layout.memory == "dram"))
         far = _far(strategies, plan.stated.results)
         spaces = Spaces.of(strategies, places, chosen.choices, far=far)
-    return Simulation.of(program, traced.report(program), spaces)
+    return Simulation.of(program, traced.report(program), spaces, plan.stated.trips)
 
 
 def _far(strategies: Strategies, results: Sequence[Layout | None]) -> set[int]:
@@ -244,7 +278,8 @@ def _made(traced: Traced, strategies: Strategies, found: Solution) -> Plan:
             for k, layout in enumerate(results)
         )
         spaces = Spaces.of(strategies, places, choices, far=_far(strategies, results))
-    stated = Stated(Chosen(units, choices, products), digest_of(traced.closed), results)
+    chosen, digest = Chosen(units, choices, products), digest_of(traced.closed)
+    stated = Stated(chosen, digest, results, strategies.graph.trips or 1)
     specs = list(traced.specs)
     layouts: dict[str, Layout | None] = {}
     for k, leaf in enumerate(traced.leaves, traced.consts):
@@ -255,7 +290,9 @@ def _made(traced: Traced, strategies: Strategies, found: Solution) -> Plan:
             specs[k] = traced.placed(layout)
     program = traced.program(specs, stated)
     report = traced.report(program)
-    simulation = Simulation.of(program, report, spaces)
+    simulation = Simulation.of(program, report, spaces, stated.trips)
+    made = map(layout_of, program.results)
+    results = tuple(a or b for a, b in zip(results, made, strict=True))
     return Plan(
         layouts,
         dict(zip(traced.result_names, results, strict=True)),

@@ -19,6 +19,7 @@ from gridlayout.ops.planning.record import record_of
 from gridlayout.ops.planning.simulation import Simulation, duration
 from gridlayout.ops.trees.arrays import put
 from gridlayout.ops.trees.layouts import ByPath
+from gridlayout.ops.trees.leaves import is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
 
 
@@ -155,23 +156,29 @@ class Plan(ByPath):
                 "this plan was loaded without its function: gl.load_plan(path, fn) gives it one, "
                 "or call gl.on_grid(fn, policy=plan)"
             )
-        placed = self.put(args)
-        return OnGrid(self.fn, self.devices, self)(*placed)
+        return OnGrid(self.fn, self.devices, self)(*self.put(args))
 
     def put(self, args: Any) -> Any:
         """The arguments of the function, a tuple, placed as the plan says."""
+        args = jax.tree.map(lambda x: x.to_logical() if is_grid(x) else x, args, is_leaf=is_grid)
+        if not any(self.layouts.values()):
+            return args
         return put(args, self.devices, layouts=self.rules(args))
 
     def rules(self, args: Any) -> list[Any]:
         """The layout of each leaf of the arguments, as a tree of their structure."""
-        leaves, structure = jax.tree.flatten(args)
-        layouts = list(self.layouts.values())
-        if len(leaves) != len(layouts):
+        leaves, structure = leaves_of(args)
+        numbers = (bool, int, float, complex)
+        arrays = [leaf.is_array or isinstance(leaf.value, numbers) for leaf in leaves]
+        if sum(arrays) != len(self.layouts):
             raise LayoutError(
-                f"the plan is for {len(layouts)} arrays, {', '.join(self.layouts)}, not "
-                f"{len(leaves)}"
+                f"the plan is for {len(self.layouts)} arrays, {', '.join(self.layouts)}, not "
+                f"{sum(arrays)}"
             )
-        found: list[Any] = jax.tree.unflatten(structure, layouts)
+        layouts = iter(self.layouts.values())
+        found: list[Any] = jax.tree.unflatten(
+            structure, [next(layouts) if is_array else None for is_array in arrays]
+        )
         return found
 
     # -- shown -------------------------------------------------------------------------------------

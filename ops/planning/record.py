@@ -38,6 +38,7 @@ def record_of(plan: Any) -> dict[str, Any]:
         "dram": sorted(simulation.dram),
         "units": chosen.units.axes,
         "products": chosen.products,
+        "trips": plan.stated.trips,
         "choices": [{"path": path, **vars(choice)} for path, choice in chosen.choices.items()],
         "alternatives": {
             name: [vars(way) for way in ways] for name, ways in plan.alternatives.items()

@@ -42,6 +42,8 @@ def load_plan(path: str | Path, fn: Callable[..., Any] | None = None) -> Plan:
     ...     load_plan(pathlib.Path(folder, "plan.json")).time == plan.time
     True
     """
+    if fn is not None and not callable(fn):
+        raise LayoutError(f"a plan is of a function, not of {type(fn).__name__} {fn!r}")
     try:
         if Path(path).stat().st_size > _MOST_BYTES:
             raise ValueError(f"it is larger than {_MOST_BYTES:,} B")
@@ -90,7 +92,12 @@ def _plan_of(record: Any, fn: Callable[..., Any] | None) -> Plan:
         _number(record["bound"]),
         simulation,
         device,
-        Stated(chosen, _text(record["program"]["digest"]), tuple(results.values())),
+        Stated(
+            chosen,
+            _text(record["program"]["digest"]),
+            tuple(results.values()),
+            max(_count(record["trips"]), 1),
+        ),
         {
             _text(name): tuple(
                 Alternative(_text(way["words"]), _number(way["time"]), bool(way["is_chosen"]))

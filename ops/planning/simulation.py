@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from pathlib import Path
@@ -18,6 +18,7 @@ from gridlayout.ops.programs.memory import bytes_over_time
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.programs.row import Row
+from gridlayout.ops.rules.control import PER_TRIP
 from gridlayout.sharding.collectives import COPY, Collective, in_words
 from gridlayout.sharding.machine import Machine
 
@@ -71,16 +72,19 @@ class Simulation:
     dram: frozenset[int] = field(default_factory=frozenset, repr=False)
 
     @classmethod
-    def of(cls, program: Program, report: Report, spaces: Spaces | None = None) -> Simulation:
+    def of(
+        cls, program: Program, report: Report, spaces: Spaces | None = None, trips: int = 1
+    ) -> Simulation:
         """The simulation of a program on its device grid's machine.
 
-        spaces: where its values are, on a machine whose devices are cores.
+        spaces: where its values are, on a machine whose devices are cores. trips: how often loops
+        of unknown length are taken to run.
         """
         device = program.device
         names = equation_names(report.rows)
         streamed = {} if spaces is None else spaces.streamed
         equations = tuple(
-            _equation(name, row, device.machine, streamed.get(row.made.path, 0.0))
+            _equation(name, row, device.machine, streamed.get(row.made.path, 0.0), trips)
             for name, row in zip(names, report.rows, strict=True)
         )
         own = {id(row.made): name for row, name in zip(report.rows, names, strict=True)}
@@ -224,8 +228,12 @@ def equation_names(rows: Sequence[Row]) -> list[str]:
     return names
 
 
-def _equation(name: str, row: Row, machine: Machine, streamed: float) -> Equation:
+def _equation(name: str, row: Row, machine: Machine, streamed: float, trips: int) -> Equation:
     """streamed: seconds to read from DRAM and write there, while it computes."""
+    if PER_TRIP in row.note.split(", "):
+        sent = tuple(each.times(trips) for each in row.collectives)
+        note = row.note.replace(PER_TRIP, f"{trips} trips")
+        row = replace(row, collectives=sent, seconds=row.seconds * trips, note=note)
     movement = machine.seconds(row.collectives)
     ins, outs = (", ".join(map(in_short, layouts)) for layouts in (row.inputs, row.outputs))
     compute, limit = max(row.seconds - movement, 0.0), row.limit

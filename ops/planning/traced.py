@@ -75,7 +75,7 @@ class Traced:
             units,
             [self.places(units, k) for k in range(len(self.specs))],
             [
-                self.next_of[k] if k in self.next_of else self.stated(units, aval)
+                self.next_of[k] if k in self.next_of else self._results(units, aval)
                 for k, aval in enumerate(self.closed.out_avals)
             ],
         )
@@ -89,14 +89,14 @@ class Traced:
         """The layout that an operand is fixed to."""
         return self.asks[operand - self.consts] if operand >= self.consts else None
 
-    def default(self, operand: int) -> Layout | None:
-        """The layout of an operand that no plan chooses."""
+    def default(self, operand: int, kept: bool = True) -> Layout | None:
+        """The layout of an operand that no plan chooses; kept: whether `GridArray`s keep theirs."""
         if operand < self.consts:
             return None
         leaf = self.leaves[operand - self.consts]
         if (ask := self.ask(operand)) is not None:
             return ask
-        if leaf.is_laid_out:
+        if kept and leaf.is_laid_out:
             return leaf.value.layout
         if not leaf.has_layout:
             return None
@@ -162,11 +162,16 @@ class Traced:
         free = operand >= self.consts and self.leaves[operand - self.consts].has_layout
         return self.stated(units, spec) if free else [whole]
 
+    def _results(self, units: Units, aval: Any) -> list[Division]:
+        """The divisions that a result may have; none of random keys, which no layout lays out."""
+        is_key = jax.numpy.issubdtype(aval.dtype, jax.dtypes.extended)
+        return [] if is_key else self.stated(units, aval)
+
     def stated(self, units: Units, spec: Any) -> list[Division]:
         """The divisions of an array that a layout on this mesh states."""
         shape = tuple(spec.shape)
         rank = len(shape)
-        if 0 in shape or not rank or jax.numpy.issubdtype(spec.dtype, jax.dtypes.extended):
+        if 0 in shape or not rank:
             return [((),) * rank]
         found = []
         for given in product((None, *range(rank)), repeat=len(units.axes)):
@@ -232,7 +237,7 @@ def _arguments(fn: Callable[..., Any], args: Any) -> tuple[Any, list[Leaf], list
 
     given = jax.tree.leaves(args, is_leaf=is_leaf)
     args = jax.tree.map(shape, args, is_leaf=is_leaf)
-    names = positional_names(fn, len(args))
+    names = positional_names(fn, len(args))[: len(args)]
     leaves = [
         Leaf((name, *leaf.keys), leaf.value)
         for name, arg in zip(names, args, strict=True)
