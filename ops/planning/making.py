@@ -9,7 +9,6 @@ from math import isfinite
 from time import monotonic
 from typing import Any
 
-from gridlayout.arguments import positive
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -54,7 +53,8 @@ def plan(
     with the argument's name; `with_layout` in `fn` fixes other values. trips: how often loops of
     unknown length are taken to run. seconds: how long the search may go on; it ends sooner where
     the plan is proven to be the best. progress: called with the time of the best plan, the bound,
-    and the seconds that have gone. An interrupt ends the search with the best plan so far.
+    and the seconds that have gone. An interrupt ends the search with the best plan, once there is
+    one.
 
     Chosen for all values at once: how an argument is divided over the mesh, how each equation is,
     and whether partial sums are all-reduced or scattered. A result that is a tree of the structure,
@@ -72,8 +72,8 @@ def plan(
     >>> plan.layouts["x"].grid, plan.layouts["w"].grid, plan.bound <= plan.time
     ((16, 1), (1, 1), True)
     """
-    if trips is not None:
-        positive((trips,), "trips")
+    if trips is not None and (not isinstance(trips, int) or isinstance(trips, bool) or trips < 1):
+        raise LayoutError(f"trips {trips!r} must be a whole number of at least 1")
     check_figure(seconds, "seconds", above=False)
     if progress is not None and not callable(progress):
         raise LayoutError(f"progress {progress!r} must be a function of (time, bound, seconds)")
