@@ -21,6 +21,7 @@ from gridlayout.ops.decisions.decision import Body
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import scan_parts
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.requested import RequestedLoop
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of, unmasked
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.programs.program import Program
@@ -36,8 +37,7 @@ def scan(b: Builder, op: Op, *values: Value) -> Any:
     first, second = scan_parts(p)
     consts, length = [_given(b, value) for value in values[:first]], p["length"]
     asked = op.loop
-    carry = [_entering(b, value) for value in values[first:second]]
-    carry = carry if asked is None else list(map(partial(_placed, b), carry, asked.carry))
+    carry = _carried(b, values[first:second], asked)
     scanned, slices = [], []
     for k, value in enumerate(values[second:]):
         whole, spec = _scanned(b, value, None if asked is None else asked.slices[k])
@@ -115,8 +115,7 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
     first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
     consts = [_given(b, value) for value in values[:second]]
     asked = op.loop
-    carry = [_entering(b, value) for value in values[second:]]
-    carry = carry if asked is None else list(map(partial(_placed, b), carry, asked.carry))
+    carry = _carried(b, values[second:], asked)
     kept = [_unknown(value.spec) for value in carry]
     number = p["cond_jaxpr"].out_avals[0]
     of_test, of_body = ([x.spec for x in some] for some in (consts[:first], consts[first:]))
@@ -228,9 +227,15 @@ def _entering(b: Builder, value: Value) -> Value:
     return b.replicated(value) if b.env.is_whole(value.spec) else b.on_cores(value)
 
 
-def _placed(b: Builder, value: Value, there: Sharded | None) -> Value:
-    """The value where a plan has it go round; as it is where that says nothing."""
-    return value if there is None else b.on_cores(value, there.layout, placement=there.placement)
+def _carried(b: Builder, values: Sequence[Value], asked: RequestedLoop | None) -> list[Value]:
+    """The carry of a loop: as it is, or where it is requested."""
+    carry = [_entering(b, value) for value in values]
+    if asked is None:
+        return carry
+    return [
+        x if there is None else b.on_cores(x, there.layout, placement=there.placement)
+        for x, there in zip(carry, asked.carry, strict=True)
+    ]
 
 
 def _given(b: Builder, value: Value) -> Value:
