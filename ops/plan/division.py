@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.blocks import block_spec
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.sharding.collectives import ALL_REDUCE, Axes, Collectives
@@ -148,6 +151,30 @@ class Units:
         grid = tuple(self.device.count(a) for a in axes)
         placed = Placement(grid, axes, grid, (1,) * len(grid))
         return block_spec(shape, np.dtype(dtype), placed, memory_space)
+
+    def stated(self, layout: Layout, what: str) -> Division:
+        """The division of a layout that users state; `LayoutError`, of `what`, without one."""
+        placement = self.device.placement(layout.core_shape)
+        if (division := self.division(Sharded(layout, placement))) is None:
+            raise LayoutError(
+                f"{what} divides no dim evenly among mesh axes, which plans need: give a grid "
+                f"whose dims are products of axes of the mesh {self.device.shape}"
+            )
+        return division
+
+    @cached_property
+    def chips(self) -> frozenset[int]:
+        """The units along which devices are on different chips."""
+        cores = set(self.machine.core_axes)
+        return frozenset(
+            u
+            for u, axes in enumerate(self.axes)
+            if not cores.intersection(map(self.machine.whole_axis, axes))
+        )
+
+    def among_chips(self, division: Division) -> Division:
+        """The part of a division that is among chips."""
+        return tuple(tuple(u for u in units if u in self.chips) for units in division)
 
     def is_stated(self, shape: Shape, division: Division) -> bool:
         """Whether a layout states a division: whether its grid is placed so by the device grid."""

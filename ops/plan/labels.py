@@ -1,4 +1,4 @@
-"""`labels`: which operands and nodes of a graph are alike, with all that is near them."""
+"""`labels`: equal for operands and nodes of a graph that have equal neighbourhoods."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 An operand has a strategy for each division that a layout can state, a node one for each way to give
 units of the mesh to its factors. A value is moved once to each division in which it is read. Nodes
-that are alike, as in the layers of a stack, have one strategy together.
+that are equal, as in the layers of a stack, share one strategy.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.errors import LayoutError
-from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.plan.alive import alive
 from gridlayout.ops.plan.classes import CHAIN
 from gridlayout.ops.plan.division import Division, Units
@@ -40,7 +38,7 @@ class Place(NamedTuple):
 
 @dataclass(eq=False)
 class Variable:
-    """What one choice is made for: operands, or nodes, that are alike.
+    """What one choice is made for: operands, or nodes, that are equal.
 
     members: their numbers, as operands or as nodes. choices: of an operand places, of a node ways
     to run it; None where nothing is known of it. seconds: of each choice, of one member.
@@ -127,14 +125,7 @@ class Strategies:
     def _stated(self, number: int) -> Variable:
         """The division of the layout that a `with_layout` states."""
         layout = self.graph.nodes[number].eqn.params["layout"]
-        placement = self.units.device.placement(layout.core_shape)
-        division = self.units.division(Sharded(layout, placement))
-        if division is None:
-            raise LayoutError(
-                f"with_layout: {layout!r} divides no dim evenly among mesh axes, which plans need: "
-                "give a grid whose dims are products of axes of the mesh "
-                f"{self.units.device.shape}"
-            )
+        division = self.units.stated(layout, f"with_layout: {layout!r}")
         rest = (None,) * (len(self.graph.nodes[number].ins) - 1)
         return Variable(
             False, [number], [Choice((division, *rest), division, division)], np.zeros(1)
@@ -257,7 +248,7 @@ class Strategies:
         ]
 
     def _tied(self, source: tuple[int, int], operand: int, size: int) -> Fetch:
-        """What brings a result to where the operand is whose next value it is."""
+        """The relayout of a result to the layout of the operand whose next value it is."""
         at = self._of_operand[operand]
         places, held = self.variables[at].choices, self._held(*source)
         prices = [[self._move(x, place.division, size) for place in places] for x in held]
@@ -266,7 +257,7 @@ class Strategies:
     def _home(
         self, held: Division, divisions: Sequence[Division], size: int
     ) -> tuple[float, Division]:
-        """The division that a result is brought to from another, and the seconds."""
+        """Seconds of the relayout of a result to an allowed division, and that division."""
         if held in divisions:
             return 0.0, held
         moves = [(self._move(held, x, size), k) for k, x in enumerate(divisions)]
@@ -352,7 +343,7 @@ class Strategies:
         """What moving takes; what is in DRAM moves among chips alone."""
         if not place.in_dram:
             return self._move(place.division, need, size)
-        return self._move(place.division, self.ways.among_chips(need), size)
+        return self._move(place.division, self.units.among_chips(need), size)
 
     def _streams(self) -> list[Fetch]:
         """What nodes that read operands from DRAM take longer than they compute."""

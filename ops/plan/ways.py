@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Any
@@ -225,7 +224,7 @@ class Ways:
 
         As kernels do that read and multicast.
         """
-        cores = [u for u in range(len(self.units.axes)) if u not in self.chips]
+        cores = [u for u in range(len(self.units.axes)) if u not in self.units.chips]
         parts = self.units.count(u for units in need for u in units if u in cores)
         local, rates = self.nbytes(value, need), self.units.machine.rates
         assert rates is not None
@@ -235,21 +234,6 @@ class Ways:
     def _dram_rate(self) -> float:
         assert self.units.machine.rates is not None
         return self.units.machine.rates.dram
-
-    @cached_property
-    def chips(self) -> frozenset[int]:
-        """The units along which devices are on different chips."""
-        machine = self.units.machine
-        cores = set(machine.core_axes)
-        return frozenset(
-            u
-            for u, axes in enumerate(self.units.axes)
-            if not cores.intersection(map(machine.whole_axis, axes))
-        )
-
-    def among_chips(self, division: Division) -> Division:
-        """The part of a division that is among chips."""
-        return tuple(tuple(u for u in units if u in self.chips) for units in division)
 
 
 def _division(dims: Sequence[int | None], along: Sequence[tuple[int, ...]]) -> Division:

@@ -14,7 +14,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.interpret.names import function_name
-from gridlayout.ops.plan.chosen import Chosen, Stated, digest_of
+from gridlayout.ops.plan.chosen import Chosen, Stated
 from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.planning.plan import Alternative, Plan
@@ -117,17 +117,14 @@ def _default(traced: Traced, strategies: Strategies) -> Plan:
 
     It may run products by algorithms that no strategy has.
     """
-    specs, layouts = list(traced.specs), dict[str, Layout | None]()
-    for k, leaf in enumerate(traced.leaves, traced.consts):
-        layout = layouts[leaf.path] = traced.default(k, kept=False)
-        if layout is not None:
-            specs[k] = traced.placed(layout)
+    numbered = enumerate(traced.leaves, traced.consts)
+    layouts = {leaf.path: traced.default(k, kept=False) for k, leaf in numbered}
     wanted = [traced.next_of.get(k) for k in range(len(traced.closed.jaxpr.outvars))]
     of_operand = dict(enumerate(layouts.values(), traced.consts))
     results = tuple(None if k is None else of_operand.get(k) for k in wanted)
     chosen = Chosen(strategies.units, {}, 0)
-    stated = Stated(chosen, digest_of(traced.closed), results, strategies.graph.trips or 1)
-    program = traced.program(specs, stated)
+    stated = Stated(chosen, traced.digest, results, strategies.graph.trips or 1)
+    program = traced.program(traced.specs_in([*layouts.values()]), stated)
     made = map(layout_of, program.results)
     results = tuple(a or b for a, b in zip(results, made, strict=True))
     return Plan(
@@ -218,11 +215,8 @@ def simulate(
     traced = traced_for(fn, args, machine, None)
     if plan is not None:
         return _as_planned(traced, plan)
-    specs = list(traced.specs)
-    for k in range(len(specs)):
-        if (layout := traced.default(k)) is not None:
-            specs[k] = traced.placed(layout)
-    program = traced.program(specs, None)
+    layouts = [traced.default(k) for k in range(len(traced.specs))]
+    program = traced.program(traced.specs_in(layouts), None)
     return Simulation.of(program, traced.report(program), None, LIMITS.trips)
 
 
@@ -230,10 +224,7 @@ def _as_planned(traced: Traced, plan: Plan) -> Simulation:
     """What a program takes with the layouts and choices of a plan."""
     plan.stated.check(traced.closed, traced.device)
     chosen = plan.stated.chosen.on(traced.device)
-    specs, layouts = list(traced.specs), list(plan.layouts.values())
-    for k, layout in enumerate(layouts, len(specs) - len(layouts)):
-        if layout is not None:
-            specs[k] = traced.placed(layout)
+    specs = traced.specs_in([*plan.layouts.values()])
     graph = Graph.of(traced.closed, plan.stated.trips)
     strategies = Strategies(graph, chosen.units, [[]] * len(specs), [[]] * len(graph.outs))
     program = traced.program(specs, plan.stated)
@@ -278,17 +269,15 @@ def _made(traced: Traced, strategies: Strategies, found: Solution) -> Plan:
             for k, layout in enumerate(results)
         )
         spaces = Spaces.of(strategies, places, choices, far=_far(strategies, results))
-    chosen, digest = Chosen(units, choices, products), digest_of(traced.closed)
-    stated = Stated(chosen, digest, results, strategies.graph.trips or 1)
-    specs = list(traced.specs)
-    layouts: dict[str, Layout | None] = {}
-    for k, leaf in enumerate(traced.leaves, traced.consts):
-        layouts[leaf.path] = None
-        if leaf.has_layout:
-            layout = traced.ask(k) or traced.layout(units, k, places[k])
-            layouts[leaf.path] = layout
-            specs[k] = traced.placed(layout)
-    program = traced.program(specs, stated)
+    chosen = Chosen(units, choices, products)
+    stated = Stated(chosen, traced.digest, results, strategies.graph.trips or 1)
+    layouts = {
+        leaf.path: (traced.ask(k) or traced.layout(units, k, places[k]))
+        if leaf.has_layout
+        else None
+        for k, leaf in enumerate(traced.leaves, traced.consts)
+    }
+    program = traced.program(traced.specs_in([*layouts.values()]), stated)
     report = traced.report(program)
     simulation = Simulation.of(program, report, spaces, stated.trips)
     made = map(layout_of, program.results)

@@ -168,8 +168,7 @@ class Plan(ByPath):
     def rules(self, args: Any) -> list[Any]:
         """The layout of each leaf of the arguments, as a tree of their structure."""
         leaves, structure = leaves_of(args)
-        numbers = (bool, int, float, complex)
-        arrays = [leaf.is_array or isinstance(leaf.value, numbers) for leaf in leaves]
+        arrays = [leaf.is_array or leaf.is_number for leaf in leaves]
         if sum(arrays) != len(self.layouts):
             raise LayoutError(
                 f"the plan is for {len(self.layouts)} arrays, {', '.join(self.layouts)}, not "

@@ -167,7 +167,7 @@ class _Search:
 
     def _shared(self, value: int) -> int:
         """A core's share of a value in DRAM, of which each chip has its part once."""
-        division, chips = self.held[value], self.strategies.ways.chips
+        division, chips = self.held[value], self.units.chips
         parts = self.units.count(u for units in division for u in units if u in chips)
         whole = prod(self.graph.shapes[value]) * self.graph.itemsizes[value]
         cores = self.units.count(u for u in range(len(self.units.axes)) if u not in chips)

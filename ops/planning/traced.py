@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate, product
 from typing import Any
 
@@ -23,7 +24,7 @@ from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operan
 from gridlayout.ops.interpret.names import function_name, positional_names, result_names
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.moves.packing import as_operand
-from gridlayout.ops.plan.chosen import Stated
+from gridlayout.ops.plan.chosen import Stated, digest_of
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.plan.strategies import Place, Strategies
@@ -55,19 +56,11 @@ class Traced:
     result_names: tuple[str, ...]
     next_of: Mapping[int, int]
 
-    @property
-    def fixed(self) -> list[Spec]:
-        """Where operands that users fix are placed."""
-        return [
-            Sharded(layout, self.device.placement(layout.core_shape))
-            for layout in self.asks
-            if layout is not None
-        ]
-
     def strategies(self, trips: int | None) -> Strategies:
         """What can be chosen."""
         graph = Graph.of(self.closed, LIMITS.trips if trips is None else trips)
-        stated = [*self.fixed, *map(self.placed, graph.stated)]
+        fixed = [layout for layout in self.asks if layout is not None]
+        stated = [self.placed(layout) for layout in (*fixed, *graph.stated)]
         products = sum(bool(node.flops) for node in graph.nodes)
         units = Units.apart(self.device, stated, 3 if products <= LIMITS.parted else 2)
         return Strategies(
@@ -79,6 +72,18 @@ class Traced:
                 for k, aval in enumerate(self.closed.out_avals)
             ],
         )
+
+    @cached_property
+    def digest(self) -> str:
+        """What is equal of jaxprs that a plan is for."""
+        return digest_of(self.closed)
+
+    def specs_in(self, layouts: Sequence[Layout | None]) -> list[Spec]:
+        """The operands' specs, the last ones in these layouts; None for those in none."""
+        first = len(self.specs) - len(layouts)
+        laid = zip(self.specs[first:], layouts, strict=True)
+        placed = (spec if layout is None else self.placed(layout) for spec, layout in laid)
+        return [*self.specs[:first], *placed]
 
     @property
     def names(self) -> list[str]:
@@ -134,15 +139,7 @@ class Traced:
         if not self.device.machine.has_cores:
             return list(map(Place, found))
         space = None if ask is None else ask.memory
-        cores = set(self.device.machine.core_axes)
-        chips = [
-            u
-            for u, axes in enumerate(units.axes)
-            if not cores.intersection(map(self.device.machine.whole_axis, axes))
-        ]
-        far = dict.fromkeys(
-            tuple(tuple(u for u in us if u in chips) for us in division) for division in found
-        )
+        far = dict.fromkeys(map(units.among_chips, found))
         places = [Place(x) for x in found if space != "dram"]
         return places + [Place(x, True) for x in far if space != "l1" and len(x)]
 
@@ -151,14 +148,8 @@ class Traced:
         spec = self.specs[operand]
         whole: Division = ((),) * len(spec.shape)
         if (layout := self.ask(operand)) is not None:
-            found = units.division(Sharded(layout, self.device.placement(layout.core_shape)))
-            if found is None:
-                raise LayoutError(
-                    f"fixed: {layout!r} of {self.names[operand - self.consts]!r} divides no dim "
-                    "evenly among mesh axes, which plans need: give a grid whose dims are products "
-                    f"of axes of the mesh {self.device.shape}"
-                )
-            return [found]
+            name = self.names[operand - self.consts]
+            return [units.stated(layout, f"fixed: {layout!r} of {name!r}")]
         free = operand >= self.consts and self.leaves[operand - self.consts].has_layout
         return self.stated(units, spec) if free else [whole]
 
@@ -203,7 +194,7 @@ def traced_for(fn: Callable[..., Any], args: Any, machine: Any, fixed: Any) -> T
         raise LayoutError(f"a plan is of a function, not of {type(fn).__name__} {fn!r}")
     args, leaves, stated = _arguments(fn, args)
     chips, device = _device(machine, leaves)
-    numbers = [k for k, x in enumerate(leaves) if x.is_array or _is_number(x.value)]
+    numbers = [k for k, x in enumerate(leaves) if x.is_array or x.is_number]
     arrays = [leaves[k] for k in numbers]
     static = tuple((k, x.value) for k, x in enumerate(leaves) if k not in set(numbers))
     kinds = tuple(_kind(leaf.value) for leaf in arrays)
@@ -290,10 +281,6 @@ def _next_values(args: Any, shapes: Any, arrays: Sequence[Leaf], consts: int) ->
 
 def _described(x: Any) -> tuple[Any, Any]:
     return getattr(x, "shape", None), getattr(x, "dtype", None)
-
-
-def _is_number(x: Any) -> bool:
-    return isinstance(x, (bool, int, float, complex))
 
 
 def _kind(x: Any) -> Spec:

@@ -95,7 +95,7 @@ def put(
 
 def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -> Any:
     leaves, structure = leaves_of(tree)
-    if isinstance(tree, (list, tuple)) and leaves and all(_is_number(x) for x in leaves):
+    if isinstance(tree, (list, tuple)) and leaves and all(x.is_number for x in leaves):
         raise LayoutError(
             "a list of numbers is a tree of numbers, which stay as they are: give np.asarray(list),"
             " or a layout, gl.put(list, layout, device)"
@@ -108,10 +108,6 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -
             _wait(made[-1])
         made.append(_placed(leaf, layout, device, check))
     return jax.tree.unflatten(structure, made)
-
-
-def _is_number(leaf: Leaf) -> bool:
-    return isinstance(leaf.value, (bool, int, float, complex)) and not leaf.is_array
 
 
 def _planned(leaf: Leaf, wanted: Layout | None, device: DeviceGrid) -> Layout | None:

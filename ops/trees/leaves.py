@@ -45,6 +45,11 @@ class Leaf:
         return not isinstance(self.value, type) and all(hasattr(self.value, n) for n in known)
 
     @property
+    def is_number(self) -> bool:
+        """Whether it is a number of Python."""
+        return isinstance(self.value, (bool, int, float, complex)) and not self.is_array
+
+    @property
     def is_key(self) -> bool:
         """Whether it holds random keys, which no layout lays out."""
         dtype: Any = getattr(self.value, "dtype", None)
