@@ -361,6 +361,26 @@ class Machine:
         rates = rates or [each.bandwidth for each in self.links]
         return received / max(rates) if rates else 0.0
 
+    def least_seconds(self, received: float) -> float:
+        """Seconds in which no collectives bring a device more bytes than so many.
+
+        Over the links of all axes at once, both ways round rings; of a machine with a mesh.
+
+        >>> machine = Machine("v5e 16x16")
+        >>> gather = Collective("all_gather", ("x", "y"), 256, 255 * 2**20, 256)
+        >>> machine.least_seconds(255 * 2**20) < machine.once(gather)
+        True
+        """
+        if self.figures:
+            return self.bytes_seconds(received)
+        links = self.links * len(self.mesh or ()) if len(self.links) == 1 else self.links
+        rate = sum(
+            each.bandwidth * (2 if each.wrap and n > 2 else 1)
+            for each, n in zip(links, self.mesh or (), strict=False)
+            if n > 1
+        )
+        return received / rate if rate else 0.0
+
     @property
     def has_latency(self) -> bool:
         """Whether a collective takes time of its own, however little it sends."""

@@ -25,6 +25,7 @@ from gridlayout.ops.plan.division import Units
 from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.planning.traced import traced_for
+from gridlayout.ops.products.bound import least_words
 from gridlayout.ops.solver.solve import solve
 from gridlayout.sharding.chips import KINDS, Figure
 
@@ -520,16 +521,6 @@ def test_traces_are_what_browsers_read(tmp_path):
 # -- products against the lower bound of communication ---------------------------------------------
 
 
-def least_words(dims, devices):
-    """The words that a processor receives at least, and the regime (Al Daas et al., 2022)."""
-    k, n, m = sorted(dims)
-    if devices <= m / n:
-        return (1 - 1 / devices) * n * k, 1
-    if devices <= m * n / k**2:
-        return 2 * (m * n * k**2 / devices) ** 0.5 - (m + n) * k / devices, 2
-    return 3 * (m * n * k / devices) ** (2 / 3) - (m * n + m * k + n * k) / devices, 3
-
-
 # The regime, the mesh, and (m, k, n): the bound supposes that each word is on one device before and
 # after, and that the devices make a grid of the shape that suits the product.
 PRODUCTS = [
@@ -570,7 +561,7 @@ def test_products_receive_what_the_lower_bound_says(regime, mesh, dims):
     given = [list(map(Place, dict.fromkeys(spread(s)))) for s in ((m, k), (k, n))]
     found = solve(Strategies(graph, units, given, [list(dict.fromkeys(spread((m, n))))]).problem)
     words = found.cost * 1e9 / 4
-    bound, expected = least_words(dims, devices)
+    bound, expected = least_words(*dims, devices)
     assert expected == regime
     assert found.bound == pytest.approx(found.cost)
     assert bound * (1 - 1e-3) <= words <= 1.1 * bound
