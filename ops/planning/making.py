@@ -9,6 +9,7 @@ from math import isfinite
 from time import monotonic
 from typing import Any
 
+from gridlayout.arguments import one_of
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -21,6 +22,7 @@ from gridlayout.ops.planning.plan import Alternative, Plan
 from gridlayout.ops.planning.simulation import Simulation, equation_names
 from gridlayout.ops.planning.spaces import Spaces, room_in_l1
 from gridlayout.ops.planning.traced import Traced, traced_for
+from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.solver.solve import Solution, Unsolved, solve
 from gridlayout.sharding.chips import check_figure
@@ -74,14 +76,19 @@ def plan(
     """
     if trips is not None and (not isinstance(trips, int) or isinstance(trips, bool) or trips < 1):
         raise LayoutError(f"trips {trips!r} must be a whole number of at least 1")
-    check_figure(seconds, "seconds", above=False)
-    if progress is not None and not callable(progress):
-        raise LayoutError(f"progress {progress!r} must be a function of (time, bound, seconds)")
+    check_search(seconds, progress, "time, bound, seconds")
     traced = traced_for(fn, args, machine, fixed)
     found = _found(traced, trips, seconds, progress)
     if found is None:
         raise LayoutError(_too_large(traced, fn, args, fixed, trips))
     return found
+
+
+def check_search(seconds: Any, progress: Any, told: str) -> None:
+    """`LayoutError` unless a search may take so many seconds, and `progress` may be told of it."""
+    check_figure(seconds, "seconds", above=False)
+    if progress is not None and not callable(progress):
+        raise LayoutError(f"progress {progress!r} must be a function of ({told})")
 
 
 def _found(traced: Traced, trips: int | None, seconds: float, progress: Any) -> Plan | None:
@@ -187,13 +194,16 @@ def simulate(
     *args: Any,
     machine: Machine | str | None = None,
     plan: Plan | None = None,
+    algorithm: str | None = None,
 ) -> Simulation:
     """What a machine takes for a program: seconds, bytes by link, and what a device holds.
 
     fn, args, machine: as of `gl.plan`. plan: whose layouts and choices are taken; without one, the
     choices that `gl.on_grid` makes, for layouts and `GridArray`s as they are and for others in
-    those of `gl.fill_devices`. No devices are needed. A program of `gl.tenstorrent.load` takes no
-    args: every op is priced in the layouts that the compiler chose. One relayout is priced so:
+    those of `gl.fill_devices`. algorithm: then that of all products, a name in `gl.ALGORITHMS`;
+    `LayoutError` where the devices do not lie as it needs them. No devices are needed. A program of
+    `gl.tenstorrent.load` takes no args: every op is priced in the layouts that the compiler chose.
+    One relayout is priced so:
 
     >>> import jax, gridlayout as gl
     >>> rows, columns = (gl.GridLayout((4096, 4096), grid=grid) for grid in ((16, 1), (1, 16)))
@@ -210,13 +220,19 @@ def simulate(
         return compiled(machine)
     if plan is not None and not isinstance(plan, Plan):
         raise LayoutError(f"plan {plan!r} must be a plan of gl.plan, or None")
+    if algorithm is not None:
+        one_of(algorithm, ALGORITHMS, "algorithm")
+    if algorithm is not None and plan is not None:
+        raise LayoutError(
+            f"a plan says how products are done: leave out plan=, or algorithm={algorithm!r}"
+        )
     if plan is not None and machine is None:
         machine = plan.device.machine
     traced = traced_for(fn, args, machine, None)
     if plan is not None:
         return _as_planned(traced, plan)
     layouts = [traced.default(k) for k in range(len(traced.specs))]
-    program = traced.program(traced.specs_in(layouts), None)
+    program = traced.program(traced.specs_in(layouts), None, algorithm)
     return Simulation.of(program, traced.report(program), None, LIMITS.trips)
 
 

@@ -122,6 +122,11 @@ class Simulation:
             return self.machine.chip.capacity.get("l1")
         return self.machine.device_capacity
 
+    @property
+    def fits(self) -> bool:
+        """Whether a device has room for what it holds; True where its capacity is not known."""
+        return self.capacity is None or self.peak_bytes <= self.capacity
+
     @cached_property
     def peak_at(self) -> str:
         """The equation during which a device holds the most bytes."""
@@ -203,8 +208,7 @@ class Simulation:
         ]
         at = f" (at {self.peak_at})" if self.peak_at else ""
         room = "" if self.capacity is None else f" of {self.capacity:,} B"
-        lost = self.capacity is not None and self.peak_bytes > self.capacity
-        verdict = ": it does not fit" if lost else ""
+        verdict = "" if self.fits else ": it does not fit"
         sent = ", ".join(f"{axis} {nbytes:,} B" for axis, nbytes in self.links.items())
         return [
             *found,

@@ -174,14 +174,17 @@ class Traced:
                 found.append(division)
         return found
 
-    def program(self, specs: Sequence[Spec], stated: Stated | None) -> Program:
-        """The decisions for operands that are placed so."""
+    def program(
+        self, specs: Sequence[Spec], stated: Stated | None, algorithm: str | None = None
+    ) -> Program:
+        """The decisions for operands that are placed so; algorithm: of all products, by name."""
         layouts = [layout for spec in specs if (layout := layout_of(spec)) is not None]
         templates = {layout.shape: layout for layout in reversed(layouts)}
         env = Env(
             self.device,
             same_grid_and_tile,
             tuple(templates.values()),
+            algorithm,
             context=trace_context(),
             stated=stated,
         )
