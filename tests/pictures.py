@@ -7,6 +7,8 @@ from browser import browse, output
 from programs import PROGRAMS, report_of
 
 import gridlayout as gl
+from gridlayout.draw.chart import Chart, Curve, Point
+from gridlayout.draw.curves import curves
 from gridlayout.draw.held import Held, held_over_time
 from gridlayout.draw.timeline import Span, Track, timeline
 from gridlayout.draw.views import VIEWS
@@ -163,6 +165,38 @@ TIMELINES = {
     "bytes of nothing": partial(_HELD, []),
 }
 
+
+def _curve(name, values, first=1, is_open=False):
+    points = [Point(first * 2**k, value, name, is_open) for k, value in enumerate(values)]
+    return Curve(name, points)
+
+
+_TIMES = {f"way {k}": [1e-3 * 0.9**k / 2 ** (n * k / 12) for n in range(11)] for k in range(12)}
+_CURVES = [_curve(name, values, is_open=k % 2) for k, (name, values) in enumerate(_TIMES.items())]
+_IDEAL = _curve("ideal", [1e-3 / 2**n for n in range(11)])
+_SHARES = [_curve(name, [t / v[0] for t in v]) for name, v in _TIMES.items()]
+_DRAWN = partial(curves, "A product", "by machine")
+CURVES = {
+    "curves of 12 ways": partial(
+        _DRAWN, [Chart("time", _CURVES, [_IDEAL]), Chart("share", _SHARES, is_share=True)]
+    ),
+    "curves with gaps": partial(_DRAWN, [Chart("time", [_curve("a", [1, None, 3, 2, None, 1])])]),
+    "curves of long names": partial(_DRAWN, [Chart(LONG, [_curve(LONG, [1, 2])])], LONG, [LONG]),
+    "curves of 300 counts": partial(
+        _DRAWN,
+        [Chart("time", [Curve("a", [Point(k, 1 / k) for k in range(1, 301)])], [_IDEAL])],
+    ),
+    "curves of a count": partial(_DRAWN, [Chart("time", [_curve("a", [1]), _curve("b", [1.2])])]),
+    "curves that are alike": partial(
+        _DRAWN, [Chart("time", [_curve(name, [1e-9, 1e-9]) for name in "abc"])]
+    ),
+    "curves of large numbers": partial(
+        _DRAWN, [Chart("time", [_curve("a", [1e-9, 1e9, 1e15], 10**12)])]
+    ),
+    "curves of nothing": partial(_DRAWN, [Chart("time", [_curve("a", [0, None])])]),
+}
+TIMELINES |= CURVES
+
 TENSOR = partial(gl.sophon.local, (1, 4, 4, 4), "int8", chip=TOY)
 
 
@@ -179,7 +213,7 @@ def _program(name):
 
 AUDIT = """
 const near = 0.75, faults = [];
-const FILLED = ".cells rect,.flows path,.bars rect,.plate";
+const FILLED = ".cells rect,.flows path,.bars rect,.plate,.marks path,.marks circle";
 const boxOf = (e, frame) => {
   const b = e.getBoundingClientRect();
   return { x0: b.left - frame.left, x1: b.right - frame.left,
@@ -240,7 +274,7 @@ function audit(svg) {
   const tables = panels.flatMap((g) => boxes(".cells", g));
   across(tables, tables, () => bad("two panels overlap"));
   const outside = texts.filter((b) => !b.e.closest(".labels"));
-  across(outside, [...tables, ...boxes(".flows path,.bars rect")],
+  across(outside, [...tables, ...boxes(".flows path,.bars rect,.marks path,.marks circle")],
     (a) => bad("stands on a picture", words(a)));
   for (const panel of panels) auditPanel(panel, frame, boxes, all, bad);
   for (const panel of panels) auditCards(panel, frame, boxes, all, bad);

@@ -1,0 +1,292 @@
+"""Times and shares against counts: a curve a way, and dashed guides to compare with.
+
+Every curve has a colour and a mark of its own, and its name at its end: no legend is needed.
+Counts and times are on logarithmic axes, on which what halves with twice the count is a straight
+line; shares are on one from 0 on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from gridlayout.draw.chart import INSET, MARK, WIDE, Axes, Chart, Curve, Point, count_text
+from gridlayout.draw.letters import mono_width
+from gridlayout.draw.logical import short
+from gridlayout.draw.palette import HUES
+from gridlayout.draw.panels import Picture, figure
+from gridlayout.draw.svg import Drawing, escape, tag
+from gridlayout.draw.units import amount, time_text
+from gridlayout.errors import LayoutError
+
+_TOP = 22  # pixels above the axes
+_LABEL, _NAME, _HOVER = 11, 40, 200  # pixels of the font; letters of a name, and of what hovers
+_STEP = 16  # pixels from one name to the next
+_LEADER, _KEY = 22, 12  # pixels from the axes to a name's mark, and from that to the name
+# Colours that differ most come first.
+_ORDER = ("c6", "c5", "c2", "c1", "c7", "c3", "c4", "c0")
+
+
+def curves(
+    title: str,
+    subtitle: str,
+    charts: Sequence[Chart],
+    counted: str = "devices",
+    notes: Sequence[str] = (),
+) -> Drawing:
+    """Charts one below another, with the same counts.
+
+    counted: what the counts are of. Where a line has no value between two that it has, these are
+    joined by dots. Curves that lie on each other are drawn once, under all of their names. Times of
+    0 have no place on the axis, which a note says. `LayoutError` for values that are negative or
+    not finite, and for counts that are not above 0.
+
+    >>> ring = Curve("ring", [Point(1, 8e-6), Point(2, 5e-6), Point(4, None), Point(8, 2e-6)])
+    >>> ideal = Curve("ideal", [Point(1, 8e-6), Point(8, 1e-6)])
+    >>> print(curves("A product", "", [Chart("time", [ring], [ideal])]).description)
+    1 curve over 1 to 8 devices. Time on 8: ring 2.0 us; guides: ideal 1.0 us.
+    """
+    checked = [
+        each._replace(
+            lines=[_checked(line, each) for line in each.lines],
+            guides=[_checked(line, each) for line in each.guides],
+        )
+        for each in charts
+    ]
+    axes = [Axes(each, counted) for each in checked]
+    said = [*notes]
+    if any(p.value == 0 for each in axes if not each.is_share for p in each.points):
+        said.append("Times of 0 s have no place on a logarithmic axis, and are left out.")
+    drawn = [(each, chart) for each, chart in zip(axes, checked, strict=True) if each.values]
+    if not drawn:
+        nothing = "There is nothing to draw."
+        return figure(title, subtitle, nothing, [], notes=[*said, nothing])
+    left = max(each.down.width for each, _ in drawn) + 8
+    panels = [_picture(each, chart, left) for each, chart in drawn]
+    return figure(title, subtitle, _in_words(checked, counted), panels, notes=said)
+
+
+def _checked(line: Curve, chart: Chart) -> Curve:
+    """A curve in the order of its counts, which are above 0; its values are finite and >= 0."""
+    name, points = short(line.name, 60), []
+    what = chart.caption or "value"
+    for point in line.points:
+        count = amount(point.at, f"a count of {name!r}")
+        if not count:
+            raise LayoutError(f"a count of {name!r} is 0: it must be above 0")
+        value = point.value
+        if value is not None:
+            value = amount(value, f"the {what} of {name!r} at {count:g}")
+        points.append(Point(count, value, point.hover, point.is_open))
+    return Curve(line.name, sorted(points, key=lambda point: point.at))
+
+
+def _in_words(charts: Sequence[Chart], counted: str) -> str:
+    """The range of the counts, and all values at the largest one."""
+    every = [line for chart in charts for line in (*chart.lines, *chart.guides)]
+    counts = [point.at for line in every for point in line.points]
+    last, names = max(counts), {line.name for chart in charts for line in chart.lines}
+
+    def at_last(lines: Iterable[Curve], text: str) -> str:
+        told = (
+            f"{short(line.name, _NAME)} {_value_text(point.value, text)}"
+            for line in lines
+            for point in line.points
+            if point.at == last and point.value is not None
+        )
+        return ", ".join(told) or "nothing"
+
+    said = [f"{len(names):,} curve{'' if len(names) == 1 else 's'}"]
+    said[0] += f" over {count_text(min(counts))} to {count_text(last)} {counted}."
+    for chart in charts:
+        kind = "share" if chart.is_share else "time"
+        guides = f"; guides: {at_last(chart.guides, kind)}" if chart.guides else ""
+        caption = chart.caption[:1].upper() + chart.caption[1:]
+        said.append(f"{caption} on {count_text(last)}: {at_last(chart.lines, kind)}{guides}.")
+    return " ".join(said)
+
+
+def _value_text(value: float, kind: str) -> str:
+    return f"{value:.0%}" if kind == "share" else time_text(value)
+
+
+# -- curves ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """Curves that lie on each other: their names, places, colour and mark; a guide has none.
+
+    joined: whether each point is joined by a line to the one before.
+    """
+
+    names: tuple[str, ...]
+    places: tuple[tuple[float, float, Point], ...]
+    joined: tuple[bool, ...]
+    fill: str = ""
+    mark: int = 0
+
+    @property
+    def text(self) -> str:
+        """All names, as long as there is room for."""
+        return short(", ".join(self.names), _NAME)
+
+
+def _drawn(lines: Sequence[Curve], axes: Axes) -> list[_Drawn]:
+    """Curves with the colour and the mark of each, those that lie on each other as one."""
+    alike: dict[tuple[tuple[float, float, bool], ...], list[int]] = {}
+    for k, line in enumerate(lines):
+        places = tuple(
+            (p.at, round(axes.y(p.value)), p.is_open)
+            for p in line.points
+            if p.value is not None and axes.has(p)
+        )
+        if places:
+            alike.setdefault(places, []).append(k)
+    found = []
+    for same in alike.values():
+        looks = same[0]
+        names = tuple(lines[k].name for k in same)
+        fill, mark = _ORDER[looks % HUES], looks % len(_MARKS) + looks // HUES
+        found.append(_Drawn(names, *_placed([lines[k] for k in same], axes), fill, mark))
+    return found
+
+
+def _placed(
+    same: Sequence[Curve], axes: Axes
+) -> tuple[tuple[tuple[float, float, Point], ...], tuple[bool, ...]]:
+    """The places of curves that lie on each other, and which of them are joined."""
+    places, joined, is_next = [], [], False
+    for k, point in enumerate(same[0].points):
+        if point.value is not None and axes.has(point):
+            hovers = dict.fromkeys(short(line.points[k].hover, _HOVER) for line in same)
+            said = point._replace(hover="\n".join(filter(None, hovers)))
+            places.append((axes.x(point.at), axes.y(point.value), said))
+            joined.append(is_next)
+        is_next = axes.has(point)
+    return tuple(places), tuple(joined)
+
+
+def _line(each: _Drawn, left: float) -> str:
+    """The line of a curve, in its colour with dark edges; dots where it has gaps."""
+    whole, dotted = "", ""
+    for ((x, y, _), (right, low, _)), is_joined in zip(
+        pairwise(each.places), each.joined[1:], strict=True
+    ):
+        part = f"M{left + x:.1f} {_TOP + y:.1f}L{left + right:.1f} {_TOP + low:.1f}"
+        whole, dotted = (whole + part, dotted) if is_joined else (whole, dotted + part)
+    found = []
+    if whole:
+        found.append(_stroke(whole, "line", 3.4))
+        found.append(_stroke(whole, each.fill, 2))
+    if dotted:
+        found.append(_stroke(dotted, "line", 2, "0.1 5"))
+    return "".join(found)
+
+
+def _guide(each: _Drawn, left: float) -> str:
+    """The dashes of a guide."""
+    points = (f"{left + x:.1f} {_TOP + y:.1f}" for x, y, _ in each.places)
+    return _stroke(f"M{'L'.join(points)}", "muted", 1, "6 5")
+
+
+def _stroke(path: str, colour: str, width: float, dashes: str = "") -> str:
+    more = {"stroke_dasharray": dashes} if dashes else {}
+    look = {"stroke": f"var(--{colour})", "stroke_width": width, "stroke_linecap": "round"}
+    return tag("path", d=path, fill="none", pointer_events="none", **look, **more)  # type: ignore[arg-type]
+
+
+# The corners of each mark, in halves of its size; none for a circle.
+_MARKS: tuple[tuple[tuple[float, float], ...], ...] = (
+    (),
+    ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
+    ((0, -1.2), (1.15, 0.85), (-1.15, 0.85)),
+    ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
+    ((0, 1.2), (1.15, -0.85), (-1.15, -0.85)),
+)
+
+
+def _mark(each: _Drawn, x: float, y: float, half: float, point: Point | None = None) -> str:
+    """The mark of a curve at a place, with what hovers there."""
+    hover = tag("title", escape(point.hover)) if point is not None and point.hover else ""
+    fill = "paper" if point is not None and point.is_open else each.fill
+    corners = _MARKS[each.mark % len(_MARKS)]
+    if not corners:
+        return tag("circle", hover, class_=fill, cx=x, cy=y, r=half)
+    points = (f"{x + i * half:.1f} {y + j * half:.1f}" for i, j in corners)
+    return tag("path", hover, class_=fill, d=f"M{'L'.join(points)}z")
+
+
+# -- the picture -----------------------------------------------------------------------------------
+
+
+def _picture(axes: Axes, chart: Chart, left: float) -> Picture:
+    """The axes with guides, curves and marks, one above the other, and the names at the right."""
+    drawn, guides = _drawn(chart.lines, axes), _drawn(chart.guides, axes)
+    low = _TOP + axes.high
+    ground = tag("rect", fill="var(--pad)", x=left, y=_TOP, width=WIDE, height=axes.high)
+    rows = "".join(f"M{left:g} {_TOP + y:.1f}h{WIDE:g}" for y, _ in axes.down.marks)
+    columns = "".join(f"M{left + x:.1f} {_TOP}v{axes.high:g}" for x, _ in axes.across.marks)
+    grid = tag("path", d=rows + columns, stroke="var(--hatch)", stroke_opacity=0.5, fill="none")
+    marks = [
+        _mark(each, left + x, _TOP + y, axes.half, point)
+        for each in drawn
+        for x, y, point in each.places
+    ]
+    counted = tag("text", escape(f"{axes.counted} →"), x=left, y=low + 29)
+    names, right = _names(drawn, guides, left, axes.high)
+    body = [
+        tag("text", escape(chart.caption), class_="sub", x=0, y=11),
+        *(ground, grid, axes.down.beside(left - 5, _TOP), axes.across.above(left, low + 14)),
+        tag("g", counted, class_="ticks"),
+        *(_guide(each, left) for each in guides),
+        *(_line(each, left) for each in drawn),
+        tag("g", "".join(marks), class_="marks", stroke="var(--line)"),
+        names,
+    ]
+    return Picture(max(right, left + axes.across.end), low + 32, "".join(body))
+
+
+def _names(
+    drawn: Sequence[_Drawn], guides: Sequence[_Drawn], left: float, high: float
+) -> tuple[str, float]:
+    """The names beside the ends of their curves, none on another; and where they end."""
+    every = sorted([*drawn, *guides], key=lambda each: each.places[-1][1])
+    at, keys, words = left + WIDE + _LEADER, [], []
+    right = at
+    wanted = [_TOP + each.places[-1][1] for each in every]
+    for each, y in zip(every, _apart(wanted, _TOP + 6, _TOP + high), strict=True):
+        x, end, _ = each.places[-1]
+        if x >= WIDE - INSET - 1:
+            line = f"M{left + x + INSET:.1f} {_TOP + end:.1f}L{at - 8:.1f} {y:.1f}"
+            keys.append(tag("path", class_="line1", d=line))
+        is_guide = any(each is guide for guide in guides)
+        if is_guide:
+            keys.append(_stroke(f"M{at - 6:.1f} {y:.1f}h13", "muted", 1, "5 3"))
+        else:
+            keys.append(_mark(each, at, y, MARK))
+        words.append(tag("text", escape(each.text), x=at + _KEY, y=y + 4))
+        right = max(right, at + _KEY + mono_width(each.text, _LABEL))
+    return tag("g", "".join(keys), stroke="var(--line)") + "".join(words), right
+
+
+def _apart(wanted: Sequence[float], low: float, high: float) -> Iterator[float]:
+    """Places at least a step apart, in the order wanted, each as near as that lets it be.
+
+    >>> list(_apart([5, 6, 50], 0, 100))
+    [0.0, 16.0, 50.0]
+    """
+    # Runs of neighbours that touch, each in the middle of what its members want.
+    runs: list[tuple[list[float], float]] = []
+    for want in wanted:
+        run = [want]
+        while True:
+            middle = sum(w - k * _STEP for k, w in enumerate(run)) / len(run)
+            start = float(max(min(middle, high - (len(run) - 1) * _STEP), low))
+            if not runs or runs[-1][1] + len(runs[-1][0]) * _STEP <= start:
+                break
+            run = runs.pop()[0] + run
+        runs.append((run, start))
+    for run, start in runs:
+        yield from (start + k * _STEP for k in range(len(run)))
