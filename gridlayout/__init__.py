@@ -45,6 +45,12 @@ if TYPE_CHECKING:
     from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
     from gridlayout.ops.interpret.with_layout import with_layout
     from gridlayout.ops.moves.packing import pack, unpack
+    from gridlayout.ops.planning.making import plan, simulate
+    from gridlayout.ops.planning.plan import Plan
+    from gridlayout.ops.planning.saved import load_plan
+    from gridlayout.ops.planning.scaled import scaling
+    from gridlayout.ops.planning.scaling import Scaling
+    from gridlayout.ops.planning.simulation import Simulation
     from gridlayout.ops.products.algorithms import ALGORITHMS
     from gridlayout.ops.programs.report import Report
     from gridlayout.ops.rules.table import def_rule
@@ -105,6 +111,8 @@ _LAZY = {
     "Report": "ops.programs.report",
     "plan": "ops.planning.making",
     "simulate": "ops.planning.making",
+    "scaling": "ops.planning.scaled",
+    "Scaling": "ops.planning.scaling",
     "load_plan": "ops.planning.saved",
     "Plan": "ops.planning.plan",
     "Simulation": "ops.planning.simulation",
@@ -138,6 +146,7 @@ __all__ = [
     "Rates",
     "RelayoutPlan",
     "Report",
+    "Scaling",
     "Simulation",
     "Slices",
     "Summary",
@@ -171,6 +180,7 @@ __all__ = [
     "relayout",
     "relayout_plan",
     "ring_attention",
+    "scaling",
     "shift",
     "simulate",
     "slices",

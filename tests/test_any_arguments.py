@@ -84,8 +84,16 @@ CALLS = {
         {"fn": jnp.tanh, "x": ARRAY},
     ),
     "simulate": (
-        lambda fn, x, machine="n300", plan=None: gl.simulate(fn, x, machine=machine, plan=plan),
+        lambda fn, x, machine="n300", plan=None, algorithm=None: gl.simulate(
+            fn, x, machine=machine, plan=plan, algorithm=algorithm
+        ),
         {"fn": jnp.tanh, "x": ARRAY},
+    ),
+    "scaling": (
+        lambda fn, x, machine="v5e 4x4", devices=(1, 2), **rest: gl.scaling(
+            fn, x, machine=machine, devices=devices, **rest
+        ),
+        {"fn": jnp.tanh, "x": ARRAY, "weak": False, "ways": ["default"], "seconds": 1},
     ),
     "load_plan": (gl.load_plan, {"path": PLANNED}),
     "Plan.why": (PLAN.why, {"equation": "dot_general:0"}),
@@ -297,6 +305,7 @@ def test_every_public_function_is_called():
         "AffineExpr",
         "Cost",
         "Plan",
+        "Scaling",
         "Simulation",
         "explore",
     }

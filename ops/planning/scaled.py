@@ -1,0 +1,261 @@
+"""`gl.scaling`: a function is simulated on more and more devices, in each way to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from time import monotonic
+from typing import Any
+
+from gridlayout.arguments import as_flag, as_items, one_of
+from gridlayout.errors import LayoutError
+from gridlayout.ops.decisions.jaxprs import jaxprs_in
+from gridlayout.ops.interpret.names import function_name
+from gridlayout.ops.plan.graph import Graph
+from gridlayout.ops.planning.making import check_search, plan, simulate
+from gridlayout.ops.planning.meshes import Meshes
+from gridlayout.ops.planning.scaling import PLANNED, Scaling
+from gridlayout.ops.planning.simulation import Simulation
+from gridlayout.ops.planning.traced import Traced, traced_for
+from gridlayout.ops.products.algorithms import ALGORITHMS
+from gridlayout.ops.products.bound import least_words
+from gridlayout.sharding.machine import Machine
+
+DEFAULT = "default"
+WAYS = (*ALGORITHMS, DEFAULT, PLANNED)
+_MOST_COUNTS = 1024
+# What brings data where it is wanted, and multiplies nothing.
+_MOVES = ("transpose", "reshape", "convert_element_type", "squeeze", "broadcast_in_dim")
+
+
+def scaling(
+    fn: Callable[..., Any],
+    *args: Any,
+    machine: Machine | str,
+    devices: Sequence[int | Sequence[int]] | None = None,
+    weak: bool = False,
+    ways: Sequence[str] | None = None,
+    seconds: float = 60.0,
+    progress: Callable[[int, int, float], None] | None = None,
+) -> Scaling:
+    """What a program takes on more and more devices of a machine, by way to run it.
+
+    fn, args: as of `gl.simulate`; or instead of args one function that gives them, a tuple, for a
+    number of devices. machine: whose chips and links there are more of: a `gl.Machine`, or the name
+    of a ready one; of chips of several cores, cores are counted. devices: how many, or their
+    meshes, as `(1, 4, (2, 4))`; by default 1, 2, 4 and so on to all of the machine. Of a number,
+    the mesh nearest to a square, of as many axes as the machine's. weak: whether the problem grows
+    as the devices do, which a function of them is to see to (weak scaling); else it is the same one
+    on all (strong scaling).
+
+    ways: names of `gl.ALGORITHMS`, by which all products run; "default", what `gl.on_grid` chooses;
+    "planned", what `gl.plan` does, in `seconds` at most for each. By default every algorithm where
+    `fn` is one product, else "default" and "planned". progress: called with how many simulations
+    are done, of how many, and the seconds that have gone.
+
+    Every time is that of `gl.simulate`, of arguments in the layouts of `gl.fill_devices` unless
+    they state their own, and of plans in planned ones. Speed-ups are over the fastest way on the
+    fewest devices. A way that can't run on a number of devices has no time there, and the table
+    says why.
+    The lower bound of a product is its multiplications, divided by the devices, and over all links
+    at once the bytes that a device sends or receives at least, where every element starts and ends
+    on one device (`ops/products/bound.py` has the source).
+
+    `LayoutError`: a function that can't be traced, devices that are no counts or come twice, ways
+    of other names, algorithms for what has no product, and where no way runs at all.
+
+    >>> import jax, jax.numpy as jnp, gridlayout as gl
+    >>> x = jax.ShapeDtypeStruct((4096, 4096), "bfloat16")
+    >>> found = gl.scaling(jnp.matmul, x, x, machine="v5e 4x4", ways=("gathered", "cannon"))
+    >>> print("\\n".join(found.lines[:7]))
+    strong scaling of matmul, devices of TPU v5e: time (* the fastest)
+    devices  mesh    gathered     cannon  lower bound
+          1   1x1  *697.66 us  697.66 us    697.66 us
+          2   1x2  *722.66 us          -    639.55 us
+          4   2x2  *549.24 us  737.66 us    338.66 us
+          8   2x4  *464.03 us          -    227.02 us
+         16   4x4  *329.22 us  377.83 us    149.85 us
+    """
+    meshes = Meshes(_machine(machine))
+    machines = _machines(meshes, devices)
+    is_weak = _check_weak(fn, args, weak)
+    given = [_arguments(fn, args, prod(each.mesh or ())) for each in machines]
+    traced = [traced_for(fn, a, each, None) for a, each in zip(given, machines, strict=True)]
+    chosen = _ways(fn, traced[0], ways)
+    check_search(seconds, progress, "done, of how many, seconds")
+    made, gaps = _made(fn, given, machines, chosen, seconds, progress)
+    return Scaling(
+        function_name(fn),
+        is_weak,
+        tuple(prod(each.mesh or ()) for each in machines),
+        tuple(each.mesh or () for each in machines),
+        made,
+        gaps,
+        tuple(map(_bound, traced)),
+        meshes.machine.chip.name.removeprefix("cores of "),
+        meshes.counted,
+    )
+
+
+def _made(
+    fn: Any,
+    given: Sequence[Any],
+    machines: Sequence[Machine],
+    ways: Sequence[str],
+    seconds: float,
+    progress: Any,
+) -> tuple[dict[str, tuple[Simulation | None, ...]], dict[tuple[str, int], str]]:
+    """The simulations of each way, and why there is none; `LayoutError` where there is none at all.
+
+    given: the arguments on each machine.
+    """
+    start, done, every = monotonic(), 0, len(ways) * len(machines)
+    made: dict[str, list[Simulation | None]] = {way: [] for way in ways}
+    gaps: dict[tuple[str, int], str] = {}
+    for args, machine in zip(given, machines, strict=True):
+        for way in ways:
+            found = None
+            try:
+                found = _simulated(fn, args, machine, way, seconds)
+            except LayoutError as error:
+                gaps[way, prod(machine.mesh or ())] = str(error)
+            made[way].append(found)
+            done += 1
+            if progress is not None:
+                progress(done, every, monotonic() - start)
+    if len(gaps) == every:
+        first = next(iter(gaps.values()))
+        raise LayoutError(f"{function_name(fn)} runs in none of the ways: {first}")
+    return {way: tuple(found) for way, found in made.items()}, gaps
+
+
+def _machine(machine: Any) -> Machine:
+    made = Machine(machine) if isinstance(machine, str) else machine
+    if not isinstance(made, Machine):
+        raise LayoutError(
+            f"machine {machine!r} must be a gl.Machine, or the name of a ready one: "
+            f"{', '.join(Machine.names())}"
+        )
+    return made
+
+
+def _machines(meshes: Meshes, devices: Any) -> list[Machine]:
+    """The machine of each number of devices, in ascending order."""
+    counts = meshes.doubled() if devices is None else devices
+    listed = as_items(counts, "devices", "counts or meshes of devices, as (1, 2, 4, (2, 4))")
+    if not 1 <= len(listed) <= _MOST_COUNTS:
+        raise LayoutError(
+            f"devices has {len(listed):,} counts: give from 1 to {_MOST_COUNTS:,}, as (1, 2, 4, 8)"
+        )
+    found: dict[int, Machine] = {}
+    for each in listed:
+        made = meshes.of(each)
+        count = prod(made.mesh or ())
+        if count in found:
+            raise LayoutError(f"devices {listed} has {count:,} twice: give each number once")
+        found[count] = made
+    return [found[count] for count in sorted(found)]
+
+
+def _arguments(fn: Any, args: Any, count: int) -> tuple[Any, ...]:
+    """The arguments for a number of devices."""
+    if not _is_function(args):
+        return tuple(args)
+    try:
+        found = args[0](count)
+    except LayoutError:
+        raise
+    except Exception as error:
+        raise LayoutError(
+            f"the function of the arguments, for {count} devices: {type(error).__name__}: {error}"
+        ) from error
+    if not isinstance(found, (tuple, list)):
+        raise LayoutError(
+            f"the function of the arguments gives {type(found).__name__} {found!r} for {count} "
+            f"devices: it must give the tuple of the arguments of {function_name(fn)}"
+        )
+    return tuple(found)
+
+
+def _is_function(args: Any) -> bool:
+    """Whether what stands for arguments is one function that gives them."""
+    return len(args) == 1 and callable(args[0]) and not hasattr(args[0], "shape")
+
+
+def _check_weak(fn: Any, args: Any, weak: Any) -> bool:
+    """Whether the problem grows; `LayoutError` where it can't."""
+    if as_flag(weak, "weak") and not _is_function(args):
+        raise LayoutError(
+            f"weak scaling of {function_name(fn)} needs arguments that grow with the devices: give "
+            "a function of their number in place of the arguments, as lambda n: (x_of(n), w)"
+        )
+    return bool(weak)
+
+
+def _ways(fn: Any, traced: Traced, ways: Any) -> list[str]:
+    """The names of the ways, each once."""
+    jaxpr = traced.closed.jaxpr
+    if ways is None:
+        return [*ALGORITHMS] if _product(traced) is not None else [DEFAULT, PLANNED]
+    if isinstance(ways, str):
+        ways = (ways,)
+    listed = as_items(ways, "ways", f"names, of {', '.join(WAYS)}")
+    if not listed:
+        raise LayoutError(f"ways has no name: give some of {', '.join(WAYS)}, or leave it out")
+    named = [one_of(way, WAYS, "way") for way in listed]
+    if len(set(named)) < len(named):
+        raise LayoutError(f"ways {named} has a name twice: give each once")
+    algorithms = [way for way in named if way in ALGORITHMS]
+    if algorithms and not _multiplies(jaxpr):
+        raise LayoutError(
+            f"ways {algorithms} are algorithms of matrix products, and {function_name(fn)} has "
+            f"none: give {DEFAULT!r} or {PLANNED!r}, or leave ways out"
+        )
+    return named
+
+
+def _multiplies(jaxpr: Any) -> bool:
+    """Whether there is a product in a jaxpr, or in what it calls."""
+    return any(
+        eqn.primitive.name == "dot_general" or any(map(_multiplies, jaxprs_in(eqn.params)))
+        for eqn in jaxpr.eqns
+    )
+
+
+def _simulated(fn: Any, args: Any, machine: Machine, way: str, seconds: float) -> Simulation:
+    if way == PLANNED:
+        return plan(fn, *args, machine=machine, seconds=seconds).simulation
+    algorithm = None if way == DEFAULT else way
+    return simulate(fn, *args, machine=machine, algorithm=algorithm)
+
+
+def _product(traced: Traced) -> Any:
+    """The node of the product that a function is; None of any other."""
+    nodes = Graph.of(traced.closed).nodes
+    products = [node for node in nodes if node.name == "dot_general"]
+    others = {node.name for node in nodes} - {"dot_general", *_MOVES}
+    return products[0] if len(products) == 1 and not others else None
+
+
+def _bound(traced: Traced) -> float | None:
+    """Seconds that a product of two matrices takes at least; None where nothing is known.
+
+    Nothing is where it is no such product alone, or where its operands are not one part a device.
+    """
+    node, device = _product(traced), traced.device
+    if node is None or node.ins != (0, 1) or len(traced.closed.jaxpr.eqns) != 1:
+        return None
+    if len(traced.specs) != 2:
+        return None
+    layouts = [traced.default(k) for k in (0, 1)]
+    parts = [0 if layout is None else prod(layout.core_shape) for layout in layouts]
+    x, y, out = (each.aval for each in (*node.eqn.invars, *node.eqn.outvars))
+    (contracted, _), (batch, _) = node.eqn.params["dimension_numbers"]
+    k = prod(x.shape[d] for d in contracted)
+    if batch or parts != [device.size] * 2 or not prod((k, *x.shape, *y.shape)):
+        return None
+    m, n = prod(x.shape) // k, prod(y.shape) // k
+    words, _ = least_words(m, k, n, device.size)
+    received = words * min(each.dtype.itemsize for each in (x, y, out))
+    machine = device.machine
+    return machine.seconds(flops=2 * m * k * n / device.size) + machine.least_seconds(received)

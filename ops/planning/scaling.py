@@ -1,0 +1,275 @@
+"""`Scaling`: what a program takes on more and more devices, each way to run it: `gl.scaling`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from gridlayout.draw.chart import Chart, Curve, Point
+from gridlayout.draw.curves import curves
+from gridlayout.draw.svg import Drawing
+from gridlayout.draw.units import bytes_text
+from gridlayout.ops.planning.simulation import Simulation, duration
+
+PLANNED = "planned"  # the way whose arguments are where they suit it
+_LISTED = 12  # numbers of devices that a line names
+_STARTS = (
+    "Planned: arguments are in the plan's layouts at the start, of which devices may have copies; "
+    "the others start in those of gl.fill_devices, or in their own."
+)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """What a program takes on several numbers of devices, by way to run it; see `gl.scaling`.
+
+    title: of the function. is_weak: whether the problem grows with the devices. devices: how many,
+    in ascending order; on chips of several cores these are cores (counted). meshes: of each.
+    simulations: of each way, one a number of devices; None where it has none, and `gaps` has why.
+    bound: seconds that no algorithm of one product takes less than; None where nothing is known.
+
+    `print` shows it as tables; notebooks, and `draw()`, as a drawing.
+    """
+
+    title: str
+    is_weak: bool
+    devices: tuple[int, ...]
+    meshes: tuple[tuple[int, ...], ...]
+    simulations: Mapping[str, tuple[Simulation | None, ...]] = field(repr=False)
+    gaps: Mapping[tuple[str, int], str] = field(repr=False)
+    bound: tuple[float | None, ...] = field(repr=False)
+    chip: str
+    counted: str = "devices"
+
+    @cached_property
+    def times(self) -> dict[str, tuple[float | None, ...]]:
+        """Seconds of each way, one a number of devices; None where it can't run."""
+        return {
+            way: tuple(None if each is None else each.time for each in found)
+            for way, found in self.simulations.items()
+        }
+
+    @cached_property
+    def received(self) -> dict[str, tuple[int | None, ...]]:
+        """Bytes that a device receives, in the same order."""
+        return {
+            way: tuple(None if each is None else sum(each.links.values()) for each in found)
+            for way, found in self.simulations.items()
+        }
+
+    @cached_property
+    def speed_ups(self) -> dict[str, tuple[float | None, ...]]:
+        """How many times as fast as on the fewest devices, by the fastest way there.
+
+        Of weak scaling, times what the problem has grown: as many times as the devices.
+        """
+        return {way: self._over(times, self.is_weak) for way, times in self.times.items()}
+
+    @cached_property
+    def efficiencies(self) -> dict[str, tuple[float | None, ...]]:
+        """Speed-ups by the devices that there are more; 1 is what the ideal has."""
+        return {
+            way: tuple(
+                None if x is None else x * self._first / count
+                for x, count in zip(found, self.devices, strict=True)
+            )
+            for way, found in self.speed_ups.items()
+        }
+
+    @property
+    def ideal(self) -> tuple[float, ...]:
+        """Seconds if all devices were used as well as the fewest, by the fastest way there."""
+        return tuple(
+            self._base if self.is_weak else self._base * self._first / count
+            for count in self.devices
+        )
+
+    @cached_property
+    def fastest(self) -> tuple[str | None, ...]:
+        """The fastest way on each number of devices, the first of equals; None where none runs.
+
+        Of those that a device has room for, where there are such.
+        """
+        found = []
+        for k in range(len(self.devices)):
+            known = {way: each for way, row in self.simulations.items() if (each := row[k])}
+            fitting = {way: each for way, each in known.items() if each.fits} or known
+            found.append(min(fitting, key=lambda way: fitting[way].time, default=None))
+        return tuple(found)
+
+    def draw(self) -> Drawing:
+        """A drawing of the times against the devices, both axes logarithmic; of efficiencies below.
+
+        A curve a way, beside that of the ideal; of one product beside the lower bound too. Marks
+        are empty where a device has no room for what it holds.
+        """
+        guides = [self._guide("ideal", self.ideal)]
+        if self._has_bound:
+            guides.append(self._guide("lower bound", self.bound))
+        whole = [self._guide("ideal", (1.0,) * len(self.devices))]
+        charts = [
+            Chart("time", self._curves(self.times), guides),
+            Chart("efficiency", self._curves(self.efficiencies), whole, is_share=True),
+        ]
+        kind = "the problem grows with them" if self.is_weak else "one problem on more of them"
+        subtitle = f"{self.counted} of {self.chip}, {kind}"
+        return curves(self._head, subtitle, charts, self.counted, self._notes)
+
+    def _repr_html_(self) -> str:
+        return self.draw()._repr_html_()
+
+    @property
+    def lines(self) -> list[str]:
+        """Tables of seconds, of speed-ups with efficiencies, of bytes; and why ways can't run."""
+        ways = [*self.simulations]
+        times, ups, received = [], [], []
+        for k, count in enumerate(self.devices):
+            head = (f"{count:,}", "x".join(map(str, self.meshes[k])))
+            least = [_cell(self.bound[k], duration)] if self._has_bound else []
+            times.append((*head, *(self._time(way, k) for way in ways), *least))
+            ups.append((*head, *(self._up(way, k) for way in ways)))
+            sent = (_cell(self.received[way][k], "{:,}".format) for way in ways)
+            received.append((*head, *sent))
+        bound = ["lower bound"] if self._has_bound else []
+        top = (self.counted, "mesh", *ways)
+        star = "* the fastest"
+        if any("!" in cell for row in times for cell in row):
+            star += f"; ! more is held than a {self._one} has room for"
+        lines = [
+            f"{self._head}, {self.counted} of {self.chip}: time ({star})",
+            *_table([(*top, *bound), *times]),
+            f"speed-up over {self._first:,} {self.counted if self._first > 1 else self._one}, and "
+            "efficiency",
+            *_table([top, *ups]),
+            f"bytes that a {self._one} receives",
+            *_table([top, *received]),
+        ]
+        return lines + self._why + ([_STARTS] if PLANNED in self.simulations else [])
+
+    @property
+    def _why(self) -> list[str]:
+        """Why ways can't run, a line a way; with the reason on the fewest devices."""
+        counts: dict[str, list[int]] = {}
+        for way, count in self.gaps:
+            counts.setdefault(way, []).append(count)
+        return [
+            f"{way} can't run on {_listed(found)}: on {found[0]:,}, {self.gaps[way, found[0]]}"
+            for way, found in counts.items()
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    def __repr__(self) -> str:
+        last, ways = self.devices[-1], ", ".join(self.simulations)
+        best = self.fastest[-1]
+        found = f"{best} {duration(self.times[best][-1] or 0.0)}" if best else "none"
+        return (
+            f"Scaling({self._head}, {self._first:,} to {last:,} {self.counted} of {self.chip}, "
+            f"{ways}; fastest on {last:,}: {found})"
+        )
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    @property
+    def _head(self) -> str:
+        return f"{'weak' if self.is_weak else 'strong'} scaling of {self.title}"
+
+    @property
+    def _has_bound(self) -> bool:
+        """Whether it is known of more than the fewest devices."""
+        return any(self.bound[1:] or self.bound)
+
+    @cached_property
+    def _start(self) -> int:
+        """The fewest devices on which a way runs, by number."""
+        return next((k for k, way in enumerate(self.fastest) if way is not None), 0)
+
+    @property
+    def _first(self) -> int:
+        return self.devices[self._start]
+
+    @property
+    def _base(self) -> float:
+        """Seconds of the fastest way on the fewest devices."""
+        way = self.fastest[self._start]
+        return 0.0 if way is None else self.times[way][self._start] or 0.0
+
+    def _over(self, times: Sequence[float | None], is_grown: bool) -> tuple[float | None, ...]:
+        grown = [count / self._first if is_grown else 1.0 for count in self.devices]
+        return tuple(
+            self._base / t * more if t else None for t, more in zip(times, grown, strict=True)
+        )
+
+    def _time(self, way: str, k: int) -> str:
+        simulation = self.simulations[way][k]
+        if simulation is None:
+            return "-"
+        star = "*" if way == self.fastest[k] else ""
+        return f"{star}{duration(simulation.time)}{'' if simulation.fits else ' !'}"
+
+    def _up(self, way: str, k: int) -> str:
+        up, part = self.speed_ups[way][k], self.efficiencies[way][k]
+        return "-" if up is None or part is None else f"{up:,.2f} ({part:.0%})"
+
+    def _curves(self, values: Mapping[str, Sequence[float | None]]) -> list[Curve]:
+        """A curve a way, of times or of efficiencies."""
+        found = []
+        for way, row in values.items():
+            points = []
+            for k, value in enumerate(row):
+                simulation = self.simulations[way][k]
+                is_open = simulation is not None and not simulation.fits
+                hover = "" if simulation is None else self._hover(way, k, simulation)
+                points.append(Point(self.devices[k], value, hover, is_open))
+            found.append(Curve(way, points))
+        return found
+
+    def _guide(self, name: str, values: Sequence[float | None]) -> Curve:
+        return Curve(name, [Point(n, x) for n, x in zip(self.devices, values, strict=True)])
+
+    def _hover(self, way: str, k: int, simulation: Simulation) -> str:
+        """What is said over a mark."""
+        mesh = "x".join(map(str, self.meshes[k]))
+        words = f"{way} on {self.devices[k]:,} {self.counted} ({mesh}): {duration(simulation.time)}"
+        if self.speed_ups[way][k] is not None:
+            words += f", speed-up {self._up(way, k)}"
+        words += f", {bytes_text(self.received[way][k] or 0)} received"
+        if not simulation.fits:
+            room = bytes_text(simulation.capacity or 0)
+            words += f", {bytes_text(simulation.peak_bytes)} held of {room}"
+        return words
+
+    @property
+    def _notes(self) -> list[str]:
+        """What is said below the drawing."""
+        notes = []
+        if not all(each.fits for row in self.simulations.values() for each in row if each):
+            notes.append(f"Empty marks: more is held than a {self._one} has room for.")
+        if self.gaps:
+            notes.append("Dots are where a way can't run on the numbers between.")
+        if PLANNED in self.simulations:
+            notes.append(_STARTS)
+        return notes
+
+    @property
+    def _one(self) -> str:
+        return self.counted.removesuffix("s")
+
+
+def _listed(counts: Sequence[int]) -> str:
+    """Numbers of devices, of many the first."""
+    more = f" and {len(counts) - _LISTED:,} more numbers" if len(counts) > _LISTED else ""
+    return ", ".join(map("{:,}".format, counts[:_LISTED])) + more
+
+
+def _cell(value: Any, text: Callable[[Any], str]) -> str:
+    return "-" if value is None else text(value)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    padded = (zip(row, widths, strict=True) for row in rows)
+    return ["  ".join(cell.rjust(width) for cell, width in row) for row in padded]
