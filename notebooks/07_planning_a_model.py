@@ -263,25 +263,52 @@ simulation.timeline()
 #
 # ## Strong scaling
 #
-# The batch stays the same, and the number of chips grows. Efficiency is the speedup over one chip,
-# divided by the number of chips. "Moving" is the share of the time that the links take.
+# The batch stays the same, and the number of chips grows. `gl.scaling` simulates all of them, by
+# default and as planned. A function gives the arguments for each number of chips, with the data
+# divided by rows. The speed-up is that over one chip. The efficiency is the speed-up divided by the
+# number of chips.
+
 
 # %%
-print("           without a plan                planned")
-print("chips       time  efficiency  moving       time  efficiency  moving  params/up")
-for side in (1, 2, 4, 8, 16, 32, 64):
-    machine, data = pod.on((side, side)), by_rows_on(side**2)
-    planned = gl.plan(step, params, data, data, machine=machine)
-    line = f"{side**2:>5}"
-    for each in (gl.simulate(step, params, data, data, machine=machine), planned.simulation):
-        if side == 1:
-            one = each.time
-        moving = sum(equation.movement for equation in each.equations)
-        line += f" {each.time * 1e6:>7,.0f} us {one / each.time / side**2:>11.0%}"
-        line += f" {moving / each.time:>7.0%}"
-    print(line, f"{'x'.join(map(str, planned.layouts['params/up'].grid)):>10}")
+def batch_on(chips):
+    data = by_rows_on(chips)
+    return params, data, data
+
+
+scaled = gl.scaling(step, batch_on, machine=pod, devices=[4**k for k in range(7)])
+print(scaled)
+scaled
+
+# %% [markdown]
+# "Moving" is the share of the time that the links take.
+
+# %%
+print("chips  without a plan  planned")
+for k, chips in enumerate(scaled.devices):
+    pair = (scaled.simulations[way][k] for way in ("default", "planned"))
+    moving = (sum(e.movement for e in each.equations) / each.time for each in pair)
+    print("{:>5} {:>14.0%} {:>9.0%}".format(chips, *moving))
 
 # %% [markdown]
 # Computing gets shorter with every chip. What a chip receives of the weights does not, so that in
 # the end nearly all of the time is movement. The plan is faster from 4 chips on. But 4,096 chips
 # are slower than 1,024, even so: for this batch, more chips gain nothing.
+#
+# ## A product by each algorithm
+#
+# Of a single product there is a line for each algorithm, and a lower bound. The bound counts what a
+# chip sends and receives at least where no chip has copies. Here the product grows with the chips
+# (weak scaling): four times the chips, twice the rows and twice the columns.
+
+
+# %%
+def product_on(chips):
+    side = round(2048 * chips**0.5)
+    rows, columns = (side, 2048), (2048, side)
+    return [jax.ShapeDtypeStruct(size, "bfloat16") for size in (rows, columns)]
+
+
+gl.scaling(jnp.matmul, product_on, machine=pod, devices=[4**k for k in range(6)], weak=True)
+
+# %% [markdown]
+# To gather both operands is the fastest way here, and Cannon's needs a square of chips.
