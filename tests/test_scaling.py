@@ -4,9 +4,11 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from itertools import pairwise, product
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import gridlayout as gl
@@ -16,6 +18,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.ops.planning.meshes import Meshes, nearest
 from gridlayout.ops.planning.scaled import WAYS
 
+COMPILED = sorted((Path(__file__).parent / "dumps").rglob("*.ttnn.mlir"))[0]
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -252,6 +255,12 @@ def test_functions_and_arguments_that_do_not_fit_are_refused():
     assert "for 1 devices: ZeroDivisionError" in scaled(mlp, lambda n: 1 / 0)
     assert "it must give the tuple of the arguments of mlp" in scaled(mlp, lambda n: LAYERS[0])
     assert "a plan is of a function, not of int 3" in scaled(3, *SQUARE)
+    x = gl.put(np.ones((4, 4), np.float32), gl.GridLayout((4, 4)), gl.DeviceGrid((1,)))
+    assert "an argument is on 1 devices" in scaled(lambda x: x["x"] @ x["x"], {"x": x})
+    program = gl.tenstorrent.load(COMPILED.read_text())
+    assert "a compiled program is for the cores that it was compiled for" in scaled(program)
+    with pytest.raises(LayoutError, match="a compiled program says how products are done"):
+        gl.simulate(program, machine="n150", algorithm="ring")
     plan = gl.plan(jnp.matmul, *SQUARE, machine="v5e 4x4")
     with pytest.raises(LayoutError, match="leave out plan=, or algorithm='ring'"):
         gl.simulate(jnp.matmul, *SQUARE, plan=plan, algorithm="ring")

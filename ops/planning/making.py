@@ -216,12 +216,16 @@ def simulate(
     >>> simulation.mesh, simulation.time > 0
     ({'x': 4, 'y': 8, 'r': 8, 'c': 8}, True)
     """
-    if not args and callable(compiled := getattr(fn, "simulated", None)):
-        return compiled(machine)
     if plan is not None and not isinstance(plan, Plan):
         raise LayoutError(f"plan {plan!r} must be a plan of gl.plan, or None")
     if algorithm is not None:
         one_of(algorithm, ALGORITHMS, "algorithm")
+    if not args and callable(compiled := getattr(fn, "simulated", None)):
+        if algorithm is not None:
+            raise LayoutError(
+                f"a compiled program says how products are done: leave out algorithm={algorithm!r}"
+            )
+        return compiled(machine)
     if algorithm is not None and plan is not None:
         raise LayoutError(
             f"a plan says how products are done: leave out plan=, or algorithm={algorithm!r}"

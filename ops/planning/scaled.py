@@ -7,6 +7,8 @@ from math import prod
 from time import monotonic
 from typing import Any
 
+import jax
+
 from gridlayout.arguments import as_flag, as_items, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.ops.decisions.jaxprs import jaxprs_in
@@ -19,6 +21,7 @@ from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.planning.traced import Traced, traced_for
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.products.bound import least_words
+from gridlayout.ops.trees.leaves import is_grid
 from gridlayout.sharding.machine import Machine
 
 DEFAULT = "default"
@@ -76,6 +79,11 @@ def scaling(
           8   2x4  *464.03 us          -    227.02 us
          16   4x4  *329.22 us  377.83 us    149.85 us
     """
+    if callable(getattr(fn, "simulated", None)):
+        raise LayoutError(
+            "a compiled program is for the cores that it was compiled for: gl.simulate(fn, "
+            "machine=...) says what it takes there"
+        )
     meshes = Meshes(_machine(machine))
     machines = _machines(meshes, devices)
     is_weak = _check_weak(fn, args, weak)
@@ -160,7 +168,7 @@ def _machines(meshes: Meshes, devices: Any) -> list[Machine]:
 def _arguments(fn: Any, args: Any, count: int) -> tuple[Any, ...]:
     """The arguments for a number of devices."""
     if not _is_function(args):
-        return tuple(args)
+        return _unplaced(tuple(args))
     try:
         found = args[0](count)
     except LayoutError:
@@ -174,7 +182,18 @@ def _arguments(fn: Any, args: Any, count: int) -> tuple[Any, ...]:
             f"the function of the arguments gives {type(found).__name__} {found!r} for {count} "
             f"devices: it must give the tuple of the arguments of {function_name(fn)}"
         )
-    return tuple(found)
+    return _unplaced(tuple(found))
+
+
+def _unplaced(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments; `LayoutError` where one is placed on some number of devices."""
+    for leaf in jax.tree.leaves(args, is_leaf=is_grid):
+        if is_grid(leaf):
+            raise LayoutError(
+                f"an argument is on {leaf.device.size} devices, {leaf!r}: give its shape, as "
+                "jax.ShapeDtypeStruct(x.shape, x.dtype), or its layout, x.layout"
+            )
+    return args
 
 
 def _is_function(args: Any) -> bool:

@@ -21,7 +21,7 @@ _STARTS = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scaling:
     """What a program takes on several numbers of devices, by way to run it; see `gl.scaling`.
 
