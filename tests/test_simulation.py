@@ -119,3 +119,11 @@ def test_compiled_programs_need_cores():
     program = gl.tenstorrent.load(DUMPS[0].read_text())
     with pytest.raises(LayoutError, match="no cores"):
         gl.simulate(program, machine="v5e 4x4")
+
+
+def test_a_move_that_copies_before_it_sends_is_priced():
+    # The rows' tiles are split where neither divides the other.
+    args = shaped(1000, 20000, dtype="float32"), shaped(20000, 256, dtype="float32")
+    cores = gl.Machine("n150").by_core.on((1, 2))
+    simulation = gl.simulate(jnp.matmul, *args, machine=cores, algorithm="k_split")
+    assert simulation.peak_bytes > 0

@@ -58,8 +58,16 @@ def _is_copied(exchange: Exchange, shape: tuple[int, ...]) -> bool:
     """Whether a part has to be put in another order, or padded, before it is sent."""
     if not all(isinstance(move, (ReshapeMove, TransposeMove)) for move in exchange.first):
         return True
-    part = LazyView.of(jax.ShapeDtypeStruct(shape, "float32"))  # type: ignore[arg-type]
-    return not packing.run_moves(part, exchange.first, None).is_in_order  # type: ignore[arg-type]
+    copied = []
+
+    def moved(part: jax.Array) -> jax.Array:
+        view = packing.run_moves(LazyView.of(part), exchange.first, part)
+        # It is another array where one of the moves had to copy.
+        copied.append(view.array is not part or not view.is_in_order)
+        return view.array
+
+    jax.eval_shape(moved, jax.ShapeDtypeStruct(shape, "float32"))
+    return copied[0]
 
 
 def gathered_workspace(old: Layout, before: Placement) -> Workspace:
