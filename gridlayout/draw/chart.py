@@ -23,7 +23,7 @@ _MOST_TICKS = 9
 class Point(NamedTuple):
     """What a curve has at a count, `at`; None where it has no value there.
 
-    hover: what is said of it. is_open: whether its mark is drawn empty.
+    hover: the text shown while the pointer is over it. is_open: whether its mark is drawn empty.
     """
 
     at: float

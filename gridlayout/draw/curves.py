@@ -38,8 +38,8 @@ def curves(
     """Charts one below another, with the same counts.
 
     counted: what the counts are of. Where a line has no value between two that it has, these are
-    joined by dots. Curves that lie on each other are drawn once, under all of their names. Times of
-    0 have no place on the axis, which a note says. `LayoutError` for values that are negative or
+    joined by dots. Curves with equal points are drawn once, under all of their names. Times of 0
+    have no place on the axis, which a note says. `LayoutError` for values that are negative or
     not finite, and for counts that are not above 0.
 
     >>> ring = Curve("ring", [Point(1, 8e-6), Point(2, 5e-6), Point(4, None), Point(8, 2e-6)])
@@ -89,13 +89,13 @@ def _in_words(charts: Sequence[Chart], counted: str) -> str:
     last, names = max(counts), {line.name for chart in charts for line in chart.lines}
 
     def at_last(lines: Iterable[Curve], text: str) -> str:
-        told = (
+        values = (
             f"{short(line.name, _NAME)} {_value_text(point.value, text)}"
             for line in lines
             for point in line.points
             if point.at == last and point.value is not None
         )
-        return ", ".join(told) or "nothing"
+        return ", ".join(values) or "nothing"
 
     said = [f"{len(names):,} curve{'' if len(names) == 1 else 's'}"]
     said[0] += f" over {count_text(min(counts))} to {count_text(last)} {counted}."
@@ -116,7 +116,7 @@ def _value_text(value: float, kind: str) -> str:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """Curves that lie on each other: their names, places, colour and mark; a guide has none.
+    """Curves with equal points: their names, places, colour and mark; a guide has none.
 
     joined: whether each point is joined by a line to the one before.
     """
@@ -134,8 +134,8 @@ class _Drawn:
 
 
 def _drawn(lines: Sequence[Curve], axes: Axes) -> list[_Drawn]:
-    """Curves with the colour and the mark of each, those that lie on each other as one."""
-    alike: dict[tuple[tuple[float, float, bool], ...], list[int]] = {}
+    """Curves with the colour and the mark of each; those with equal points as one."""
+    by_places: dict[tuple[tuple[float, float, bool], ...], list[int]] = {}
     for k, line in enumerate(lines):
         places = tuple(
             (p.at, round(axes.y(p.value)), p.is_open)
@@ -143,9 +143,9 @@ def _drawn(lines: Sequence[Curve], axes: Axes) -> list[_Drawn]:
             if p.value is not None and axes.has(p)
         )
         if places:
-            alike.setdefault(places, []).append(k)
+            by_places.setdefault(places, []).append(k)
     found = []
-    for same in alike.values():
+    for same in by_places.values():
         looks = same[0]
         names = tuple(lines[k].name for k in same)
         fill, mark = _ORDER[looks % HUES], looks % len(_MARKS) + looks // HUES
@@ -156,7 +156,7 @@ def _drawn(lines: Sequence[Curve], axes: Axes) -> list[_Drawn]:
 def _placed(
     same: Sequence[Curve], axes: Axes
 ) -> tuple[tuple[tuple[float, float, Point], ...], tuple[bool, ...]]:
-    """The places of curves that lie on each other, and which of them are joined."""
+    """The places of curves with equal points, and which of them are joined."""
     places, joined, is_next = [], [], False
     for k, point in enumerate(same[0].points):
         if point.value is not None and axes.has(point):
