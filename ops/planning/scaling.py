@@ -12,6 +12,7 @@ from gridlayout.draw.curves import curves
 from gridlayout.draw.svg import Drawing
 from gridlayout.draw.units import bytes_text
 from gridlayout.ops.planning.simulation import Simulation, duration
+from gridlayout.ops.programs.report import aligned
 
 PLANNED = "planned"  # the way whose arguments are where they suit it
 _LISTED = 12  # numbers of devices that a line names
@@ -139,12 +140,12 @@ class Scaling:
             star += f"; ! more is held than a {self._one} has room for"
         lines = [
             f"{self._head}, {self.counted} of {self.chip}: time ({star})",
-            *_table([(*top, *bound), *times]),
+            *_numbers([(*top, *bound), *times]),
             f"speed-up over {self._first:,} {self.counted if self._first > 1 else self._one}, and "
             "efficiency",
-            *_table([top, *ups]),
+            *_numbers([top, *ups]),
             f"bytes that a {self._one} receives",
-            *_table([top, *received]),
+            *_numbers([top, *received]),
         ]
         return lines + self._why + ([_STARTS] if PLANNED in self.simulations else [])
 
@@ -231,7 +232,7 @@ class Scaling:
         return Curve(name, [Point(n, x) for n, x in zip(self.devices, values, strict=True)])
 
     def _hover(self, way: str, k: int, simulation: Simulation) -> str:
-        """What is said over a mark."""
+        """The text of a mark while the pointer is over it."""
         mesh = "x".join(map(str, self.meshes[k]))
         words = f"{way} on {self.devices[k]:,} {self.counted} ({mesh}): {duration(simulation.time)}"
         if self.speed_ups[way][k] is not None:
@@ -244,7 +245,7 @@ class Scaling:
 
     @property
     def _notes(self) -> list[str]:
-        """What is said below the drawing."""
+        """Notes below the drawing."""
         notes = []
         if not all(each.fits for row in self.simulations.values() for each in row if each):
             notes.append(f"Empty marks: more is held than a {self._one} has room for.")
@@ -269,7 +270,5 @@ def _cell(value: Any, text: Callable[[Any], str]) -> str:
     return "-" if value is None else text(value)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    padded = (zip(row, widths, strict=True) for row in rows)
-    return ["  ".join(cell.rjust(width) for cell, width in row) for row in padded]
+def _numbers(rows: Sequence[Sequence[str]]) -> list[str]:
+    return aligned(rows, range(len(rows[0])))

@@ -16,7 +16,7 @@ from gridlayout.ops.planning.spaces import Spaces
 from gridlayout.ops.planning.trace import write_trace
 from gridlayout.ops.programs.memory import bytes_over_time
 from gridlayout.ops.programs.program import Program
-from gridlayout.ops.programs.report import Report
+from gridlayout.ops.programs.report import Report, aligned
 from gridlayout.ops.programs.row import Row
 from gridlayout.ops.rules.control import PER_TRIP
 from gridlayout.sharding.collectives import COPY, Collective, in_words
@@ -198,20 +198,12 @@ class Simulation:
             taken = (duration(x) if x else "-" for x in (each.compute, each.movement))
             sent = "; ".join(in_words(each.collectives))
             rows.append((each.name, each.ins, each.outs, *taken, each.limit, each.how, sent))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        found = [
-            "  ".join(
-                cell.rjust(width) if k in (3, 4) else cell.ljust(width)
-                for k, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        ]
         at = f" (at {self.peak_at})" if self.peak_at else ""
         room = "" if self.capacity is None else f" of {self.capacity:,} B"
         verdict = "" if self.fits else ": it does not fit"
         sent = ", ".join(f"{axis} {nbytes:,} B" for axis, nbytes in self.links.items())
         return [
-            *found,
+            *aligned(rows, (3, 4)),
             f"time {duration(self.time)} on {self.machine.chip.name}, mesh "
             + " x ".join(f"{axis}={size}" for axis, size in self.mesh.items()),
             f"peak {self.peak_bytes:,} B{room} on a device{at}{verdict}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -160,20 +161,29 @@ class Report:
             taken = duration(row.seconds) if row.seconds else "-"
             cells = (row.primitive, how, ins, outs, moved, masks, taken, row.limit)
             lines.append((*cells, sent))
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        text = "\n".join(
-            "  ".join(
-                cell.rjust(w) if k in (4, 5, 6) else cell.ljust(w)
-                for k, (cell, w) in enumerate(zip(line, widths, strict=True))
-            ).rstrip()
-            for line in lines
-        )
+        text = "\n".join(aligned(lines, (4, 5, 6)))
         against = self.program.against
         return (
             f"{text}\n{len(self.rows)} primitives, {len(self.fallbacks)} fallbacks, "
             f"{self.bytes_moved:,} bytes moved, {self.masks} masks, {duration(self.seconds)}"
             + ("" if against is None else f" (instead of {duration(against)})")
         )
+
+
+def aligned(rows: Sequence[Sequence[str]], numbers: Container[int]) -> list[str]:
+    """The rows of a table as lines; numbers: the columns that are aligned to the right.
+
+    >>> aligned([("a", "10"), ("bcd", "9")], (1,))
+    ['a    10', 'bcd   9']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if k in numbers else cell.ljust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def duration(seconds: float) -> str:
