@@ -78,6 +78,19 @@ def plan(
         raise LayoutError(f"trips {trips!r} must be a whole number of at least 1")
     check_search(seconds, progress, "time, bound, seconds")
     traced = traced_for(fn, args, machine, fixed)
+    return planned(traced, fn, args, fixed, trips, seconds, progress)
+
+
+def planned(
+    traced: Traced,
+    fn: Any,
+    args: Any,
+    fixed: Any = None,
+    trips: int | None = None,
+    seconds: float = 60.0,
+    progress: Any = None,
+) -> Plan:
+    """The plan of a function that is traced; `LayoutError` where the memory has no room for it."""
     found = _found(traced, trips, seconds, progress)
     if found is None:
         raise LayoutError(_too_large(traced, fn, args, fixed, trips))
@@ -201,7 +214,7 @@ def simulate(
     fn, args, machine: as of `gl.plan`. plan: whose layouts and choices are taken; without one, the
     choices that `gl.on_grid` makes, for layouts and `GridArray`s as they are and for others in
     those of `gl.fill_devices`. algorithm: then that of all products, a name in `gl.ALGORITHMS`;
-    `LayoutError` where the devices do not lie as it needs them. No devices are needed. A program of
+    `LayoutError` where the mesh is not one that it needs. No devices are needed. A program of
     `gl.tenstorrent.load` takes no args: every op is priced in the layouts that the compiler chose.
     One relayout is priced so:
 
@@ -233,8 +246,11 @@ def simulate(
     if plan is not None and machine is None:
         machine = plan.device.machine
     traced = traced_for(fn, args, machine, None)
-    if plan is not None:
-        return _as_planned(traced, plan)
+    return by_default(traced, algorithm) if plan is None else _as_planned(traced, plan)
+
+
+def by_default(traced: Traced, algorithm: str | None) -> Simulation:
+    """What a program takes as `gl.on_grid` chooses; algorithm: of all products, by name."""
     layouts = [traced.default(k) for k in range(len(traced.specs))]
     program = traced.program(traced.specs_in(layouts), None, algorithm)
     return Simulation.of(program, traced.report(program), None, LIMITS.trips)

@@ -14,11 +14,11 @@ from gridlayout.errors import LayoutError
 from gridlayout.ops.decisions.jaxprs import jaxprs_in
 from gridlayout.ops.interpret.names import function_name
 from gridlayout.ops.plan.graph import Graph
-from gridlayout.ops.planning.making import check_search, plan, simulate
+from gridlayout.ops.planning.making import by_default, check_search, planned
 from gridlayout.ops.planning.meshes import Meshes
 from gridlayout.ops.planning.scaling import PLANNED, Scaling
 from gridlayout.ops.planning.simulation import Simulation
-from gridlayout.ops.planning.traced import Traced, traced_for
+from gridlayout.ops.planning.traced import Traced, as_machine, traced_for
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.products.bound import least_words
 from gridlayout.ops.trees.leaves import is_grid
@@ -62,7 +62,8 @@ def scaling(
     says why.
     The lower bound of a product is its multiplications, divided by the devices, and over all links
     at once the bytes that a device sends or receives at least, where every element starts and ends
-    on one device (`ops/products/bound.py` has the source).
+    on one device (H. Al Daas and others, "Tight Memory-Independent Parallel Matrix Multiplication
+    Communication Lower Bounds", 2022).
 
     `LayoutError`: a function that can't be traced, devices that are no counts or come twice, ways
     of other names, algorithms for what has no product, and where no way runs at all.
@@ -84,14 +85,14 @@ def scaling(
             "a compiled program is for the cores that it was compiled for: gl.simulate(fn, "
             "machine=...) says what it takes there"
         )
-    meshes = Meshes(_machine(machine))
+    meshes = Meshes(as_machine(machine))
     machines = _machines(meshes, devices)
     is_weak = _check_weak(fn, args, weak)
     given = [_arguments(fn, args, prod(each.mesh or ())) for each in machines]
     traced = [traced_for(fn, a, each, None) for a, each in zip(given, machines, strict=True)]
     chosen = _ways(fn, traced[0], ways)
     check_search(seconds, progress, "done, of how many, seconds")
-    made, gaps = _made(fn, given, machines, chosen, seconds, progress)
+    made, gaps = _made(fn, given, traced, chosen, seconds, progress)
     return Scaling(
         function_name(fn),
         is_weak,
@@ -108,25 +109,25 @@ def scaling(
 def _made(
     fn: Any,
     given: Sequence[Any],
-    machines: Sequence[Machine],
+    traced: Sequence[Traced],
     ways: Sequence[str],
     seconds: float,
     progress: Any,
 ) -> tuple[dict[str, tuple[Simulation | None, ...]], dict[tuple[str, int], str]]:
     """The simulations of each way, and why there is none; `LayoutError` where there is none at all.
 
-    given: the arguments on each machine.
+    given: the arguments on each machine. traced: the function of them.
     """
-    start, done, every = monotonic(), 0, len(ways) * len(machines)
+    start, done, every = monotonic(), 0, len(ways) * len(traced)
     made: dict[str, list[Simulation | None]] = {way: [] for way in ways}
     gaps: dict[tuple[str, int], str] = {}
-    for args, machine in zip(given, machines, strict=True):
+    for args, there in zip(given, traced, strict=True):
         for way in ways:
             found = None
             try:
-                found = _simulated(fn, args, machine, way, seconds)
+                found = _simulated(fn, args, there, way, seconds)
             except LayoutError as error:
-                gaps[way, prod(machine.mesh or ())] = str(error)
+                gaps[way, there.device.size] = str(error)
             made[way].append(found)
             done += 1
             if progress is not None:
@@ -135,16 +136,6 @@ def _made(
         first = next(iter(gaps.values()))
         raise LayoutError(f"{function_name(fn)} runs in none of the ways: {first}")
     return {way: tuple(found) for way, found in made.items()}, gaps
-
-
-def _machine(machine: Any) -> Machine:
-    made = Machine(machine) if isinstance(machine, str) else machine
-    if not isinstance(made, Machine):
-        raise LayoutError(
-            f"machine {machine!r} must be a gl.Machine, or the name of a ready one: "
-            f"{', '.join(Machine.names())}"
-        )
-    return made
 
 
 def _machines(meshes: Meshes, devices: Any) -> list[Machine]:
@@ -241,11 +232,10 @@ def _multiplies(jaxpr: Any) -> bool:
     )
 
 
-def _simulated(fn: Any, args: Any, machine: Machine, way: str, seconds: float) -> Simulation:
+def _simulated(fn: Any, args: Any, traced: Traced, way: str, seconds: float) -> Simulation:
     if way == PLANNED:
-        return plan(fn, *args, machine=machine, seconds=seconds).simulation
-    algorithm = None if way == DEFAULT else way
-    return simulate(fn, *args, machine=machine, algorithm=algorithm)
+        return planned(traced, fn, args, seconds=seconds).simulation
+    return by_default(traced, None if way == DEFAULT else way)
 
 
 def _product(traced: Traced) -> Any:
@@ -261,10 +251,11 @@ def _bound(traced: Traced) -> float | None:
 
     Nothing is where it is no such product alone, or where its operands are not one part a device.
     """
-    node, device = _product(traced), traced.device
-    if node is None or node.ins != (0, 1) or len(traced.closed.jaxpr.eqns) != 1:
+    # The graph of a large function, which can be no such product, is not made.
+    if len(traced.closed.jaxpr.eqns) != 1 or len(traced.specs) != 2:
         return None
-    if len(traced.specs) != 2:
+    node, device = _product(traced), traced.device
+    if node is None or node.ins != (0, 1):
         return None
     layouts = [traced.default(k) for k in (0, 1)]
     parts = [0 if layout is None else prod(layout.core_shape) for layout in layouts]

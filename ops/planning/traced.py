@@ -292,6 +292,17 @@ def _kind(x: Any) -> Spec:
     return spec_of(jax.typeof(as_operand(x, "gl.plan")))
 
 
+def as_machine(machine: Any) -> Machine:
+    """A machine, or the ready one of a name; `LayoutError` for anything else."""
+    made = Machine(machine) if isinstance(machine, str) else machine
+    if not isinstance(made, Machine):
+        raise LayoutError(
+            f"machine {machine!r} must be a gl.Machine, or the name of a ready one: "
+            f"{', '.join(Machine.names())}"
+        )
+    return made
+
+
 def _device(machine: Any, leaves: Sequence[Leaf]) -> tuple[Machine, DeviceGrid]:
     """The machine, of chips, and the mesh that is planned for: its own, or that of the arrays."""
     grids = {leaf.value.device: None for leaf in leaves if leaf.is_laid_out}
@@ -300,16 +311,10 @@ def _device(machine: Any, leaves: Sequence[Leaf]) -> tuple[Machine, DeviceGrid]:
             f"the arrays are on different device grids: {', '.join(map(repr, grids))}"
         )
     own = next(iter(grids), None)
-    if isinstance(machine, str):
-        machine = Machine(machine)
     if machine is None:
         device = own or DeviceGrid((len(jax.devices()),))
         return device.machine, device
-    if not isinstance(machine, Machine):
-        raise LayoutError(
-            f"machine {machine!r} must be a gl.Machine, or the name of a ready one: "
-            f"{', '.join(Machine.names())}"
-        )
+    machine = as_machine(machine)
     if own is not None:
         machine.check_mesh(own.shape)
         return machine, own.with_machine(machine)
