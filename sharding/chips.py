@@ -41,7 +41,10 @@ class Links:
 
     bandwidth: bytes in a second over one link, one way. latency: seconds a hop. wrap: whether the
     last device is joined to the first (a ring), else the axis is a line. start: seconds that a
-    collective takes before the first hop.
+    collective takes before the first hop. reduce_latency: seconds more a hop where devices add what
+    they receive before they pass it on. pair_bandwidth: of two devices by themselves, whose link no
+    other's data fill; 0 where they reach the bandwidth. Wormhole's published times show both
+    (tt-metal, tech_reports/CCLs).
 
     >>> Links(12.5e9, latency=711e-9).wrap
     False
@@ -51,11 +54,15 @@ class Links:
     latency: float = 0.0
     wrap: bool = False
     start: float = 0.0
+    reduce_latency: float = 0.0
+    pair_bandwidth: float = 0.0
 
     def __post_init__(self) -> None:
         check_figure(self.bandwidth, "bandwidth of links, in bytes a second,")
         check_figure(self.latency, "latency of links, in seconds a hop,", above=False)
         check_figure(self.start, "start of collectives, in seconds,", above=False)
+        check_figure(self.reduce_latency, "reduce_latency, in seconds a hop,", above=False)
+        check_figure(self.pair_bandwidth, "pair_bandwidth, in bytes a second,", above=False)
         if not isinstance(self.wrap, bool):
             raise LayoutError(f"wrap {self.wrap!r} of links must be True (a ring) or False (line)")
 

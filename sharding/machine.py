@@ -28,6 +28,7 @@ from gridlayout.sharding.collectives import (
     ALL_TO_ALL,
     COPY,
     PERMUTE,
+    REDUCE_SCATTER,
     Collective,
 )
 from gridlayout.sharding.measure import measured
@@ -384,7 +385,9 @@ class Machine:
     @property
     def has_latency(self) -> bool:
         """Whether a collective takes time of its own, however little it sends."""
-        return bool(self.figures) or any(each.latency or each.start for each in self.links)
+        return bool(self.figures) or any(
+            each.latency or each.start or each.reduce_latency for each in self.links
+        )
 
     def _links(self, axes: Sequence[str]) -> list[Links]:
         """The links of some axes of the mesh, or of its factors."""
@@ -524,7 +527,8 @@ def _time(each: Collective, link: Links, path: _Path, axes: int) -> float:
     n, is_ring = path.n, link.wrap and path.is_whole
     ways = 2 if is_ring and n > 2 else 1
     hops = (n // 2 if is_ring else n - 1) * path.stride
-    latency, bandwidth = link.latency / each.together, link.bandwidth / path.stride
+    latency = link.latency / each.together
+    bandwidth = ((link.pair_bandwidth if n == 2 else 0) or link.bandwidth) / path.stride
     if each.kind == PERMUTE:
         return latency * path.stride + received / bandwidth
     if each.kind == ALL_TO_ALL:
@@ -532,4 +536,5 @@ def _time(each: Collective, link: Links, path: _Path, axes: int) -> float:
         held = received * n / max(n - 1, 1)
         return hops * latency + held * n / 4 / ways / bandwidth
     passes = 2 if each.kind == ALL_REDUCE else 1
-    return passes * hops * latency + received / ways / bandwidth
+    added = link.reduce_latency / each.together if each.kind in (ALL_REDUCE, REDUCE_SCATTER) else 0
+    return hops * (passes * latency + added) + received / ways / bandwidth

@@ -46,6 +46,18 @@ def test_rings_and_lines(kind, received, wrap, seconds):
     assert machine.once(collective(kind, N, received)) == pytest.approx(seconds)
 
 
+def test_reductions_and_pairs_have_figures_of_their_own():
+    added, pair = 2e-6, 4e9
+    links = gl.Links(W, latency=A, reduce_latency=added, pair_bandwidth=pair)
+    machine = gl.Machine(CHIP, mesh=(N,), links=links, rates=RATES)
+    plain = gl.Machine(CHIP, mesh=(N,), links=gl.Links(W, latency=A), rates=RATES)
+    for kind, times in [("all_gather", 0), ("reduce_scatter", 1), ("all_reduce", 1)]:
+        one = collective(kind, N, HELD)
+        assert machine.once(one) == pytest.approx(plain.once(one) + times * (N - 1) * added)
+    two = gl.Machine(CHIP, mesh=(2,), links=links).once(collective("all_gather", 2, HELD))
+    assert two == pytest.approx(A + HELD / pair)
+
+
 def test_several_axes_share_what_is_sent():
     machine = gl.Machine(CHIP, mesh=(4, 4), links=gl.Links(W, wrap=True), rates=RATES)
     one, two = (
@@ -164,6 +176,11 @@ REFUSED = {
     "a text": (lambda: gl.Links("fast"), "bandwidth"),
     "negative latency": (lambda: gl.Links(1e9, latency=-1), "latency"),
     "infinite latency": (lambda: gl.Links(1e9, latency=float("inf")), "latency"),
+    "negative latency of reductions": (
+        lambda: gl.Links(1e9, reduce_latency=-1),
+        "reduce_latency",
+    ),
+    "negative bandwidth of a pair": (lambda: gl.Links(1e9, pair_bandwidth=-1), "pair_bandwidth"),
     "a number for a ring": (lambda: gl.Links(1e9, wrap=1), "wrap"),
     "rates of another kind": (lambda: gl.Machine(CHIP, (2,), LINKS, rates=1e9), "gl.Rates"),
     "too few names": (lambda: gl.Machine(CHIP, (2, 2), LINKS, rates=RATES, axes=["x"]), "axes"),
