@@ -6,7 +6,7 @@ Figures are what programs reach, where somebody measured it, else what the maker
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import isfinite
 from typing import Any
 
@@ -91,7 +91,8 @@ class Rates:
     """What one device computes and moves in a second.
 
     flops: floating-point operations of matrix products, of all its cores. tile_cycles: cycles that
-    a core takes for a product of 32x32 tiles, by math fidelity; clock: cycles in a second.
+    a core takes for a product of 32x32 tiles, by the math fidelity that an op of a compiled program
+    states; clock: cycles in a second.
     elementwise: results of elementwise operations in a second, of all cores. memory: bytes in a
     second that cores read from, or write to, the device's memory. noc: bytes in a second that a
     core gets from another one of the same device; hop: seconds between neighbouring cores. start:
@@ -158,26 +159,32 @@ _WORMHOLE = Rates(
         "hop": "tt-isa-documentation, NoC: 9 cycles a hop",
     },
 )
-# A p150 offers 10x11 of its cores to programs.
-_BLACKHOLE = Rates(
-    flops=110 * 1.35e9 * 2 * 32**3 / 64,
-    memory=500 * GB,
-    elementwise=110 * 0.064 * 1.35 * TERA,
-    clock=1.35e9,
-    tile_cycles=_CYCLES,
-    noc=60 * 1.35 * GB,
-    hop=11 / 1.35e9,
-    sources={
-        "flops": _GEMM,
-        "tile_cycles": _GEMM,
-        "memory": "tt-metal, tech_reports/Saturating_DRAM_bandwidth: 500 of 512 GB/s reached",
-        "elementwise": "Wormhole's 0.064 TFLOP/s a core at 1 GHz, at this clock",
-        "clock": "tt-mlir, TTNNCollectPerfMetrics.cpp",
-        "noc": "tt-metal, ideal performance of the NoC: 60 B a cycle, unicast",
-        "hop": "tt-npe: about 11 cycles a hop",
-    },
-)
+
+
+def _blackhole(cores: int) -> Rates:
+    """A Blackhole chip's, of which programs get so many cores."""
+    return Rates(
+        flops=cores * 1.35e9 * 2 * 32**3 / 64,
+        memory=500 * GB,
+        elementwise=cores * 0.064 * 1.35 * TERA,
+        clock=1.35e9,
+        tile_cycles=_CYCLES,
+        noc=60 * 1.35 * GB,
+        hop=11 / 1.35e9,
+        sources={
+            "flops": _GEMM,
+            "tile_cycles": _GEMM,
+            "memory": "tt-metal, tech_reports/Saturating_DRAM_bandwidth: 500 of 512 GB/s reached",
+            "elementwise": "Wormhole's 0.064 TFLOP/s a core at 1 GHz, at this clock",
+            "clock": "tt-mlir, TTNNCollectPerfMetrics.cpp",
+            "noc": "tt-metal, ideal performance of the NoC: 60 B a cycle, unicast",
+            "hop": "tt-npe: about 11 cycles a hop",
+        },
+    )
+
+
 _ETHERNET = Links(12.5 * GB, latency=711e-9, start=4.47e-6)
+_BLACKHOLE_LINKS = Links(25 * GB, latency=515e-9)
 _FIT = (
     "tt-metal, tech_reports/EthernetMultichip/CCL_bandwidth: 12.5 GB/s a link, 711 ns a hop; the "
     "start of a collective is that of the published fits of all_gather"
@@ -205,7 +212,9 @@ _H100 = (
         },
     ),
 )
-_N150, _P150 = CHIPS["wormhole"], CHIPS["blackhole"]
+_N150, _ALL_CORES = CHIPS["wormhole"], CHIPS["blackhole"]
+# A p150's system descriptor offers 10x11 of the cores; tt-metal's benchmarks run on all too.
+_P150 = replace(_ALL_CORES, grid=(10, 11))
 _ICI_V5E, _ICI_V5P = Links(45 * GB, latency=1e-6), Links(90 * GB, latency=1e-6, wrap=True)
 # All devices of a node reach each other through a switch: one hop, at what NCCL reaches.
 _NVLINK = Links(320 * GB, latency=1e-6, start=5e-6)
@@ -215,7 +224,8 @@ BOARDS: dict[str, Board] = {
     "n300": Board(_N150, _WORMHOLE, (1, 2), (_ETHERNET,), _FIT),
     "wormhole 2x4": Board(_N150, _WORMHOLE, (2, 4), (_ETHERNET,), _FIT),
     "wormhole 4x8": Board(_N150, _WORMHOLE, (4, 8), (_ETHERNET,), _FIT),
-    "p150": Board(_P150, _BLACKHOLE, (1,), (Links(25 * GB, latency=515e-9),), _FIT),
+    "p150": Board(_P150, _blackhole(110), (1,), (_BLACKHOLE_LINKS,), _FIT),
+    "p150 10x13": Board(_ALL_CORES, _blackhole(130), (1,), (_BLACKHOLE_LINKS,), _FIT),
     "v5e 4x4": Board(*_V5E, (4, 4), (_ICI_V5E,), f"{_BOOK}: no wrap below 16 along an axis"),
     "v5e 16x16": Board(*_V5E, (16, 16), (Links(45 * GB, latency=1e-6, wrap=True),), _BOOK),
     "v5p 4x4x4": Board(*_V5P, (4, 4, 4), (_ICI_V5P,), _BOOK),
