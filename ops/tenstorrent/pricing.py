@@ -6,6 +6,7 @@ in that memory; what is dealt to the banks of L1 comes over the network.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from math import prod
 
@@ -59,7 +60,7 @@ def _equation(op: Operation, name: str, rates: Rates, cores: int) -> Equation:
     far = sum(x.held.nbytes for x in (*ins, *outs) if x.memory == "dram")
     compute = read = movement = 0.0
     if op.name not in _FREE:
-        compute = _computed(op, ins, outs, rates, used / cores)
+        compute = _computed(op, ins, outs, rates, used, cores)
         read, movement = far / rates.memory, sum(map(_dealt, ins)) / (cores * rates.noc)
     computing = "products" if op.name in _PRODUCTS else "l1"
     limits = {"dram": read, "links": movement, computing: compute}
@@ -74,15 +75,25 @@ def _computed(
     ins: Sequence[TtnnLayout],
     outs: Sequence[TtnnLayout],
     rates: Rates,
-    share: float,
+    used: int,
+    cores: int,
 ) -> float:
-    """Seconds of the share of the cores that compute."""
+    """Seconds of the cores that compute."""
     if op.name in _PRODUCTS and ins and outs:
         made, contracted = outs[0].shape, ins[0].shape[-1]
-        sides = (-(-n // _SIDE) * _SIDE for n in (*made[-2:], contracted))
-        return 2 * prod(made[:-2]) * prod(sides) / (rates.flops * share)
+        tiles = prod(made[:-2]) * prod(-(-n // _SIDE) for n in (*made[-2:], contracted))
+        if cycles := _cycles(op, rates):
+            return tiles * cycles / (rates.clock * used)
+        return 2 * _SIDE**3 * tiles / (rates.flops * used / cores)
     elements = sum(prod(x.physical_shape) for x in outs)
-    return elements / (rates.elementwise * share) if op.name not in _MOVES else 0.0
+    return elements / (rates.elementwise * used / cores) if op.name not in _MOVES else 0.0
+
+
+def _cycles(op: Operation, rates: Rates) -> int:
+    """What a product of two tiles takes in the op's math fidelity; 0 where it states none."""
+    stated = re.search(r"math_fidelity = (\w+)", op.hints.get("compute_config", ""))
+    by_name = {name.lower(): cycles for name, cycles in rates.tile_cycles.items()}
+    return by_name.get(stated[1].lower(), 0) if stated and rates.clock else 0
 
 
 def _cores_of(layout: TtnnLayout, cores: int) -> int:
