@@ -183,11 +183,17 @@ def _blackhole(cores: int) -> Rates:
     )
 
 
-_ETHERNET = Links(12.5 * GB, latency=711e-9, start=4.47e-6)
-_BLACKHOLE_LINKS = Links(25 * GB, latency=515e-9)
+# Measured on a Wormhole LoudBox, whose neighbours have one link, and on a Blackhole Galaxy, where
+# they have two: a half of what these reach.
+_ETHERNET = Links(
+    10.75 * GB, latency=2.38e-6, start=3e-6, reduce_latency=2.23e-6, pair_bandwidth=7.12 * GB
+)
+_BLACKHOLE_LINKS = Links(
+    21.2 * GB, latency=1.45e-6, start=2.32e-6, reduce_latency=2.2e-6, pair_bandwidth=19.1 * GB
+)
 _FIT = (
-    "tt-metal, tech_reports/EthernetMultichip/CCL_bandwidth: 12.5 GB/s a link, 711 ns a hop; the "
-    "start of a collective is that of the published fits of all_gather"
+    "tt-metal, tech_reports/CCLs/results: what the times of collectives on lines of 2, 4 and 8 "
+    "chips say, by least squares of relative errors (benchmarks/published.py)"
 )
 _BOOK = "scaling-book (jax-ml), chapters on TPUs, sharding and GPUs"
 
