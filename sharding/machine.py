@@ -286,6 +286,35 @@ class Machine:
         computed = elements / self.rates.elementwise if elements and self.rates.elementwise else 0.0
         return sent + flops / self.rates.flops + nbytes / self.rates.memory + computed
 
+    def computing(self, flops: float, nbytes: float) -> dict[str, float]:
+        """Seconds of one op on one device by its limit: `products` or `memory`, the other 0.
+
+        flops: operations of its products. nbytes: bytes of its memory that it goes through, of a
+        core L1, at the same time.
+
+        >>> Machine("n150").by_core.computing(2 * 32**3, 3 * 4096)
+        {'products': 0.0, 'memory': 9.6e-08}
+        """
+        multiplied, passed = self.seconds(flops=flops), self.seconds(nbytes=nbytes)
+        if multiplied >= passed:
+            return {"products": multiplied, "memory": 0.0}
+        return {"products": 0.0, "memory": passed}
+
+    def streaming(self, whole: float, own: float) -> float:
+        """Seconds of a core to read bytes of the chip's DRAM, or to write there.
+
+        whole: bytes that all its cores read, what several of them need once, as kernels do that
+        read and multicast. own: bytes that one core gets, over the network on the chip.
+
+        >>> core = Machine("n150").by_core
+        >>> f"{core.streaming(2**20, 2**14) * 1e6:.2f} {core.streaming(2**20, 2**20) * 1e6:.2f} us"
+        '3.93 37.45 us'
+        """
+        if self.rates is None or not self.has_cores:
+            return 0.0
+        cores = prod(self.mesh[len(self.mesh) - len(self.chip.grid) :]) if self.mesh else 1
+        return max(whole / cores / self.rates.dram, own / self.rates.noc)
+
     def once(self, each: Collective) -> float:
         """Seconds of a collective, done once; of one that goes with others, its share.
 

@@ -16,7 +16,7 @@ from jax.extend import core
 from gridlayout.ops.decisions.jaxprs import CALLS, called, scan_parts
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.plan.factors import Factors, factors_of
-from gridlayout.ops.programs.row import PRODUCTS
+from gridlayout.ops.programs.passes import PRODUCTS
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.ops.rules.table import flops

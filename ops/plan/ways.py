@@ -21,21 +21,15 @@ from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.factors import Factors
 from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
-from gridlayout.ops.programs.row import PRODUCTS
+from gridlayout.ops.programs.passes import PRODUCTS, SEEN, is_seen, passed_bytes
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.sharding.collectives import Collectives
 from gridlayout.sharding.machine import LIMITS
 
-# What is seen in another shape, or made where it is read: no pass over memory.
-_SEEN = frozenset(
-    (
-        *("broadcast_in_dim", "reshape", "squeeze", "transpose", "copy"),
-        *(CARRY, SLICE, STACK, WITH_LAYOUT),
-    )
-)
+_OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
 # Nodes whose results are on whichever devices their operands are.
-_ANYWHERE = ELEMENTWISE | NEUTRAL.keys() | _SEEN | {*OF_BLOCKS}
+_ANYWHERE = ELEMENTWISE | NEUTRAL.keys() | SEEN | _OF_LOOPS | {*OF_BLOCKS}
 # Nodes whose partial results can be scattered over the devices that have them.
 _SCATTERED = (*PRODUCTS, "scatter-add")
 
@@ -150,15 +144,13 @@ class Ways:
     def _seconds(self, node: Node, choice: Choice) -> float:
         """What a device computes and adds up."""
         machine, out = self.units.machine, node.outs[0]
-        if node.name in PRODUCTS:
-            seconds = max(
-                machine.seconds(flops=self._multiplied(node, choice)),
-                machine.seconds(nbytes=self._read(node, choice) + self.nbytes(out, choice.made)),
-            )
-        else:
-            seconds = machine.seconds(
-                nbytes=0 if self._is_seen(node) else self._written(node, choice)
-            )
+        is_product = node.name in PRODUCTS
+        flops = self._multiplied(node, choice) if is_product else 0.0
+        nbytes = 0
+        if not self._is_seen(node):
+            made = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
+            nbytes = passed_bytes(node.name, self._read(node, choice), made, machine)
+        seconds = sum(machine.computing(flops, nbytes).values())
         if choice.summed:
             made = Collectives(self.units.device)
             send = made.reduce_scatter if choice.scattered else made.all_reduce
@@ -170,7 +162,10 @@ class Ways:
         """Whether its result is an operand in another shape, or made where it is read."""
         shapes = [self.graph.shapes[v] for v in (*node.ins, *node.outs) if v is not None]
         is_same = node.name in NEUTRAL and len({prod(shape) for shape in shapes}) == 1
-        return is_same or node.name in _SEEN
+        if is_same or node.name in _OF_LOOPS:
+            return True
+        params = {} if node.eqn is None else node.eqn.params
+        return is_seen(node.name, params, shapes[0], shapes[-1], self.units.machine)
 
     def _multiplied(self, node: Node, choice: Choice) -> float:
         """Operations of a device's part of a product."""
@@ -192,19 +187,19 @@ class Ways:
         wide = sum_dtype(dtype) if node.name in PRODUCTS else dtype
         return prod(block) * int(wide.itemsize)
 
-    def _read(self, node: Node, choice: Choice) -> int:
-        """Bytes of a device's parts of the operands."""
+    def _read(self, node: Node, choice: Choice) -> list[int]:
+        """Bytes of a device's part of each operand."""
         pairs = zip(node.ins, choice.ins, strict=True)
-        return sum(self.nbytes(v, need) for v, need in pairs if v is not None and need is not None)
+        return [self.nbytes(v, need) for v, need in pairs if v is not None and need is not None]
 
-    def _written(self, node: Node, choice: Choice) -> int:
-        """Bytes of a device's parts of the results."""
+    def _written(self, node: Node, choice: Choice) -> list[int]:
+        """Bytes of a device's part of each result."""
         assert node.factors is not None
         ranked = (
             (v, choice.out if len(dims) == len(choice.out) else ((),) * len(dims))
             for v, dims in zip(node.outs, node.factors.outs, strict=True)
         )
-        return sum(self.nbytes(v, division) for v, division in ranked)
+        return [self.nbytes(v, division) for v, division in ranked]
 
     # -- DRAM behind cores -------------------------------------------------------------------------
 
@@ -216,7 +211,7 @@ class Ways:
                 total += self.reading(v, need)
         for v in node.outs:
             if v in dram and len(choice.out) == len(self.graph.shapes[v]):
-                total += self.nbytes(v, choice.out) / self._dram_rate
+                total += self.reading(v, choice.out)
         return total
 
     def reading(self, value: int, need: Division) -> float:
@@ -226,14 +221,8 @@ class Ways:
         """
         cores = [u for u in range(len(self.units.axes)) if u not in self.units.chips]
         parts = self.units.count(u for units in need for u in units if u in cores)
-        local, rates = self.nbytes(value, need), self.units.machine.rates
-        assert rates is not None
-        return max(local * parts / self.units.count(cores) / self._dram_rate, local / rates.noc)
-
-    @property
-    def _dram_rate(self) -> float:
-        assert self.units.machine.rates is not None
-        return self.units.machine.rates.dram
+        local = self.nbytes(value, need)
+        return self.units.machine.streaming(local * parts, local)
 
 
 def _division(dims: Sequence[int | None], along: Sequence[tuple[int, ...]]) -> Division:

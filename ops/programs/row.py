@@ -9,13 +9,12 @@ from typing import Any
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import VIEW, Decision, Step
+from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Sharded, layout_of
+from gridlayout.ops.programs.passes import PRODUCTS, SEEN, is_seen, passed_bytes
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.cost import Cost
 from gridlayout.sharding.machine import Machine
-
-# What is priced by its multiplications, not by what it writes.
-PRODUCTS = ("dot_general", "conv_general_dilated")
 
 
 @dataclass(frozen=True)
@@ -54,25 +53,30 @@ class Row:
 def priced(
     decision: Decision, collectives: Sequence[Collective], machine: Machine
 ) -> dict[str, float]:
-    """Seconds of one device by what they go to; a collective that is joined, its share.
-
-    Of a product the larger of its multiplications and of reading its operands and writing its
-    result, which go on at the same time.
-    """
-    made = 0
-    if decision.how != VIEW and not decision.bodies:
-        made = sum(_passed(out.spec, machine) for out in decision.outs)
-    multiplied = 0.0
-    if decision.op.name in PRODUCTS:
-        multiplied = machine.seconds(flops=decision.device_flops)
-        ins = decision.op.requested.ins if decision.op.requested is not None else ()
-        made += sum(_passed(spec, machine) for spec in ins or decision.operands)
-    passed = machine.seconds(nbytes=made)
+    """Seconds of one device by what they go to; a collective that is joined, its share."""
+    op, flops = decision.op, 0
+    if op.name in PRODUCTS:
+        flops = decision.device_flops
     return {
         "links": machine.seconds(collectives),
-        "products": multiplied if multiplied >= passed else 0.0,
-        "memory": passed if passed > multiplied else 0.0,
+        **machine.computing(flops, _gone_through(decision, machine)),
     }
+
+
+def _gone_through(decision: Decision, machine: Machine) -> int:
+    """Bytes of its memory that a device goes through."""
+    op = decision.op
+    if decision.bodies or (decision.how == VIEW and not op.outs):
+        return 0
+    if decision.how == VIEW or op.name == "stop_gradient":
+        shapes = [aval.shape for aval in (*op.ins[:1], *op.outs[:1])]
+        before, after = shapes[0], shapes[-1]
+        if op.name not in SEEN or is_seen(op.name, op.params, before, after, machine):
+            return 0
+    requested = op.requested.ins if isinstance(op.requested, Requested) else ()
+    ins = [_passed(spec, machine) for spec in requested or decision.operands]
+    outs = [_passed(out.spec, machine) for out in decision.outs]
+    return passed_bytes(op.name, ins, outs, machine)
 
 
 def _passed(spec: Any, machine: Machine) -> int:
