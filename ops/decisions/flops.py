@@ -12,7 +12,9 @@ from math import log2, prod
 from typing import Any
 
 from gridlayout.ops.decisions.op import Op
+from gridlayout.sharding.machine import Machine
 
+Shape = tuple[int, ...]
 Flops = Callable[[Op], int]
 
 
@@ -59,6 +61,26 @@ def of_convolution(op: Op) -> int:
     kernel = op.ins[1].shape
     features = kernel[op.params["dimension_numbers"].rhs_spec[0]]
     return 2 * per_result(op) * prod(kernel) // max(features, 1)
+
+
+def of_blocks(op: Op, lhs: Shape, made: Shape, machine: Machine) -> int:
+    """Operations of a device's blocks of a product or convolution, on padding too.
+
+    lhs, made: its blocks of the left operand and of the result. Chips that compute with tiles take
+    whole ones: of a convolution a row of tiles for the results, and a column for the features, of a
+    matrix whose rows are windows.
+    """
+    numbers = op.params["dimension_numbers"]
+    if op.name == "dot_general":
+        rows, columns = prod(machine.padded(made)), 1
+        depth = prod(machine.padded(lhs)[d] for d in numbers[0][0])
+    else:
+        features, inputs = made[numbers.out_spec[1]], op.ins[0].shape[numbers.lhs_spec[1]]
+        taps = of_convolution(op) // max(2 * per_result(op), 1)
+        depth = -(-taps * lhs[numbers.lhs_spec[1]] // max(inputs, 1))
+        rows, columns = machine.padded((prod(made) // max(features, 1), features))
+        depth = machine.padded((depth, depth))[0]
+    return 2 * rows * columns * depth
 
 
 def of_window(op: Op) -> int:

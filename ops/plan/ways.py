@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.dtypes import sum_dtype
+from gridlayout.ops.decisions.flops import of_blocks
+from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import OF_BLOCKS
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.estimate import Choice
@@ -41,6 +43,7 @@ class Ways:
     graph: Graph
     units: Units
     _every: dict[Any, frozenset[Choice]] = field(default_factory=dict)
+    _ops: dict[Any, Op] = field(default_factory=dict)
     _known: dict[Any, tuple[list[Choice], NDArray[np.float64]]] = field(default_factory=dict)
 
     def of(self, node: Node) -> tuple[list[Choice], NDArray[np.float64]]:
@@ -130,14 +133,15 @@ class Ways:
 
     # -- what a device has -------------------------------------------------------------------------
 
-    def block(self, shape: Sequence[int], division: Division) -> tuple[int, ...]:
-        """A device's block, in whole tiles where the chip computes with such."""
-        found = (-(-n // self.units.count(us)) for n, us in zip(shape, division, strict=True))
-        return self.units.machine.padded(tuple(found))
+    def part(self, value: int, division: Division) -> tuple[int, ...]:
+        """The shape of a device's part of a value."""
+        pairs = zip(self.graph.shapes[value], division, strict=True)
+        return tuple(-(-n // self.units.count(units)) for n, units in pairs)
 
     def nbytes(self, value: int, division: Division) -> int:
-        """Bytes of a device's block of a value."""
-        return prod(self.block(self.graph.shapes[value], division)) * self.graph.itemsizes[value]
+        """Bytes of a device's block of a value, in whole tiles where the chip computes with such."""
+        block = self.units.machine.padded(self.part(value, division))
+        return prod(block) * self.graph.itemsizes[value]
 
     # -- what ways take ----------------------------------------------------------------------------
 
@@ -169,23 +173,19 @@ class Ways:
 
     def _multiplied(self, node: Node, choice: Choice) -> float:
         """Operations of a device's part of a product."""
-        factors, shapes = node.factors, self.graph.shapes
         lhs, need = node.ins[0], choice.ins[0]
-        assert factors is not None
         assert lhs is not None
         assert need is not None
-        along = [d for d, f in enumerate(factors.ins[0]) if f in factors.summed]
-        block = self.block(shapes[lhs], need)
-        own = prod(self.block(shapes[node.outs[0]], choice.made)) * prod(block[d] for d in along)
-        whole = prod(shapes[node.outs[0]]) * prod(shapes[lhs][d] for d in along)
-        return node.flops * own / max(whole, 1)
+        if node.path not in self._ops:
+            self._ops[node.path] = Op.of(node.eqn)
+        blocks = self.part(lhs, need), self.part(node.outs[0], choice.made)
+        return of_blocks(self._ops[node.path], *blocks, self.units.machine)
 
     def _partial(self, node: Node, choice: Choice) -> int:
         """Bytes of a device's partial result, which is not padded."""
-        shape, dtype = self.graph.shapes[node.outs[0]], self.graph.dtypes[node.outs[0]]
-        block = (-(-n // self.units.count(us)) for n, us in zip(shape, choice.made, strict=True))
+        dtype = self.graph.dtypes[node.outs[0]]
         wide = sum_dtype(dtype) if node.name in PRODUCTS else dtype
-        return prod(block) * int(wide.itemsize)
+        return prod(self.part(node.outs[0], choice.made)) * int(wide.itemsize)
 
     def _read(self, node: Node, choice: Choice) -> list[int]:
         """Bytes of a device's part of each operand."""

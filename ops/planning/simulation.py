@@ -57,7 +57,8 @@ class Simulation:
     title: of the function. machine: by whose figures. equations: in order. held: the name of an
     equation, or nothing, and the bytes that a device holds then, over time. capacity: bytes of a
     device, None where the machine states none. links: the bytes that a device receives along each
-    axis of the mesh. dram: the numbers of values that a chip's cores read from its DRAM.
+    axis of the mesh. dram: the numbers of values that a chip's cores read from its DRAM. in_dram:
+    of a compiled program as `held`, bytes in the chip's DRAM.
 
     `print` shows it as a table. Times are seconds, sizes bytes.
     """
@@ -70,6 +71,7 @@ class Simulation:
     peak_bytes: int
     links: dict[str, int] = field(default_factory=dict)
     dram: frozenset[int] = field(default_factory=frozenset, repr=False)
+    in_dram: tuple[tuple[str, int], ...] = field(default=(), repr=False)
 
     @classmethod
     def of(
@@ -148,10 +150,15 @@ class Simulation:
         return timeline(f"{self.title}: {duration(self.time)}", subtitle, found)
 
     def memory(self) -> Drawing:
-        """A drawing of the bytes that a device holds, equation after equation."""
-        steps = [Held(name, nbytes) for name, nbytes in self.held]
-        subtitle = f"one of {self._devices}"
-        return held_over_time(f"{self.title}: bytes held", subtitle, steps, self.capacity)
+        """A drawing of the bytes that a device holds, equation after equation.
+
+        Of a compiled program that has all values in DRAM, of these.
+        """
+        in_dram = any(nbytes for _, nbytes in self.in_dram) and not self.peak_bytes
+        steps = [Held(name, nbytes) for name, nbytes in (self.in_dram if in_dram else self.held)]
+        subtitle = f"DRAM of {self.machine.chip.name}" if in_dram else f"one of {self._devices}"
+        capacity = None if in_dram else self.capacity
+        return held_over_time(f"{self.title}: bytes held", subtitle, steps, capacity)
 
     def trace(self, path: str | Path) -> None:
         """Write a trace that Perfetto and chrome://tracing show: a track a device, and its links.

@@ -17,7 +17,7 @@ from jax import lax
 from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.decisions.blocks import block_shape
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.flops import of_convolution, of_product
+from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Local
@@ -35,7 +35,7 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
     is_product = op.name == "dot_general"
     numbers = op.params["dimension_numbers"]
     contracted = numbers[0] if is_product else ((numbers.lhs_spec[1],), (numbers.rhs_spec[1],))
-    work, values = (of_product if is_product else of_convolution)(op), []
+    values = []
     for value, entry, dims in zip((lhs, rhs), requested.ins, contracted, strict=True):
         assert entry is not None
         there = b.on_cores(value, entry.layout, placement=entry.placement)
@@ -49,11 +49,7 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
     specs = [entry for entry in requested.ins if entry is not None]
     shapes, block = list(map(block_shape, specs)), block_shape(made)
     b.note = requested.note
-    machine = b.device.machine
-    own = prod(machine.padded(block))
-    own *= prod(machine.padded(shapes[0])[d] for d in contracted[0])
-    whole = prod(op.out.shape) * prod(lhs.shape[d] for d in contracted[0])
-    b.device_flops = work * own // max(whole, 1)
+    b.device_flops = of_blocks(op, shapes[0], block, b.device.machine)
 
     is_swapped, order = _order(op, lhs.ndim)
     given = {"preferred_element_type": wide}

@@ -1,127 +1,142 @@
 """What a machine takes for a compiled program, op by op, in the layouts that its types state.
 
-An op computes on the cores that its result is on, while it reads from DRAM and writes there what is
-in that memory; what is dealt to the banks of L1 comes over the network.
+What an op computes is counted and priced as a plan's equations are, on the cores that its result is
+on. While it computes it reads from DRAM, and writes there; what is in other cores' L1 comes over
+the network on the chip before. What the host does, and what goes there and back, is listed and not
+priced.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from math import prod
 
 from gridlayout.errors import LayoutError
 from gridlayout.ops.planning.simulation import Equation, Simulation, in_short
 from gridlayout.ops.tenstorrent.report import Operation
-from gridlayout.sharding.chips import Rates
+from gridlayout.ops.tenstorrent.shares import PRODUCTS, Share, needed_bytes, share_of
+from gridlayout.ops.tenstorrent.work import Work, work_of
 from gridlayout.sharding.machine import Machine
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
-# Ops that multiply matrices; those that only bring values elsewhere, or into another shape.
-_PRODUCTS = ("matmul", "linear")
-_MOVES = (
-    *("to_layout", "to_memory_config", "to_device", "from_device", "reshape", "permute"),
-    *("transpose", "typecast", "slice", "slice_static", "concat", "pad", "repeat"),
-)
-_FREE = ("full", "empty", "ttcore.load_cached", "get_device", "zeros", "ones")
-_SIDE = 32  # of a tile
+_HOST = ("system", "mmio")
 
 
-def simulated(name: str, operations: Sequence[Operation], machine: Machine) -> Simulation:
+def simulated(
+    name: str, operations: Sequence[Operation], machine: Machine, chips: int = 1
+) -> Simulation:
     """What one chip takes for the ops of a program, as they run one after another.
 
-    `LayoutError` for a machine whose chips have one core, or do nothing in a second that is known.
+    chips: how many the program is for. `LayoutError` for a machine whose chips have one core, or do
+    nothing in a second that is known.
     """
-    rates, cores = machine.rates, prod(machine.chip.grid)
-    if rates is None or not rates.noc:
+    if machine.rates is None or not machine.rates.noc:
         raise LayoutError(
             f"machine {machine!r} has no cores that a compiled program runs on: give one of "
             "Tenstorrent's, such as gl.Machine('n150')"
         )
+    core, cores = machine.by_core, prod(machine.chip.grid)
     seen: dict[str, int] = {}
-    equations = []
+    equations, received = [], 0
     for op in operations:
         number = seen[op.name] = seen.get(op.name, -1) + 1
-        equations.append(_equation(op, f"{op.name}:{number}", rates, cores))
-    held = _held(operations, cores)
+        made, nbytes = _equation(op, f"{op.name}:{number}", core, cores, chips)
+        equations.append(made)
+        received += nbytes
+    names = [each.name for each in equations]
+    held, dram = (
+        tuple(zip(names, _held(operations, memory, cores), strict=True)) for memory in ("l1", "dram")
+    )
     peak = max((nbytes for _, nbytes in held), default=0)
-    links = "network on the chip"
-    moved = sum(_dealt(x) for op in operations for x in op.inputs if x is not None)
     mesh = dict(zip(("r", "c"), machine.chip.grid, strict=False))
-    named = zip((each.name for each in equations), (n for _, n in held), strict=True)
-    sent = {links: moved // cores} if moved else {}
-    return Simulation(name, machine.by_core, mesh, tuple(equations), tuple(named), peak, sent)
+    sent = {"network on the chip": received} if received else {}
+    return Simulation(name, core, mesh, tuple(equations), held, peak, sent, in_dram=dram)
 
 
-def _equation(op: Operation, name: str, rates: Rates, cores: int) -> Equation:
-    ins = [x for x in op.inputs if x is not None]
-    outs = [x for x in op.outputs if x is not None]
-    used = max((_cores_of(x, cores) for x in outs), default=cores)
-    far = sum(x.held.nbytes for x in (*ins, *outs) if x.memory == "dram")
-    compute = read = movement = 0.0
-    if op.name not in _FREE:
-        compute = _computed(op, ins, outs, rates, used, cores)
-        read, movement = far / rates.memory, sum(map(_dealt, ins)) / (cores * rates.noc)
-    computing = "products" if op.name in _PRODUCTS else "l1"
-    limits = {"dram": read, "links": movement, computing: compute}
+def _equation(
+    op: Operation, name: str, core: Machine, cores: int, chips: int
+) -> tuple[Equation, int]:
+    """An op, and the bytes that a core receives of other cores' L1."""
+    ins, outs = (tuple(x for x in some if x is not None) for some in (op.inputs, op.outputs))
+    words = ", ".join(map(in_short, ins)), ", ".join(map(in_short, outs))
+    if any(x.memory in _HOST for x in (*ins, *outs)):
+        return Equation(name, *words, 0.0, 0.0, "", "host, not priced"), 0
+    work = Work(is_free=True) if not outs else work_of(op, core, chips)
+    if work.is_free:
+        return Equation(name, *words, 0.0, 0.0), 0
+    assert core.rates is not None
+    share = share_of(op, outs, cores)
+    streamed, received, passed = _traffic(op, share, core)
+    if op.name not in PRODUCTS:
+        passed = 0
+    limits = core.computing(work.flops * share.part, passed + work.nbytes * share.part)
+    limits["dram"], movement = streamed, received / core.rates.noc
+    seconds = max(limits.values())
+    limits["links"] = movement
     limit = max(limits, key=limits.__getitem__)
-    before, after = (", ".join(map(in_short, some)) for some in (ins, outs))
-    on, seconds = f"{used} of {cores} cores", max(compute, read)
-    return Equation(name, before, after, seconds, movement, limit if limits[limit] else "", on)
+    on = f"{share.cores} of {cores} cores"
+    return Equation(name, *words, seconds, movement, limit if limits[limit] else "", on), received
 
 
-def _computed(
-    op: Operation,
-    ins: Sequence[TtnnLayout],
-    outs: Sequence[TtnnLayout],
-    rates: Rates,
-    used: int,
-    cores: int,
-) -> float:
-    """Seconds of the cores that compute."""
-    if op.name in _PRODUCTS and ins and outs:
-        made, contracted = outs[0].shape, ins[0].shape[-1]
-        tiles = prod(made[:-2]) * prod(-(-n // _SIDE) for n in (*made[-2:], contracted))
-        if cycles := _cycles(op, rates):
-            return tiles * cycles / (rates.clock * used)
-        return 2 * _SIDE**3 * tiles / (rates.flops * used / cores)
-    elements = sum(prod(x.physical_shape) for x in outs)
-    return elements / (rates.elementwise * used / cores) if op.name not in _MOVES else 0.0
+def _traffic(op: Operation, share: Share, core: Machine) -> tuple[float, int, int]:
+    """Seconds of DRAM, bytes that a core receives from others' L1, bytes that are its own."""
+    streamed, received, own = 0.0, 0, 0
+    for k, x in enumerate(op.inputs):
+        if x is None:
+            continue
+        needed = needed_bytes(op, k, share)
+        own += needed
+        if x.memory == "dram":
+            streamed += core.streaming(x.held.nbytes, needed)
+        elif x.is_interleaved:
+            received += needed
+        else:
+            received += _resharded(op, x, needed)
+    for x in (x for x in op.outputs if x is not None):
+        made = int(x.held.nbytes * share.part)
+        own += made
+        if x.memory == "dram":
+            streamed += core.streaming(x.held.nbytes, made)
+        elif x.is_interleaved:
+            received += made
+    return streamed, received, own
 
 
-def _cycles(op: Operation, rates: Rates) -> int:
-    """What a product of two tiles takes in the op's math fidelity; 0 where it states none."""
-    stated = re.search(r"math_fidelity = (\w+)", op.hints.get("compute_config", ""))
-    by_name = {name.lower(): cycles for name, cycles in rates.tile_cycles.items()}
-    return by_name.get(stated[1].lower(), 0) if stated and rates.clock else 0
+def _resharded(op: Operation, x: TtnnLayout, needed: int) -> int:
+    """Bytes that a core gets of an operand in shards: none of one that lies as the result."""
+    out = next(each for each in op.outputs if each is not None)
+    is_there = (x.memory_layout, x.grid) == (out.memory_layout, out.grid)
+    if op.name in PRODUCTS or is_there:
+        return max(needed - x.held.per_core, 0)
+    return needed if out.memory == "l1" else 0
 
 
-def _cores_of(layout: TtnnLayout, cores: int) -> int:
-    """The cores that compute a value: those that have its shards, else as it has tiles."""
-    if layout.memory == "l1" and not layout.is_interleaved:
-        return min(prod(layout.core_shape), cores)
-    tiles = prod(layout.shape[:-2]) * prod(-(-n // _SIDE) for n in layout.shape[-2:])
-    return max(min(tiles, cores), 1)
+def _held(operations: Sequence[Operation], memory: str, cores: int) -> list[int]:
+    """Bytes in a core's L1, or in DRAM, as each op runs: of values that it or a later op reads.
 
-
-def _dealt(layout: TtnnLayout | None) -> int:
-    """Bytes of a value whose pages are dealt to the cores' L1."""
-    if layout is None or layout.memory != "l1" or not layout.is_interleaved:
-        return 0
-    return layout.held.nbytes
-
-
-def _held(operations: Sequence[Operation], cores: int) -> list[tuple[str, int]]:
-    """Bytes in a core's L1 as each op runs: of values that a later op reads, and its own."""
-    last = {name: n for n, op in enumerate(operations) for name in (op.function, *op.operands)}
+    Those of arguments too, which are there from the start.
+    """
+    last = {(op.function, x): n for n, op in enumerate(operations) for x in op.operands}
+    made = {(op.function, x) for op in operations for x in op.results}
     alive: dict[tuple[str, str], int] = {}
+    for op in operations:
+        for value, layout in zip(op.operands, op.inputs, strict=True):
+            if (op.function, value) not in made and layout is not None and layout.memory == memory:
+                alive[op.function, value] = _bytes(layout, memory, cores)
     found = []
     for n, op in enumerate(operations):
         for value, layout in zip(op.results, op.outputs, strict=True):
-            if layout is not None and layout.memory == "l1":
-                own = -(-layout.held.nbytes // cores) if layout.is_interleaved else None
-                alive[op.function, value] = layout.held.per_core if own is None else own
-        found.append((op.name, sum(alive.values())))
-        for key in [key for key in alive if last.get(key[1], -1) <= n]:
+            if layout is not None and layout.memory == memory:
+                alive[op.function, value] = _bytes(layout, memory, cores)
+        found.append(sum(alive.values()))
+        for key in [key for key in alive if last.get(key, -1) <= n]:
             del alive[key]
     return found
+
+
+def _bytes(layout: TtnnLayout, memory: str, cores: int) -> int:
+    """Of a value in DRAM all of it; in L1 those of one core, of dealt pages its share."""
+    held = layout.held
+    if memory == "dram":
+        return held.nbytes
+    return -(-held.nbytes // cores) if layout.is_interleaved else held.per_core

@@ -146,7 +146,7 @@ class TtnnProgram:
     @cached_property
     def operations(self) -> tuple[Operation, ...]:
         """The ops that make values, as they run; those of called functions before the call."""
-        return tuple(operations_of(self._linked))
+        return tuple(operations_of(self._linked, self._runner.mesh))
 
     @cached_property
     def layouts(self) -> dict[str, TtnnLayout | None]:
@@ -185,7 +185,7 @@ class TtnnProgram:
         are not priced.
         """
         found = Machine(machine or "n150") if not isinstance(machine, Machine) else machine
-        return simulated(self._linked.name, self.operations, found)
+        return simulated(self._linked.name, self.operations, found, prod(self.chips))
 
     def _on_grid(self, spreads: tuple[Spread, ...] | None) -> OnGrid:
         """The program lifted to the grid; of several chips, for results that are so spread."""

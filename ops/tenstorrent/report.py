@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
+import jax
+
+from gridlayout.arguments import Shape
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.tenstorrent.linking import Call, Case, Linked, Loop, Step
@@ -15,7 +21,8 @@ class Operation:
     """One op of a compiled program: its line, operands and results by name, layouts, hints.
 
     function: the one it stands in. hints: attributes that change no value, such as program configs,
-    as text. A layout is None where the type states none.
+    as text. A layout is None where the type states none. traced: what it computes, as a jaxpr; None
+    where it calls functions, whose ops stand before it.
     """
 
     function: str
@@ -26,6 +33,7 @@ class Operation:
     inputs: tuple[TtnnLayout | None, ...]
     outputs: tuple[TtnnLayout | None, ...]
     hints: dict[str, str]
+    traced: Callable[[], Any] | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         made = ", ".join(map(_described, self.results, self.outputs))
@@ -40,21 +48,32 @@ def _described(name: str, layout: TtnnLayout | None) -> str:
     return f"{name}[{dims}] {layout.buffer_type} {layout.memory_layout} {cores}"
 
 
-def operations_of(linked: Linked) -> list[Operation]:
-    """A function's ops in the order in which they run, those of the functions it calls before."""
+def operations_of(linked: Linked, mesh: Shape = ()) -> list[Operation]:
+    """A function's ops in the order in which they run, those of the functions it calls before.
+
+    mesh: of several chips, whose tensors are one array that it counts first.
+    """
     found = []
     for step in linked.steps:
         for callee in _called(step):
-            found += operations_of(callee)
+            found += operations_of(callee, mesh)
         found.append(
             Operation(
                 *(linked.name, step.line, step.name, step.operands, step.results),
                 tuple(kind.layout for kind in step.inputs),
                 tuple(kind.layout for kind in step.outputs),
                 step.hints,
+                None if step.run is None else partial(_traced, step, mesh),
             )
         )
     return found
+
+
+def _traced(step: Step, mesh: Shape) -> Any:
+    """The jaxpr of what an op computes."""
+    assert step.run is not None
+    arrays = [jax.ShapeDtypeStruct((*mesh, *x.shape), x.dtype) for x in step.inputs]
+    return jax.make_jaxpr(step.run)(*arrays)
 
 
 def _called(step: Step) -> tuple[Linked, ...]:

@@ -51,14 +51,23 @@ class Traffic:
         if said.flow is not None:
             self.relayouts += said.flow.before != said.flow.after.text
             return
-        blocks = None
-        if "per_core_m" in text and (found := _CONFIG.search(text)):
-            blocks = (int(found[1]), int(found[2]), int(found[3]), int(found[4]))
+        blocks = blocks_of(text)
         key = (said.made[0].text, blocks)
         if key in self.results or len(self.results) < MAX_RESULTS:
             self.results[key] += 1
         else:
             self.is_whole = False
+
+
+def blocks_of(text: str) -> Blocks | None:
+    """What a product's program config deals to each core, where a text states one.
+
+    >>> size = "compute_with_storage_grid_size = #ttnn.core_coord<11, 2>"
+    >>> blocks_of(f"{size}, in0_block_w = 2, per_core_m = 1, per_core_n = 4")
+    (11, 2, 1, 4)
+    """
+    found = _CONFIG.search(text) if "per_core_m" in text else None
+    return (int(found[1]), int(found[2]), int(found[3]), int(found[4])) if found else None
 
 
 def cores_by_config(text: str, blocks: Blocks) -> int | None:

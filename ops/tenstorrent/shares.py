@@ -1,0 +1,81 @@
+"""`Share`: what of a compiled op one core does: the tiles of the result that it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isqrt, prod
+from typing import NamedTuple
+
+from gridlayout.dump.moves.traffic import blocks_of
+from gridlayout.ops.tenstorrent.report import Operation
+from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
+
+SIDE = 32  # of a tile
+PRODUCTS = ("matmul", "linear")
+
+
+class Share(NamedTuple):
+    """The core that makes the most of a result: a block of rows and columns of its tiles.
+
+    cores: how many make some. tiles: of this core; whole: of all. Where pages are dealt, the block
+    is the squarest of so many tiles, which needs the least of a product's operands.
+    """
+
+    cores: int
+    tiles: int
+    whole: int
+    rows: int
+    columns: int
+
+    @property
+    def part(self) -> float:
+        """What of the result it makes: 1 where it makes all."""
+        return self.tiles / self.whole
+
+
+def tiles_of(layout: TtnnLayout) -> tuple[int, int]:
+    """Rows and columns of tiles that hold an array, all its matrices one below another.
+
+    >>> from gridlayout import tenstorrent
+    >>> tiles_of(tenstorrent.ttnn((2, 50, 96), tile=(32, 32)))
+    (4, 3)
+    """
+    *outer, rows, columns = (1, 1, *layout.shape)
+    return max(prod(outer) * -(-rows // SIDE), 1), max(-(-columns // SIDE), 1)
+
+
+def share_of(op: Operation, outs: Sequence[TtnnLayout], cores: int) -> Share:
+    """How an op's largest result is divided: by its shards, by a program config, or dealt evenly."""
+    out = max(outs, key=lambda x: prod(tiles_of(x)))
+    tall, wide = tiles_of(out)
+    blocks = blocks_of(op.hints.get("matmul_program_config", ""))
+    if out.memory == "l1" and not out.is_interleaved:
+        grid = (*out.grid, 1, 1)[:2]
+        rows, columns = -(-tall // max(grid[0], 1)), -(-wide // max(grid[1], 1))
+    elif blocks is not None and op.name in PRODUCTS and 0 not in blocks:
+        rows, columns = min(blocks[2], tall), min(blocks[3], wide)
+    else:
+        tiles = -(-tall * wide // min(tall * wide, cores))
+        columns = min(max(isqrt(tiles), 1), wide)
+        rows = min(-(-tiles // columns), tall)
+        columns = -(-tiles // rows)
+        return Share(min(tall * wide, cores), tiles, tall * wide, rows, columns)
+    used = min(-(-tall // rows) * -(-wide // columns), cores)
+    return Share(used, rows * columns, tall * wide, rows, columns)
+
+
+def needed_bytes(op: Operation, number: int, share: Share) -> int:
+    """Bytes of an operand that the core reads: of a product whole rows or columns of tiles."""
+    layout, out = op.inputs[number], op.outputs[0]
+    assert layout is not None
+    total, (tall, wide) = layout.held.nbytes, tiles_of(layout)
+    if op.name in PRODUCTS and number == 0:
+        return int(total * min(share.rows / tall, 1.0))
+    if op.name in PRODUCTS and number == 1 and out is not None:
+        # Of a batch of matrices those that rows of the block are of.
+        batches = max(prod(layout.shape[:-2]), 1)
+        each = max(tiles_of(out)[0] // batches, 1)
+        columns = min(share.columns / tiles_of(out)[1], 1.0)
+        return int(total * min(-(-share.rows // each), batches) / batches * columns)
+    each = total // max(tall * wide, 1)
+    return max(int(total * share.part), min(total, share.tiles * each))
