@@ -1,20 +1,21 @@
-"""Objects: what `explain` is given that is no text: functions with arguments, and trees of arrays.
+"""Objects: what `explain` and `compare` are given that is no text: functions, trees, plans.
 
-JAX compiles the one, and what lists the other stands on the third floor; they are imported when
-such an object comes.
+JAX compiles functions with their arguments; what lists trees of arrays, and what puts plans side by
+side, stands on the third floor. They are imported when such an object comes.
 """
 
 from __future__ import annotations
 
 import io
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
 
 if TYPE_CHECKING:
+    from gridlayout.ops.planning.beside import Times
     from gridlayout.ops.trees.summary import TreeSummary
 
 _PROGRAMS = ("as_text", "runtime_executable")  # what jax.jit lowers and compiles has these
@@ -69,6 +70,25 @@ def compiled(function: Any, arguments: tuple[Any, ...]) -> Any:
             f"{name_of(called)} can't be compiled for these arguments: "
             f"{type(error).__name__}: {str(error)[:400]}"
         ) from error
+
+
+def is_timed(program: Any) -> bool:
+    """Whether a program has a time: a plan, a simulation or a compiled program that was loaded.
+
+    >>> is_timed("module {}")
+    False
+    """
+    return any(hasattr(program, name) for name in ("simulation", "simulated", "equations"))
+
+
+def in_time(programs: Sequence[Any], names: Any, function: str | None) -> Times:
+    """Plans, simulations and compiled programs side by side, priced by the plan's machine.
+
+    programs: those, or `Text`s of compiled ones. function: which of theirs is meant.
+    """
+    from gridlayout.ops.tenstorrent.timing import in_time
+
+    return in_time(programs, names, function)
 
 
 def tree_of(source: Any, chip: Chip | None, plan: bool) -> TreeSummary | None:

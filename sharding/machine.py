@@ -66,6 +66,7 @@ class Limits:
     # Plans. For programs of at most so many products a mesh is taken in three units, if it has no
     # more axes, else in two.
     parted: int = 6
+    parted_cores: int = 16  # the same of a mesh of cores
     # Programs of more equations choose once for all that are alike, with all that is so many
     # equations away; so many times of the most memory in use are told to the solver.
     alike: int = 80

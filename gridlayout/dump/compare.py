@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from gridlayout import objects
 from gridlayout.dump.comparing.comparison import Comparison
-from gridlayout.dump.comparing.sides import MAX_PROGRAMS, REPORT, Side, side_by_side
+from gridlayout.dump.comparing.sides import (
+    MAX_PROGRAMS,
+    REPORT,
+    Side,
+    check_count,
+    side_by_side,
+)
 from gridlayout.dump.explanation import Explanation, explain
+from gridlayout.dump.text.sources import text_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
+
+if TYPE_CHECKING:
+    from gridlayout.ops.planning.beside import Times
 
 
 def compare(
@@ -18,7 +29,7 @@ def compare(
     chip: Chip | str | None = None,
     pass_name: str | int | None = None,
     function: str | None = None,
-) -> Comparison:
+) -> Comparison | Times:
     """Dumps of one function side by side: what their layouts cost, and which values lie otherwise.
 
     programs: 2 to 8, each what `gl.explain` takes as a dump, or what it gives, such as one program
@@ -26,6 +37,9 @@ def compare(
     the chip's cores. names: what they are called; by default the parts in which their paths differ.
     chip, pass_name, function: as for `gl.explain`, of those that are dumps. All bytes are one
     chip's; `gridlayout.costs.Costs` says how they are counted.
+
+    With a plan of `gl.plan` or a `Simulation` among them the programs are compared by what they
+    take on its machine (`Times`): plans, TTNN dumps, and programs of `gl.tenstorrent.load`.
 
     Raises `LayoutError` for dumps that `gl.explain` refuses or finds no layout in, of two kinds
     (HLO and TTNN), for other chips, and without one value alike.
@@ -41,6 +55,8 @@ def compare(
     op   tensor       wide            tall
     add  f32[1000,3]  {1,0:T(8,128)}  {0,1:T(8,128)}
     """
+    if any(map(objects.is_timed, programs)):
+        return _in_time(programs, names, chip, pass_name, function)
     sides = []
     for k, program in enumerate(programs[: MAX_PROGRAMS + 1], 1):
         found = program
@@ -48,6 +64,23 @@ def compare(
             found = explain(program, chip=chip, pass_name=pass_name, function=function)
         sides.append(_side(found, k))
     return side_by_side(sides, names)
+
+
+def _in_time(
+    programs: Sequence[Any],
+    names: Sequence[str] | None,
+    chip: Chip | str | None,
+    pass_name: str | int | None,
+    function: str | None,
+) -> Times:
+    """By what programs take on the machine of a plan."""
+    if chip is not None or pass_name is not None:
+        raise LayoutError(
+            "chip and pass_name are of dumps alone: beside a plan, its machine prices all programs"
+        )
+    check_count(len(programs))
+    found = [x if objects.is_timed(x) else text_of(x) for x in programs]
+    return objects.in_time(found, names, function)
 
 
 def _side(found: Any, k: int) -> Side:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,20 @@ class Plan(ByPath):
     def time(self) -> float:
         """Seconds of one device for the whole program, by the machine's figures."""
         return self.simulation.time
+
+    @property
+    def carried(self) -> float:
+        """Seconds to bring arguments from a chip's DRAM to cores, and results from cores there.
+
+        Of those that the plan has in L1; what it has in DRAM it reads while it computes. 0 on
+        devices without cores.
+        """
+        machine, found = self.device.machine, 0.0
+        for layout in (*self.layouts.values(), *self.results.values()):
+            if layout is not None and layout.memory != "dram":
+                nbytes = prod(machine.padded(layout.shape)) * layout.dtype.itemsize
+                found += machine.streaming(nbytes, layout.held.per_core)
+        return found
 
     @property
     def gap(self) -> float:

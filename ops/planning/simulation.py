@@ -12,6 +12,7 @@ from pathlib import Path
 from gridlayout.draw.held import Held, held_over_time
 from gridlayout.draw.svg import Drawing
 from gridlayout.draw.timeline import Span, Track, timeline
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.planning.spaces import Spaces
 from gridlayout.ops.planning.trace import write_trace
 from gridlayout.ops.programs.memory import bytes_over_time
@@ -32,7 +33,7 @@ class Equation:
     name: its primitive, and its number among those of that primitive, as `dot_general:3`. ins,
     outs: the layouts of its operands and results in short. compute, movement: seconds of one
     device, every time it runs; limit: what takes most of them. how: the algorithm. collectives:
-    what the devices send each other.
+    what the devices send each other. shape: of its first result; place: where that is, in words.
     """
 
     name: str
@@ -43,6 +44,8 @@ class Equation:
     limit: str = ""
     how: str = ""
     collectives: tuple[Collective, ...] = ()
+    shape: tuple[int, ...] = ()
+    place: str = ""
 
     @property
     def seconds(self) -> float:
@@ -242,7 +245,19 @@ def _equation(name: str, row: Row, machine: Machine, streamed: float, trips: int
     compute, limit = max(row.seconds - movement, 0.0), row.limit
     if streamed > compute:
         compute, limit = streamed, "dram" if streamed > movement else limit
-    return Equation(name, ins, outs, compute, movement, limit, row.note, row.collectives)
+    first = row.outputs[0] if row.outputs else None
+    where = () if first is None else (first.shape, placed(first))
+    return Equation(name, ins, outs, compute, movement, limit, row.note, row.collectives, *where)
+
+
+def placed(layout: Layout) -> str:
+    """Where a value is, in a few words: its memory, and the cores that divide it.
+
+    >>> from gridlayout import GridLayout
+    >>> placed(GridLayout((8, 6), grid=(2, 1), memory_space="l1"))
+    'l1 2x1'
+    """
+    return f"{layout.memory or ''} {'x'.join(map(str, layout.core_shape))}".strip()
 
 
 def in_short(layout: object) -> str:

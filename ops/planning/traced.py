@@ -62,7 +62,8 @@ class Traced:
         fixed = [layout for layout in self.asks if layout is not None]
         stated = [self.placed(layout) for layout in (*fixed, *graph.stated)]
         products = sum(bool(node.flops) for node in graph.nodes)
-        units = Units.apart(self.device, stated, 3 if products <= LIMITS.parted else 2)
+        most = LIMITS.parted_cores if self.device.machine.has_cores else LIMITS.parted
+        units = Units.apart(self.device, stated, 3 if products <= most else 2)
         return Strategies(
             graph,
             units,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from math import prod
 from typing import Any
 
@@ -73,8 +74,9 @@ def _gone_through(decision: Decision, machine: Machine) -> int:
         before, after = shapes[0], shapes[-1]
         if op.name not in SEEN or is_seen(op.name, op.params, before, after, machine):
             return 0
-    requested = op.requested.ins if isinstance(op.requested, Requested) else ()
-    ins = [_passed(spec, machine) for spec in requested or decision.operands]
+    asked = op.requested.ins if isinstance(op.requested, Requested) else ()
+    specs = zip_longest(asked, decision.operands)  # None stays as it is
+    ins = [_passed(operand if spec is None else spec, machine) for spec, operand in specs]
     outs = [_passed(out.spec, machine) for out in decision.outs]
     return passed_bytes(op.name, ins, outs, machine)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from gridlayout.dump.comparing.comparison import words_of
 from gridlayout.errors import LayoutError
 from gridlayout.ops.planning.simulation import Equation, Simulation, in_short
 from gridlayout.ops.tenstorrent.report import Operation
@@ -30,12 +31,14 @@ def simulated(
     chips: how many the program is for. `LayoutError` for a machine whose chips have one core, or do
     nothing in a second that is known.
     """
-    if machine.rates is None or not machine.rates.noc:
+    if not machine.by_core.has_cores:
         raise LayoutError(
             f"machine {machine!r} has no cores that a compiled program runs on: give one of "
             "Tenstorrent's, such as gl.Machine('n150')"
         )
-    core, cores = machine.by_core, prod(machine.chip.grid)
+    core = machine.by_core
+    grid = (core.mesh or ())[-len(core.chip.grid) :]
+    cores = prod(grid)
     seen: dict[str, int] = {}
     equations, received = [], 0
     for op in operations:
@@ -48,7 +51,7 @@ def simulated(
         tuple(zip(names, _held(operations, memory, cores), strict=True)) for memory in ("l1", "dram")
     )
     peak = max((nbytes for _, nbytes in held), default=0)
-    mesh = dict(zip(("r", "c"), machine.chip.grid, strict=False))
+    mesh = dict(zip(core.core_axes, grid, strict=True))
     sent = {"network on the chip": received} if received else {}
     return Simulation(name, core, mesh, tuple(equations), held, peak, sent, in_dram=dram)
 
@@ -59,11 +62,12 @@ def _equation(
     """An op, and the bytes that a core receives of other cores' L1."""
     ins, outs = (tuple(x for x in some if x is not None) for some in (op.inputs, op.outputs))
     words = ", ".join(map(in_short, ins)), ", ".join(map(in_short, outs))
+    where = {"shape": outs[0].shape, "place": words_of(outs[0])} if outs else {}
     if any(x.memory in _HOST for x in (*ins, *outs)):
-        return Equation(name, *words, 0.0, 0.0, "", "host, not priced"), 0
+        return Equation(name, *words, 0.0, 0.0, "", "host, not priced", **where), 0
     work = Work(is_free=True) if not outs else work_of(op, core, chips)
     if work.is_free:
-        return Equation(name, *words, 0.0, 0.0), 0
+        return Equation(name, *words, 0.0, 0.0, **where), 0
     assert core.rates is not None
     share = share_of(op, outs, cores)
     streamed, received, passed = _traffic(op, share, core)
@@ -75,7 +79,8 @@ def _equation(
     limits["links"] = movement
     limit = max(limits, key=limits.__getitem__)
     on = f"{share.cores} of {cores} cores"
-    return Equation(name, *words, seconds, movement, limit if limits[limit] else "", on), received
+    said = limit if limits[limit] else "", on
+    return Equation(name, *words, seconds, movement, *said, **where), received
 
 
 def _traffic(op: Operation, share: Share, core: Machine) -> tuple[float, int, int]:

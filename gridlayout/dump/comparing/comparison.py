@@ -19,11 +19,11 @@ from gridlayout.dump.comparing.matching import Match, Value
 from gridlayout.dump.pages.table import place
 from gridlayout.layouts.memory import Chip, number, size
 from gridlayout.tables.cells import shard, tensor
+from gridlayout.tables.columns import WIDTH, tables_of
 from gridlayout.tables.html import framed, heading, paragraph, plain_table, whole
 from gridlayout.tables.words import dims, plain
 from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
 
-WIDTH = 100  # columns of the text
 _COLUMN = 18  # of one program, at most
 _REST = 14  # more of it, where more has to be said
 _SHOWN = 50  # values of the text and the page
@@ -116,9 +116,9 @@ class Comparison:
 
     def __str__(self) -> str:
         parts = [fill(self.title, WIDTH, subsequent_indent="  ")]
-        parts += _tables(self._cost_rows(_COLUMN), 1, False)
+        parts += tables_of(self._cost_rows(_COLUMN), 1, False)
         if self.rows:
-            parts += _tables(self._value_rows(_COLUMN), 2, True)
+            parts += tables_of(self._value_rows(_COLUMN), 2, True)
         return "\n\n".join([*parts, *self._notes()])
 
     def to_json(self) -> str:
@@ -260,30 +260,3 @@ def _record(value: Value | None) -> dict[str, Any] | None:
         **{"name": value.name, "line": value.line, "function": value.function},
         **{"layout": str(value.layout), "memory": held.memory, "bytes": held.nbytes},
     }
-
-
-# -- text ------------------------------------------------------------------------------------------
-
-
-def _tables(rows: Sequence[Cells], fixed: int, is_words: bool) -> list[str]:
-    """Aligned tables of at most `WIDTH` columns: each with the first few cells, and some others."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    tables: list[list[int]] = []
-    for k in range(fixed, len(widths)):
-        last = [*tables[-1], k] if tables else []
-        if last and sum(widths[j] + 2 for j in (*range(fixed), *last)) - 2 <= WIDTH:
-            tables[-1] = last
-        else:
-            tables.append([k])
-    return [_aligned(rows, [*range(fixed), *some], fixed, is_words) for some in tables]
-
-
-def _aligned(rows: Sequence[Cells], columns: Sequence[int], fixed: int, is_words: bool) -> str:
-    widths = {k: max(len(cells[k]) for cells in rows) for k in columns}
-    return "\n".join(
-        "  ".join(
-            cells[k].ljust(widths[k]) if is_words or k < fixed else cells[k].rjust(widths[k])
-            for k in columns
-        ).rstrip()
-        for cells in rows
-    )

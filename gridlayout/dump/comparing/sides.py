@@ -42,9 +42,8 @@ def side_by_side(sides: Sequence[Side], names: Any = None) -> Comparison:
     Raises `LayoutError` for programs that have nothing in common to compare: of kinds that count
     memory otherwise, for other chips, or without one value alike; and for names that don't fit.
     """
-    if not 2 <= len(sides) <= MAX_PROGRAMS:
-        raise LayoutError(f"2 to {MAX_PROGRAMS} programs are compared, not {len(sides)}")
-    found = _names(sides) if names is None else _checked(names, sides)
+    check_count(len(sides))
+    found = _names(sides) if names is None else checked_names(names, len(sides))
     for name, side in zip(found, sides, strict=True):
         if side.note:
             raise LayoutError(f"{name}: {side.note}")
@@ -61,6 +60,12 @@ def side_by_side(sides: Sequence[Side], names: Any = None) -> Comparison:
         dumps,
         sum(side.left_out for side in sides),
     )
+
+
+def check_count(count: int) -> None:
+    """`LayoutError` unless so many programs are compared."""
+    if not 2 <= count <= MAX_PROGRAMS:
+        raise LayoutError(f"2 to {MAX_PROGRAMS} programs are compared, not {count}")
 
 
 def names_of(sources: Sequence[str]) -> list[str]:
@@ -90,11 +95,12 @@ def _names(sides: Sequence[Side]) -> list[str]:
     return [next(of_reports if side.kind == REPORT else of_dumps) for side in sides]
 
 
-def _checked(names: Any, sides: Sequence[Side]) -> list[str]:
+def checked_names(names: Any, count: int) -> list[str]:
+    """So many names that differ; `LayoutError` for anything else."""
     if isinstance(names, str) or not isinstance(names, Sequence):
-        raise LayoutError(f"names {names!r} must be a sequence of {len(sides)} strings")
-    if len(names) != len(sides) or not all(isinstance(name, str) and name for name in names):
-        raise LayoutError(f"names {list(names)!r} must be {len(sides)} strings, one a program")
+        raise LayoutError(f"names {names!r} must be a sequence of {count} strings")
+    if len(names) != count or not all(isinstance(name, str) and name for name in names):
+        raise LayoutError(f"names {list(names)!r} must be {count} strings, one a program")
     if len(set(names)) != len(names):
         raise LayoutError(f"names {list(names)!r} must differ")
     return list(names)

@@ -6,10 +6,12 @@ import io
 import os
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gridlayout.dump.text.chips import chip_in
 from gridlayout.dump.text.lines import Line, lines_of, lines_of_each
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.memory import Chip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +69,28 @@ def opened(
         yield type(source).__name__.lower(), lines_of(io.BytesIO(_printed(source)), progress)
     else:
         yield "lines", lines_of_each(source)
+
+
+class Text(NamedTuple):
+    """A whole text: what its source is called, and the chip that it says it is for."""
+
+    name: str
+    text: str
+    chip: Chip | None = None
+
+
+def text_of(source: Source) -> Text:
+    """All of a source's text at once.
+
+    >>> text_of("module {}").text
+    'module {}'
+    """
+    with opened(source, None) as (name, lines):
+        chip, found = None, []
+        for line in lines:
+            chip = chip_in(line.text, chip)
+            found.append(line.text)
+        return Text(name, "\n".join(found), chip)
 
 
 def ttnn_text(data: bytes) -> bytes:

@@ -1,0 +1,39 @@
+"""Columns: cells as aligned text, in tables that are no wider than a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+WIDTH = 100  # columns of the text
+
+
+def tables_of(rows: Sequence[Sequence[str]], fixed: int, is_words: bool) -> list[str]:
+    """Aligned tables of at most `WIDTH` columns: each with the first few cells, and some others.
+
+    is_words: whether the others begin at the left, as words do, else end at the right.
+
+    >>> tables_of([("", "a"), ("time", "1 us")], 1, False)
+    ['         a\\ntime  1 us']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    tables: list[list[int]] = []
+    for k in range(fixed, len(widths)):
+        last = [*tables[-1], k] if tables else []
+        if last and sum(widths[j] + 2 for j in (*range(fixed), *last)) - 2 <= WIDTH:
+            tables[-1] = last
+        else:
+            tables.append([k])
+    return [_aligned(rows, [*range(fixed), *some], fixed, is_words) for some in tables]
+
+
+def _aligned(
+    rows: Sequence[Sequence[str]], columns: Sequence[int], fixed: int, is_words: bool
+) -> str:
+    widths = {k: max(len(cells[k]) for cells in rows) for k in columns}
+    return "\n".join(
+        "  ".join(
+            cells[k].ljust(widths[k]) if is_words or k < fixed else cells[k].rjust(widths[k])
+            for k in columns
+        ).rstrip()
+        for cells in rows
+    )

@@ -1,0 +1,272 @@
+"""`Times`: what a machine takes for several programs, plans and compiled ones, side by side."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from textwrap import fill
+from typing import Any, NamedTuple
+
+from gridlayout.draw.bars import Measure, bars
+from gridlayout.draw.svg import Drawing
+from gridlayout.layouts.memory import number, size
+from gridlayout.layouts.reader import dims_text
+from gridlayout.ops.planning.kinds import KINDS, kind_of
+from gridlayout.ops.planning.simulation import Equation, Simulation, duration
+from gridlayout.tables.columns import WIDTH, tables_of
+from gridlayout.tables.html import framed, heading, paragraph, plain_table, whole
+from gridlayout.tables.words import plain
+
+_COLUMN = 34  # of one program, at most
+_SHOWN = 40  # equations of the text
+
+Cells = tuple[str, ...]
+
+
+class Timed(NamedTuple):
+    """One program: what it is called, what it takes, and whether a compiler made it.
+
+    carried: seconds to bring its arguments from the chip's DRAM to where it starts with them, and
+    its results there; compiled programs do so themselves.
+    """
+
+    name: str
+    simulation: Simulation
+    is_compiled: bool = False
+    carried: float = 0.0
+
+    @property
+    def whole(self) -> float:
+        """Seconds from arguments in DRAM to results there."""
+        return self.simulation.time + self.carried
+
+
+@dataclass(frozen=True)
+class Counterparts:
+    """One equation as several programs have it; None in one that does not.
+
+    kind, word: what it does, as `Kind` has it. shape: of its first result, in the first that has it.
+    """
+
+    kind: str
+    word: str
+    shape: tuple[int, ...]
+    equations: tuple[Equation | None, ...]
+
+    @property
+    def seconds(self) -> tuple[float, ...]:
+        """What each program takes for it; 0 where it has none."""
+        return tuple(0.0 if each is None else each.seconds for each in self.equations)
+
+    @property
+    def difference(self) -> float:
+        """Seconds between the program that takes the most for it and the one of the least."""
+        return max(self.seconds) - min(self.seconds)
+
+    @property
+    def is_in_all(self) -> bool:
+        """Whether every program has it."""
+        return None not in self.equations
+
+
+@dataclass(frozen=True)
+class Times:
+    """What one machine takes for several programs; `gl.compare` makes it of a plan and dumps.
+
+    programs: their names and simulations. `print` shows what each takes in all and by kind, then
+    equation by equation where and how fast it runs, the biggest difference first, and what only
+    some have; notebooks and `to_html` show a page, `draw()` bars. Times are seconds, sizes bytes.
+    """
+
+    programs: tuple[Timed, ...]
+    equations: tuple[Counterparts, ...] = field(repr=False)
+
+    @cached_property
+    def rows(self) -> tuple[Counterparts, ...]:
+        """The equations that take time in some program, the biggest difference first."""
+        taken = (each for each in self.equations if any(each.seconds))
+        return tuple(sorted(taken, key=lambda each: -each.difference))
+
+    @property
+    def saved(self) -> float:
+        """Seconds by which the first program is faster than the last, from DRAM to DRAM."""
+        return self.programs[-1].whole - self.programs[0].whole
+
+    @property
+    def by_kind(self) -> dict[str, tuple[float, ...]]:
+        """Seconds of each program by kind of equation; kinds that none has are left out."""
+        found = {}
+        for kind in KINDS:
+            mine = [each.seconds for each in self.equations if each.kind == kind]
+            sums = tuple(sum(column) for column in zip(*mine, strict=True))
+            if any(sums):
+                found[kind] = sums
+        return found
+
+    @property
+    def measures(self) -> list[tuple[str, list[float | None], list[str]]]:
+        """What each measure is, its numbers, and these in words."""
+        made = [each.simulation for each in self.programs]
+        peaks = [max((n for _, n in each.in_dram), default=0) for each in made]
+        times: list[tuple[str, Sequence[float]]] = [
+            ("time", [each.time for each in made]),
+            ("from DRAM to DRAM", [each.whole for each in self.programs]),
+            *((f"  {kind}", sums) for kind, sums in self.by_kind.items()),
+            ("  of all between cores", [sum(e.movement for e in s.equations) for s in made]),
+        ]
+        sizes: list[tuple[str, Sequence[float | None]]] = [
+            ("to a core from others", [sum(each.links.values()) for each in made]),
+            ("most of one core's L1", [each.peak_bytes for each in made]),
+            ("most of DRAM at a time", [n or None for n in peaks]),
+        ]
+        counts = [sum(1 for e in each.equations if e.seconds) for each in made]
+        return [
+            *((what, [*n], [*map(_time, n)]) for what, n in times if any(n)),
+            *((what, [*n], [*map(_size, n)]) for what, n in sizes if any(n)),
+            ("equations that take time", [*counts], [f"{n:,}" for n in counts]),
+        ]
+
+    @property
+    def title(self) -> str:
+        """Which programs, on which machine."""
+        names = ", ".join(plain(each.name, _COLUMN) for each in self.programs)
+        simulation = self.programs[0].simulation
+        mesh = dims_text(tuple(simulation.mesh.values()))
+        return f"{names} on {mesh} {plain(simulation.machine.chip.name)}"
+
+    # -- output ------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def lines(self) -> list[str]:
+        """The title, the sums, the equations that all have, and those that some have."""
+        parts = [fill(self.title, WIDTH, subsequent_indent="  ")]
+        parts += tables_of(self._sums(), 1, False)
+        for name, rows in self._groups():
+            parts += [name, *tables_of([self._head(), *map(_row, rows[:_SHOWN])], 2, True)]
+            if len(rows) > _SHOWN:
+                parts.append(f"and {number(len(rows) - _SHOWN, 'equation')} more of less difference")
+        return "\n\n".join(parts).split("\n")
+
+    def _groups(self) -> list[tuple[str, list[Counterparts]]]:
+        """The equations that all programs have, and the others, each under its heading."""
+        found = [
+            ("in all, the biggest difference first", [x for x in self.rows if x.is_in_all]),
+            ("only in some", [x for x in self.rows if not x.is_in_all]),
+        ]
+        return [(name, rows) for name, rows in found if rows]
+
+    def _sums(self) -> list[Cells]:
+        names = (plain(each.name, _COLUMN) for each in self.programs)
+        count = range(len(self.programs))
+        return [
+            ("", *names),
+            *((what, *(_against(n, words, k) for k in count)) for what, n, words in self.measures),
+        ]
+
+    def _head(self) -> Cells:
+        return ("equation", "result", *(plain(each.name, _COLUMN) for each in self.programs))
+
+    def to_json(self) -> str:
+        """The same as JSON: the `programs`, and the `equations`, the biggest difference first."""
+        programs = [
+            {
+                **{"name": each.name, "time": each.simulation.time, "whole": each.whole},
+                **{"peak_bytes": each.simulation.peak_bytes, "links": each.simulation.links},
+            }
+            for each in self.programs
+        ]
+        rows = [
+            {
+                **{"kind": row.kind, "word": row.word, "shape": row.shape},
+                "in": [each and _record(each) for each in row.equations],
+            }
+            for row in self.rows
+        ]
+        found = {"programs": programs, "by_kind": self.by_kind, "equations": rows}
+        return json.dumps(found, indent=1)
+
+    def to_html(self) -> str:
+        """The same as one page of HTML that needs nothing else, with the drawing."""
+        return whole(f"Times of {self.title}", self._repr_html_())
+
+    def _repr_html_(self) -> str:
+        head, *sums = self._sums()
+        parts = [self.draw().svg, plain_table(head, sums)]
+        for name, rows in self._groups():
+            parts += [heading(name), plain_table(self._head(), list(map(_row, rows[:_SHOWN])))]
+            if len(rows) > _SHOWN:
+                more = number(len(rows) - _SHOWN, "equation")
+                parts.append(paragraph(f"and {more} more of less difference"))
+        return framed(parts)
+
+    def draw(self) -> Drawing:
+        """The measures as bars: a panel a measure, in each a bar a program."""
+        names = [plain(each.name, _COLUMN) for each in self.programs]
+        measures = [Measure(what.strip(), *rest) for what, *rest in self.measures]
+        return bars("What the programs take", self.title, names, measures)
+
+
+def beside(programs: Sequence[Timed]) -> Times:
+    """The comparison of programs that one machine prices.
+
+    Two equations are the same if they do the same and make as many elements, as the first, second,
+    ... of such.
+    """
+    found: dict[Any, list[Equation | None]] = {}
+    for k, program in enumerate(programs):
+        seen: Counter[Any] = Counter()
+        for each in program.simulation.equations:
+            kind = kind_of(each.name, program.is_compiled)
+            key = *kind, prod(each.shape)
+            found.setdefault((*key, seen[key]), [None] * len(programs))[k] = each
+            seen[key] += 1
+    return Times(
+        tuple(programs),
+        tuple(
+            Counterparts(kind, word, next(e.shape for e in row if e is not None), tuple(row))
+            for (kind, word, *_), row in found.items()
+        ),
+    )
+
+
+def _row(row: Counterparts) -> Cells:
+    """One equation: what it does, its result, and where, for how long and by what in each."""
+    return (
+        plain(row.word, 24),
+        dims_text(row.shape) or "-",
+        *("-" if each is None else plain(_said(each), _COLUMN) for each in row.equations),
+    )
+
+
+def _said(each: Equation) -> str:
+    return ", ".join(filter(None, (each.place, duration(each.seconds), each.limit)))
+
+
+def _record(each: Equation) -> dict[str, Any]:
+    return {
+        **{"name": each.name, "place": each.place, "limit": each.limit},
+        **{"compute": each.compute, "movement": each.movement},
+    }
+
+
+def _time(seconds: float) -> str:
+    return duration(seconds) if seconds else "-"
+
+
+def _size(nbytes: float | None) -> str:
+    return "-" if nbytes is None else size(int(nbytes))
+
+
+def _against(numbers: Sequence[float | None], words: Sequence[str], k: int) -> str:
+    """A number in words, and how many times the first it is."""
+    first, now = numbers[0], numbers[k]
+    if not k or not first or not now or first == now:
+        return words[k]
+    return f"{words[k]} x{now / first:,.2f}"
