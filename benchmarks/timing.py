@@ -65,9 +65,11 @@ def medians(
     return {name: median(values) for name, values in times.items()}
 
 
-def table(rows: list[tuple[str, ...]]) -> str:
+_HEAD = ("what", "gridlayout", "other", "other is", "ratio", "target", "reached")
+
+
+def table(rows: list[tuple[str, ...]], head: tuple[str, ...] = _HEAD) -> str:
     """The rows as a Markdown table."""
-    head = ("what", "gridlayout", "other", "other is", "ratio", "target", "reached")
     widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
 
     def line(cells: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The JAX functions that `dumps/ttnn` and `ttir` were compiled from, with their arguments' shapes.
+"""The JAX functions that the dumps were compiled from, with their arguments' shapes.
 
 A name of a dump is program, chip and optimization level. The dumps leave the descriptions of the
 chip out.
@@ -236,6 +236,19 @@ PROGRAMS = {
     "updates": (updates, [(35, 70), (4, 7), "i"]),
     "volumes": (volumes, [(2, 4, 7, 5, 40), (3, 3, 3, 40, 8), (2, 37, 12), (4, 12, 20)]),
     "whiles": (whiles, [(5, 7)]),
+}
+# The programs of `dumps/levels` and `dumps/chips`, each for one chip.
+SINGLE = {
+    "chain": (lambda x, y: jnp.tanh(x * y + 1) - jnp.exp(-x), [(2000, 300)] * 2),
+    "matmul_square": (lambda a, b: a @ b, [(2048, 2048)] * 2),
+    "mlp_large": (mlp, [(1797, 64), (64, 512), (512,), (512, 10), (10,)]),
+    **{
+        name: PROGRAMS[name]
+        for name in (
+            *("attention", "block", "conv", "layer_norm", "matmul_odd", "mlp", "movement"),
+            *("reductions", "softmax", "train_step"),
+        )
+    },
 }
 
 
