@@ -44,6 +44,7 @@ def plan(
     trips: int | None = None,
     seconds: float = 60.0,
     progress: Callable[[float, float, float], None] | None = None,
+    memory_space: str | None = None,
 ) -> Plan:
     """The layouts of a program's arguments, values and results that take the least time.
 
@@ -56,7 +57,9 @@ def plan(
     unknown length are taken to run. seconds: how long the search may go on; it ends sooner where
     the plan is proven to be the best. progress: called with the time of the best plan, the bound,
     and the seconds that have gone. An interrupt ends the search with the best plan, once there is
-    one.
+    one. memory_space: of chips of several cores, where arguments and results are that nothing else
+    says: "dram" for a program that reads all its arguments there and leaves its results there, as
+    compiled ones do; by default wherever it takes the least time.
 
     Chosen for all values at once: how an argument is divided over the mesh, how each equation is,
     and whether partial sums are all-reduced or scattered. A result that is a tree of the structure,
@@ -77,7 +80,7 @@ def plan(
     if trips is not None and (not isinstance(trips, int) or isinstance(trips, bool) or trips < 1):
         raise LayoutError(f"trips {trips!r} must be a whole number of at least 1")
     check_search(seconds, progress, "time, bound, seconds")
-    traced = traced_for(fn, args, machine, fixed)
+    traced = traced_for(fn, args, machine, fixed, memory_space)
     return planned(traced, fn, args, fixed, trips, seconds, progress)
 
 
@@ -175,9 +178,14 @@ def _on_cores(traced: Traced, trips: int | None, seconds: float, progress: Any) 
     room = room_in_l1(traced.device.machine)
     until = monotonic() + seconds
     free = traced.strategies(trips)
+    spilled = frozenset[int]()
+    if traced.space == "dram":
+        outs = (v for v in free.graph.outs if v is not None and free.graph.shapes[v])
+        spilled = frozenset(v for v in outs if v >= len(traced.specs))
+        free = free.limited(None, spilled)
     first = _solved(free, seconds / 3, progress)
     assert first is not None
-    limited = free.limited(room)
+    limited = free.limited(room, spilled)
     if limited.problem.excess(first.choices) <= 0:
         return _made(traced, limited, first)
     found, solution = [], None
@@ -185,7 +193,6 @@ def _on_cores(traced: Traced, trips: int | None, seconds: float, progress: Any) 
         solution = _solved(limited, (until - monotonic()) / 2, progress)
     if solution is not None:
         found.append(_made(traced, limited, replace(solution, bound=first.bound)))
-    spilled = frozenset[int]()
     for _ in range(_MOST_ROUNDS):
         places, choices = free.places(first.choices), free.choices(first.choices)
         spaces = Spaces.of(free, places, choices, fixed=False)
@@ -297,10 +304,7 @@ def _made(traced: Traced, strategies: Strategies, found: Solution) -> Plan:
     if traced.device.machine.has_cores:
         results = tuple(
             layout.replace(memory_space="dram")
-            if isinstance(layout, GridLayout)
-            and (n := traced.next_of.get(k)) is not None
-            # As of the argument whose next value it is.
-            and places[n].in_dram
+            if isinstance(layout, GridLayout) and _is_far(traced, places, k)
             else layout
             for k, layout in enumerate(results)
         )
@@ -329,6 +333,12 @@ def _made(traced: Traced, strategies: Strategies, found: Solution) -> Plan:
         found.how,
         traced.fn,
     )
+
+
+def _is_far(traced: Traced, places: Sequence[Place], result: int) -> bool:
+    """Whether a result is in DRAM: as the argument whose next value it is, or as all are."""
+    operand = traced.next_of.get(result)
+    return traced.space == "dram" if operand is None else places[operand].in_dram
 
 
 def _alternatives(

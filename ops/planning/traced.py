@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jax.sharding import AbstractMesh
 
+from gridlayout.arguments import one_of
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -42,7 +43,8 @@ class Traced:
     """A function as a jaxpr on a device grid, its constants operands.
 
     leaves: its arguments' arrays. asks: the layouts that are fixed. next_of: of results the operand
-    whose next value each is, as in a training step.
+    whose next value each is, as in a training step. space: of cores, the memory in which arguments
+    and results are, None for either.
     """
 
     fn: Callable[..., Any]
@@ -55,6 +57,7 @@ class Traced:
     asks: tuple[Layout | None, ...]
     result_names: tuple[str, ...]
     next_of: Mapping[int, int]
+    space: str | None = None
 
     def strategies(self, trips: int | None) -> Strategies:
         """What can be chosen."""
@@ -139,9 +142,10 @@ class Traced:
         found, ask = self.divisions(units, operand), self.ask(operand)
         if not self.device.machine.has_cores:
             return list(map(Place, found))
-        space = None if ask is None else ask.memory
+        space = self.space if operand >= self.consts else None
+        space = space if ask is None else ask.memory
         far = dict.fromkeys(map(units.among_chips, found))
-        places = [Place(x) for x in found if space != "dram"]
+        places = [Place(x) for x in found if space != "dram" or not x]
         return places + [Place(x, True) for x in far if space != "l1" and len(x)]
 
     def divisions(self, units: Units, operand: int) -> list[Division]:
@@ -192,12 +196,21 @@ class Traced:
         return planned(env, self.closed, specs)
 
 
-def traced_for(fn: Callable[..., Any], args: Any, machine: Any, fixed: Any) -> Traced:
+def traced_for(
+    fn: Callable[..., Any], args: Any, machine: Any, fixed: Any, space: str | None = None
+) -> Traced:
     """A function traced for a machine; `LayoutError` where one of these is impossible."""
     if not callable(fn):
         raise LayoutError(f"a plan is of a function, not of {type(fn).__name__} {fn!r}")
     args, leaves, stated = _arguments(fn, args)
     chips, device = _device(machine, leaves)
+    if space is not None:
+        one_of(space, ("l1", "dram"), "memory_space")
+        if not device.machine.has_cores:
+            raise LayoutError(
+                f"memory_space {space!r} is of machines whose chips have cores, such as 'n150': "
+                f"devices of {device.machine.chip.name} have one memory, leave it out"
+            )
     numbers = [k for k, x in enumerate(leaves) if x.is_array or x.is_number]
     arrays = [leaves[k] for k in numbers]
     static = tuple((k, x.value) for k, x in enumerate(leaves) if k not in set(numbers))
@@ -218,6 +231,7 @@ def traced_for(fn: Callable[..., Any], args: Any, machine: Any, fixed: Any) -> T
         tuple(asks),
         tuple(result_names(jax.tree.structure(shapes))),
         _next_values(args, shapes, arrays, len(consts)),
+        space,
     )
 
 
