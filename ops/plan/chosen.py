@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
@@ -157,7 +157,7 @@ class Stated:
                 "its arguments, or another version of JAX; make it again with gl.plan"
             )
         graph = Graph.of(closed, self.trips)
-        ways = Ways(graph, self.chosen.units)
+        ways = Ways(graph, replace(self.chosen.units, idle=device.machine.has_cores))
         known = {node.path: node for node in graph.nodes}
         for path, choice in self.chosen.choices.items():
             node = known.get(path)

@@ -37,10 +37,14 @@ class Sent(NamedTuple):
 
 @dataclass(eq=False)
 class Units:
-    """The units of a device grid, in the mesh's order: their axes of `device.fine`."""
+    """The units of a device grid, in the mesh's order: their axes of `device.fine`.
+
+    idle: whether up to half of the devices that divide a dim may have nothing of it.
+    """
 
     device: DeviceGrid
     axes: tuple[Axes, ...]
+    idle: bool = False
     _moves: dict[Any, Sent] = field(default_factory=dict)
     _sent: dict[Any, Sent] = field(default_factory=dict)
     _counts: dict[tuple[int, ...], int] = field(default_factory=dict)

@@ -40,12 +40,24 @@ class Factors:
         dims = {f for each in (*self.ins, *self.outs) for f in each}
         return tuple(f for f in range(len(self.sizes)) if f in dims)
 
-    def fits(self, factor: int, parts: int) -> bool:
-        """Whether so many devices may divide a factor: each has some of it."""
+    def fits(self, factor: int, parts: int, idle: bool = False) -> bool:
+        """Whether so many devices may divide a factor: each has some of it.
+
+        idle: whether up to half of them may have none.
+        """
         size = self.sizes[factor]
         if factor not in self.used:
             return False
-        return size % parts == 0 if factor in self.exact else size >= parts
+        return size % parts == 0 if factor in self.exact else fits(size, parts, idle)
+
+
+def fits(size: int, parts: int, idle: bool) -> bool:
+    """Whether so many devices may divide an extent; idle: whether up to half may have nothing.
+
+    >>> fits(7, 10, False), fits(7, 10, True), fits(5, 10, True)
+    (False, True, False)
+    """
+    return 2 * size > parts if idle else size >= parts
 
 
 def factors_of(eqn: Any) -> Factors | None:

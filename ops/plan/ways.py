@@ -127,7 +127,8 @@ class Ways:
             for u, f in enumerate(given):
                 if f is not None:
                     along[f] += (u,)
-            if all(factors.fits(f, self.units.count(us)) for f, us in enumerate(along) if us):
+            counts = ((f, self.units.count(us)) for f, us in enumerate(along) if us)
+            if all(factors.fits(f, count, self.units.idle) for f, count in counts):
                 found.append(tuple(along))
         return found
 
@@ -203,15 +204,20 @@ class Ways:
 
     # -- DRAM behind cores -------------------------------------------------------------------------
 
-    def streaming(self, node: Node, choice: Choice, dram: Collection[int]) -> float:
-        """Seconds that a node reads values from DRAM and writes them there."""
+    def streaming(self, node: Node, choice: Choice | None, dram: Collection[int]) -> float:
+        """Seconds that a node reads values from DRAM and writes them there.
+
+        choice: None where its rule has all of its operands on every core.
+        """
         total = 0.0
-        for v, need in zip(node.ins, choice.ins, strict=True):
-            if v is not None and need is not None and v in dram:
-                total += self.reading(v, need)
+        needs = [None] * len(node.ins) if choice is None else choice.ins
+        for v, need in zip(node.ins, needs, strict=True):
+            if v is not None and v in dram and (need is not None or choice is None):
+                total += self.reading(v, need or ((),) * len(self.graph.shapes[v]))
         for v in node.outs:
-            if v in dram and len(choice.out) == len(self.graph.shapes[v]):
-                total += self.reading(v, choice.out)
+            rank = len(self.graph.shapes[v])
+            if v in dram and (choice is None or len(choice.out) == rank):
+                total += self.writing(v, ((),) * rank if choice is None else choice.out)
         return total
 
     def reading(self, value: int, need: Division) -> float:
@@ -219,10 +225,18 @@ class Ways:
 
         As kernels do that read and multicast.
         """
-        cores = [u for u in range(len(self.units.axes)) if u not in self.units.chips]
-        parts = self.units.count(u for units in need for u in units if u in cores)
         local = self.nbytes(value, need)
-        return self.units.machine.streaming(local * parts, local)
+        return self.units.machine.streaming(local * self._parts(need), local)
+
+    def writing(self, value: int, held: Division) -> float:
+        """Seconds to write a value to DRAM; of cores that have copies, each writes its share."""
+        local, parts = self.nbytes(value, held), self._parts(held)
+        return self.units.machine.writing(local * parts, local, parts)
+
+    def _parts(self, division: Division) -> int:
+        """Cores of one chip that have different parts."""
+        cores = [u for u in range(len(self.units.axes)) if u not in self.units.chips]
+        return self.units.count(u for units in division for u in units if u in cores)
 
 
 def _division(dims: Sequence[int | None], along: Sequence[tuple[int, ...]]) -> Division:

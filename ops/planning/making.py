@@ -170,6 +170,30 @@ def _solved(strategies: Strategies, seconds: float, progress: Any) -> Solution |
 
 
 def _on_cores(traced: Traced, trips: int | None, seconds: float, progress: Any) -> Plan | None:
+    """The best plan of cores that all have something of each value, and of such that may have none.
+
+    The second have fewer tiles on one core, but relayouts of what is so divided can cost more than
+    their bytes tell: both are made, and priced.
+    """
+    free = traced.strategies(trips)
+    found = _in_spaces(traced, free, seconds, progress)
+    more = traced.strategies(trips, idle=True)
+    if found is None or not more.units.idle or _choices(more) == _choices(free):
+        return found
+    other = _in_spaces(traced, more, seconds / 2, progress)
+    if other is None:
+        return found
+    bound = min(found.bound, other.bound)
+    return replace(other if other.time < found.time else found, bound=bound)
+
+
+def _choices(strategies: Strategies) -> int:
+    return sum(len(variable.choices) for variable in strategies.variables)
+
+
+def _in_spaces(
+    traced: Traced, free: Strategies, seconds: float, progress: Any
+) -> Plan | None:
     """The best plan whose values have room in L1, or are read from DRAM.
 
     Without a limit to L1 no plan takes less: the bound. Where all but arguments are to be in L1,
@@ -177,7 +201,6 @@ def _on_cores(traced: Traced, trips: int | None, seconds: float, progress: Any) 
     """
     room = room_in_l1(traced.device.machine)
     until = monotonic() + seconds
-    free = traced.strategies(trips)
     spilled = frozenset[int]()
     if traced.space == "dram":
         outs = (v for v in free.graph.outs if v is not None and free.graph.shapes[v])

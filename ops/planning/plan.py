@@ -73,10 +73,14 @@ class Plan(ByPath):
         devices without cores.
         """
         machine, found = self.device.machine, 0.0
-        for layout in (*self.layouts.values(), *self.results.values()):
-            if layout is not None and layout.memory != "dram":
-                nbytes = prod(machine.padded(layout.shape)) * layout.dtype.itemsize
+        for k, layout in enumerate((*self.layouts.values(), *self.results.values())):
+            if layout is None or layout.memory == "dram":
+                continue
+            nbytes = prod(machine.padded(layout.shape)) * layout.dtype.itemsize
+            if k < len(self.layouts):
                 found += machine.streaming(nbytes, layout.held.per_core)
+            else:
+                found += machine.writing(nbytes, layout.held.per_core, layout.num_cores)
         return found
 
     @property

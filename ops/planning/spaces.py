@@ -160,10 +160,8 @@ class _Search:
         return [np.inf if there else 0.0, np.inf if there is False else streamed]
 
     def _streaming(self, path: Path, dram: set[int]) -> float:
-        choice = self.choices.get(path)
-        if choice is None:
-            return 0.0
-        return self.strategies.ways.streaming(self.strategies.node(path), choice, dram)
+        node = self.strategies.node(path)
+        return self.strategies.ways.streaming(node, self.choices.get(path), dram)
 
     def _shared(self, value: int) -> int:
         """A core's share of a value in DRAM, of which each chip has its part once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, product
 from typing import Any
@@ -27,6 +27,7 @@ from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.plan.chosen import Stated, digest_of
 from gridlayout.ops.plan.division import Division, Units
+from gridlayout.ops.plan.factors import fits
 from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.programs.program import Program
@@ -59,14 +60,19 @@ class Traced:
     next_of: Mapping[int, int]
     space: str | None = None
 
-    def strategies(self, trips: int | None) -> Strategies:
-        """What can be chosen."""
+    def strategies(self, trips: int | None, idle: bool = False) -> Strategies:
+        """What can be chosen; idle: whether up to half of the cores along a dim may have nothing.
+
+        Of small programs alone: there are more choices.
+        """
         graph = Graph.of(self.closed, LIMITS.trips if trips is None else trips)
         fixed = [layout for layout in self.asks if layout is not None]
         stated = [self.placed(layout) for layout in (*fixed, *graph.stated)]
         products = sum(bool(node.flops) for node in graph.nodes)
         most = LIMITS.parted_cores if self.device.machine.has_cores else LIMITS.parted
         units = Units.apart(self.device, stated, 3 if products <= most else 2)
+        if idle and products <= most and len(graph.nodes) <= LIMITS.alike:
+            units = replace(units, idle=True)
         return Strategies(
             graph,
             units,
@@ -174,8 +180,9 @@ class Traced:
             division = tuple(
                 tuple(u for u, d in enumerate(given) if d == dim) for dim in range(rank)
             )
-            fits = all(n >= units.count(us) for n, us in zip(shape, division, strict=True) if us)
-            if fits and units.is_stated(shape, division):
+            pairs = zip(shape, division, strict=True)
+            is_held = all(fits(n, units.count(us), units.idle) for n, us in pairs if us)
+            if is_held and units.is_stated(shape, division):
                 found.append(division)
         return found
 
