@@ -6,8 +6,8 @@ Of each program a plan for one chip, and the compiler's program for the same chi
 programs do: they are brought before and after, or read and written by the equations while they
 compute, whichever takes less. Of compiled programs the number in brackets is without ops that only
 bring values elsewhere, or to another type (to_layout, to_memory_config, typecast). What goes to the
-host and back is counted and has no price. folder: of dumps called `NAME.CHIP.OLEVEL.ttnn.mlir`; by default those
-of the tests.
+host and back is counted and has no price. folder: of dumps called `NAME.CHIP.OLEVEL.ttnn.mlir`; by
+default those of the tests.
 """
 
 from __future__ import annotations

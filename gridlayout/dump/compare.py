@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gridlayout import objects
 from gridlayout.dump.comparing.comparison import Comparison
@@ -19,9 +19,6 @@ from gridlayout.dump.text.sources import text_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
 
-if TYPE_CHECKING:
-    from gridlayout.ops.planning.beside import Times
-
 
 def compare(
     *programs: Any,
@@ -29,7 +26,7 @@ def compare(
     chip: Chip | str | None = None,
     pass_name: str | int | None = None,
     function: str | None = None,
-) -> Comparison | Times:
+) -> Comparison | objects.Times:
     """Dumps of one function side by side: what their layouts cost, and which values lie otherwise.
 
     programs: 2 to 8, each what `gl.explain` takes as a dump, or what it gives, such as one program
@@ -72,7 +69,7 @@ def _in_time(
     chip: Chip | str | None,
     pass_name: str | int | None,
     function: str | None,
-) -> Times:
+) -> objects.Times:
     """By what programs take on the machine of a plan."""
     if chip is not None or pass_name is not None:
         raise LayoutError(

@@ -26,8 +26,8 @@ from gridlayout.ops.plan.estimate import Choice, Estimator
 from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph
 from gridlayout.ops.plan.search import best
 from gridlayout.ops.plan.ways import Ways
-from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.passes import PRODUCTS
+from gridlayout.ops.programs.program import Program
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.sharding.agreement import common_text
 from gridlayout.sharding.device_grid import DeviceGrid

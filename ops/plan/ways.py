@@ -140,7 +140,7 @@ class Ways:
         return tuple(-(-n // self.units.count(units)) for n, units in pairs)
 
     def nbytes(self, value: int, division: Division) -> int:
-        """Bytes of a device's block of a value, in whole tiles where the chip computes with such."""
+        """Bytes of a device's block of a value, in whole tiles where the chip has such."""
         block = self.units.machine.padded(self.part(value, division))
         return prod(block) * self.graph.itemsizes[value]
 
@@ -153,8 +153,8 @@ class Ways:
         flops = self._multiplied(node, choice) if is_product else 0.0
         nbytes = 0
         if not self._is_seen(node):
-            made = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
-            nbytes = passed_bytes(node.name, self._read(node, choice), made, machine)
+            outs = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
+            nbytes = passed_bytes(node.name, self._read(node, choice), outs, machine)
         seconds = sum(machine.computing(flops, nbytes).values())
         if choice.summed:
             made = Collectives(self.units.device)

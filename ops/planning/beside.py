@@ -49,7 +49,8 @@ class Timed(NamedTuple):
 class Counterparts:
     """One equation as several programs have it; None in one that does not.
 
-    kind, word: what it does, as `Kind` has it. shape: of its first result, in the first that has it.
+    kind, word: what it does, as `Kind` has it. shape: of its first result, in the first program
+    that has it.
     """
 
     kind: str
@@ -112,7 +113,7 @@ class Times:
         """What each measure is, its numbers, and these in words."""
         made = [each.simulation for each in self.programs]
         peaks = [max((n for _, n in each.in_dram), default=0) for each in made]
-        times: list[tuple[str, Sequence[float]]] = [
+        times: list[tuple[str, Sequence[float | None]]] = [
             ("time", [each.time for each in made]),
             ("from DRAM to DRAM", [each.whole for each in self.programs]),
             *((f"  {kind}", sums) for kind, sums in self.by_kind.items()),
@@ -151,7 +152,7 @@ class Times:
         for name, rows in self._groups():
             parts += [name, *tables_of([self._head(), *map(_row, rows[:_SHOWN])], 2, True)]
             if len(rows) > _SHOWN:
-                parts.append(f"and {number(len(rows) - _SHOWN, 'equation')} more of less difference")
+                parts.append(_hidden(rows))
         return "\n\n".join(parts).split("\n")
 
     def _groups(self) -> list[tuple[str, list[Counterparts]]]:
@@ -202,14 +203,13 @@ class Times:
         for name, rows in self._groups():
             parts += [heading(name), plain_table(self._head(), list(map(_row, rows[:_SHOWN])))]
             if len(rows) > _SHOWN:
-                more = number(len(rows) - _SHOWN, "equation")
-                parts.append(paragraph(f"and {more} more of less difference"))
+                parts.append(paragraph(_hidden(rows)))
         return framed(parts)
 
     def draw(self) -> Drawing:
         """The measures as bars: a panel a measure, in each a bar a program."""
         names = [plain(each.name, _COLUMN) for each in self.programs]
-        measures = [Measure(what.strip(), *rest) for what, *rest in self.measures]
+        measures = [Measure(what.strip(), n, words) for what, n, words in self.measures]
         return bars("What the programs take", self.title, names, measures)
 
 
@@ -236,6 +236,10 @@ def beside(programs: Sequence[Timed]) -> Times:
     )
 
 
+def _hidden(rows: Sequence[Counterparts]) -> str:
+    return f"and {number(len(rows) - _SHOWN, 'equation')} more of less difference"
+
+
 def _row(row: Counterparts) -> Cells:
     """One equation: what it does, its result, and where, for how long and by what in each."""
     return (
@@ -256,7 +260,7 @@ def _record(each: Equation) -> dict[str, Any]:
     }
 
 
-def _time(seconds: float) -> str:
+def _time(seconds: float | None) -> str:
     return duration(seconds) if seconds else "-"
 
 

@@ -191,9 +191,7 @@ def _choices(strategies: Strategies) -> int:
     return sum(len(variable.choices) for variable in strategies.variables)
 
 
-def _in_spaces(
-    traced: Traced, free: Strategies, seconds: float, progress: Any
-) -> Plan | None:
+def _in_spaces(traced: Traced, free: Strategies, seconds: float, progress: Any) -> Plan | None:
     """The best plan whose values have room in L1, or are read from DRAM.
 
     Without a limit to L1 no plan takes less: the bound. Where all but arguments are to be in L1,

@@ -9,6 +9,7 @@ priced.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from gridlayout.dump.comparing.comparison import words_of
@@ -48,7 +49,8 @@ def simulated(
         received += nbytes
     names = [each.name for each in equations]
     held, dram = (
-        tuple(zip(names, _held(operations, memory, cores), strict=True)) for memory in ("l1", "dram")
+        tuple(zip(names, _held(operations, memory, cores), strict=True))
+        for memory in ("l1", "dram")
     )
     peak = max((nbytes for _, nbytes in held), default=0)
     mesh = dict(zip(core.core_axes, grid, strict=True))
@@ -62,25 +64,26 @@ def _equation(
     """An op, and the bytes that a core receives of other cores' L1."""
     ins, outs = (tuple(x for x in some if x is not None) for some in (op.inputs, op.outputs))
     words = ", ".join(map(in_short, ins)), ", ".join(map(in_short, outs))
-    where = {"shape": outs[0].shape, "place": words_of(outs[0])} if outs else {}
+    made = Equation(name, *words, 0.0, 0.0)
+    if outs:
+        made = replace(made, shape=outs[0].shape, place=words_of(outs[0]))
     if any(x.memory in _HOST for x in (*ins, *outs)):
-        return Equation(name, *words, 0.0, 0.0, "", "host, not priced", **where), 0
+        return replace(made, how="host, not priced"), 0
     work = Work(is_free=True) if not outs else work_of(op, core, chips)
     if work.is_free:
-        return Equation(name, *words, 0.0, 0.0, **where), 0
+        return made, 0
     assert core.rates is not None
     share = share_of(op, outs, cores)
     streamed, received, passed = _traffic(op, share, core)
-    if op.name not in PRODUCTS:
-        passed = 0
+    passed = passed if op.name in PRODUCTS else 0
     limits = core.computing(work.flops * share.part, passed + work.nbytes * share.part)
     limits["dram"], movement = streamed, received / core.rates.noc
-    seconds = max(limits.values())
+    compute = max(limits.values())
     limits["links"] = movement
     limit = max(limits, key=limits.__getitem__)
     on = f"{share.cores} of {cores} cores"
-    said = limit if limits[limit] else "", on
-    return Equation(name, *words, seconds, movement, *said, **where), received
+    limit = limit if limits[limit] else ""
+    return replace(made, compute=compute, movement=movement, limit=limit, how=on), received
 
 
 def _traffic(op: Operation, share: Share, core: Machine) -> tuple[float, int, int]:

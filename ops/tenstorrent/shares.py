@@ -45,7 +45,7 @@ def tiles_of(layout: TtnnLayout) -> tuple[int, int]:
 
 
 def share_of(op: Operation, outs: Sequence[TtnnLayout], cores: int) -> Share:
-    """How an op's largest result is divided: by its shards, by a program config, or dealt evenly."""
+    """How an op's largest result is divided: by shards, by a program config, or dealt evenly."""
     out = max(outs, key=lambda x: prod(tiles_of(x)))
     tall, wide = tiles_of(out)
     blocks = blocks_of(op.hints.get("matmul_program_config", ""))
