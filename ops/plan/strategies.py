@@ -71,6 +71,7 @@ class Strategies:
     _of_operand: dict[int, int] = field(default_factory=dict)
     _of_node: dict[int, int] = field(default_factory=dict)
     _by_path: dict[tuple[int, ...], Node] = field(default_factory=dict)
+    _computing: dict[Any, float] = field(default_factory=dict)
     _prices: dict[Any, NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -138,7 +139,7 @@ class Strategies:
         """The costs of all choices, the moves between them, and what is held at a time."""
         costs = [each.seconds * len(each.members) for each in self.variables]
         for at, variable in enumerate(self.variables):
-            if not variable.is_operand and self.dram:
+            if not variable.is_operand and self._far:
                 costs[at] = costs[at] + self._spilled(variable)
         # Of each value its readers by how often they read: what is moved in a loop is moved there.
         readers: dict[tuple[int, float], list[tuple[int, int]]] = {}
@@ -225,18 +226,36 @@ class Strategies:
             prices = np.where(np.array(same)[rows], prices, 2 * prices)
         return Fetch(at, prices, tuple(readers))
 
+    @property
+    def _far(self) -> frozenset[int]:
+        """The values that are in DRAM whatever is chosen: results, and operands that only can be.
+
+        What a node reads and writes of them adds up, while it computes.
+        """
+        only = (k for k, places in enumerate(self.given) if places and all(p[1] for p in places))
+        return self.dram | frozenset(only)
+
     def _spilled(self, variable: Variable) -> NDArray[np.float64]:
         """What reading from DRAM, and writing there, adds to a variable's choices."""
         more = np.zeros(len(variable.choices))
         for n in variable.members:
             node = self.graph.nodes[n]
-            if not self.dram.intersection((*(v for v in node.ins if v is not None), *node.outs)):
+            if not self._far.intersection((*(v for v in node.ins if v is not None), *node.outs)):
                 continue
             for k, choice in enumerate(variable.choices):
                 if choice is not None:
-                    seconds = self.ways.streaming(node, choice, self.dram)
-                    more[k] += max(seconds - variable.seconds[k], 0.0)
+                    seconds = self.ways.streaming(node, choice, self._far)
+                    more[k] += max(seconds - self._computed(node, choice), 0.0)
         return more
+
+    def _computed(self, node: Node, choice: Choice | None) -> float:
+        """Seconds that a node computes, while it reads from DRAM, every time that it runs."""
+        if choice is None or node.name == WITH_LAYOUT:
+            return 0.0
+        key = node.path, choice
+        if key not in self._computing:
+            self._computing[key] = self.ways.computing(node, choice) * node.times
+        return self._computing[key]
 
     def _sizes(self, value: int, at: int, position: int) -> list[int]:
         """Bytes of a value in a device's own memory, under each choice of its variable."""
@@ -350,17 +369,17 @@ class Strategies:
         found = []
         for n, node in enumerate(self.graph.nodes):
             for position, v in enumerate(node.ins):
-                if v is None or v >= len(self.given) or node.factors is None:
+                if v is None or v >= len(self.given) or node.factors is None or v in self._far:
                     continue
                 at, reader = self._of_operand[v], self._of_node[n]
                 in_dram = np.array([place.in_dram for place in self.variables[at].choices])
                 if not in_dram.any() or not self.graph.shapes[v]:
                     continue
                 variable, more = self.variables[reader], []
-                for choice, seconds in zip(variable.choices, variable.seconds, strict=True):
+                for choice in variable.choices:
                     need = None if choice is None else choice.ins[position]
                     read = 0.0 if need is None else self.ways.reading(v, need) * node.times
-                    more.append(max(read - seconds, 0.0))
+                    more.append(max(read - self._computed(node, choice), 0.0) if read else 0.0)
                 prices = np.where(in_dram[:, None], np.array(more)[None], 0.0)
                 found.append(Fetch(at, prices, ((reader, np.arange(len(more))),)))
         return found

@@ -7,7 +7,7 @@ devices, or so that each keeps its part.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 from typing import Any
@@ -104,8 +104,7 @@ class Ways:
         most = LIMITS.choices if len(self.graph.nodes) > LIMITS.alike else LIMITS.all_choices
         if len(choices) <= most:
             return np.arange(len(choices))
-        alone = (replace(choice, summed=()) for choice in choices)
-        computed = np.array([self._seconds(node, choice) for choice in alone])
+        computed = np.array([self.computing(node, choice) for choice in choices])
         return np.sort(np.argsort(computed, kind="stable")[:most])
 
     def _is_home(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
@@ -148,6 +147,16 @@ class Ways:
 
     def _seconds(self, node: Node, choice: Choice) -> float:
         """What a device computes and adds up."""
+        seconds = self.computing(node, choice)
+        if choice.summed:
+            made = Collectives(self.units.device)
+            send = made.reduce_scatter if choice.scattered else made.all_reduce
+            send(self.units.mesh_axes(choice.summed), self._partial(node, choice))
+            seconds += self.units.machine.seconds(made.found) + LIMITS.once
+        return seconds
+
+    def computing(self, node: Node, choice: Choice) -> float:
+        """What a device computes, once: while it does, it reads from DRAM."""
         machine, out = self.units.machine, node.outs[0]
         is_product = node.name in PRODUCTS
         flops = self._multiplied(node, choice) if is_product else 0.0
@@ -155,13 +164,7 @@ class Ways:
         if not self._is_seen(node):
             outs = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
             nbytes = passed_bytes(node.name, self._read(node, choice), outs, machine)
-        seconds = sum(machine.computing(flops, nbytes).values())
-        if choice.summed:
-            made = Collectives(self.units.device)
-            send = made.reduce_scatter if choice.scattered else made.all_reduce
-            send(self.units.mesh_axes(choice.summed), self._partial(node, choice))
-            seconds += machine.seconds(made.found) + LIMITS.once
-        return seconds
+        return sum(machine.computing(flops, nbytes).values())
 
     def _is_seen(self, node: Node) -> bool:
         """Whether its result is an operand in another shape, or made where it is read."""
@@ -205,7 +208,7 @@ class Ways:
     # -- DRAM behind cores -------------------------------------------------------------------------
 
     def streaming(self, node: Node, choice: Choice | None, dram: Collection[int]) -> float:
-        """Seconds that a node reads values from DRAM and writes them there.
+        """Seconds that a node reads values from DRAM and writes them there, every time it runs.
 
         choice: None where its rule has all of its operands on every core.
         """
@@ -218,7 +221,7 @@ class Ways:
             rank = len(self.graph.shapes[v])
             if v in dram and (choice is None or len(choice.out) == rank):
                 total += self.writing(v, ((),) * rank if choice is None else choice.out)
-        return total
+        return total * node.times
 
     def reading(self, value: int, need: Division) -> float:
         """Seconds to read a value from DRAM: what several cores need once, and then to all of them.

@@ -36,12 +36,14 @@ def work_of(op: Operation, machine: Machine, chips: int = 1) -> Work:
     if op.traced is None or op.name in _FREE or is_view(op):
         return Work(is_free=True)
     graph, flops, nbytes = Graph.of(op.traced()), 0, 0
+    types = (x.dtype for x in (*op.inputs, *op.outputs) if x is not None)
+    wide = max((int(dtype.itemsize) for dtype in types), default=4)
     for node in graph.nodes:
         if node.name in PRODUCTS:
             flops += of_blocks(Op.of(node.eqn), *_shapes(graph, node), machine)
         elif node.name not in _WITHIN:
-            ins = [_held(graph, v, machine) for v in node.ins if v is not None]
-            outs = [_held(graph, v, machine) for v in node.outs]
+            ins = [_held(graph, v, machine, wide) for v in node.ins if v is not None]
+            outs = [_held(graph, v, machine, wide) for v in node.outs]
             nbytes += passed_bytes(node.name, ins, outs, machine)
     if not flops and not nbytes:
         nbytes = chips * sum(x.held.nbytes for x in op.outputs if x is not None)
@@ -54,9 +56,12 @@ def _shapes(graph: Graph, node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]
     return tuple(aval.shape), graph.shapes[node.outs[0]]
 
 
-def _held(graph: Graph, value: int, machine: Machine) -> int:
-    """Bytes of a value in whole tiles."""
-    return prod(machine.padded(graph.shapes[value])) * graph.itemsizes[value]
+def _held(graph: Graph, value: int, machine: Machine, wide: int) -> int:
+    """Bytes of a value in whole tiles, of elements that are no wider than the op's tensors'.
+
+    Floats of 16 bits are those of 32 inside an op's function, as they are in a core's registers.
+    """
+    return prod(machine.padded(graph.shapes[value])) * min(graph.itemsizes[value], wide)
 
 
 def is_view(op: Operation) -> bool:
