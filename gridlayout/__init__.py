@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
     from gridlayout.ops.interpret.with_layout import with_layout
     from gridlayout.ops.moves.packing import pack, unpack
+    from gridlayout.ops.planning.beside import TimeComparison
     from gridlayout.ops.planning.making import plan, simulate
     from gridlayout.ops.planning.plan import Plan
     from gridlayout.ops.planning.saved import load_plan
@@ -116,6 +117,7 @@ _LAZY = {
     "load_plan": "ops.planning.saved",
     "Plan": "ops.planning.plan",
     "Simulation": "ops.planning.simulation",
+    "TimeComparison": "ops.planning.beside",
     "numpy": "ops.user.numpy",
     "nn": "ops.user.nn",
 }
@@ -150,6 +152,7 @@ __all__ = [
     "Simulation",
     "Slices",
     "Summary",
+    "TimeComparison",
     "TreeSummary",
     "all_gather",
     "compare",

@@ -15,7 +15,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
 
 if TYPE_CHECKING:
-    from gridlayout.ops.planning.beside import Times as Times
+    from gridlayout.ops.planning.beside import TimeComparison as TimeComparison
     from gridlayout.ops.trees.summary import TreeSummary
 
 _PROGRAMS = ("as_text", "runtime_executable")  # what jax.jit lowers and compiles has these
@@ -81,7 +81,7 @@ def is_timed(program: Any) -> bool:
     return any(hasattr(program, name) for name in ("simulation", "simulated", "equations"))
 
 
-def in_time(programs: Sequence[Any], names: Any, function: str | None) -> Times:
+def in_time(programs: Sequence[Any], names: Any, function: str | None) -> TimeComparison:
     """Plans, simulations and compiled programs side by side, priced by the plan's machine.
 
     programs: those, or `Text`s of compiled ones. function: which of theirs is meant.

@@ -78,8 +78,13 @@ CALLS = {
     "AffineMap()": (lambda index: MAP(index, 0), {"index": 0}),
     "AffineSet": (gl.AffineSet, {"num_dims": 2, "constraints": [(MAP.results[0], True)]}),
     "plan": (
-        lambda fn, x, machine="n300", fixed=None, trips=None, seconds=1: gl.plan(
-            fn, x, machine=machine, fixed=fixed, trips=trips, seconds=seconds
+        lambda fn, x, machine="n300", fixed=None, trips=None, seconds=1, memory_space=None: gl.plan(
+            *(fn, x),
+            machine=machine,
+            fixed=fixed,
+            trips=trips,
+            seconds=seconds,
+            memory_space=memory_space,
         ),
         {"fn": jnp.tanh, "x": ARRAY},
     ),
@@ -94,6 +99,12 @@ CALLS = {
             fn, x, machine=machine, devices=devices, **rest
         ),
         {"fn": jnp.tanh, "x": ARRAY, "weak": False, "ways": ["default"], "seconds": 1},
+    ),
+    "compare plans": (
+        lambda program, names=None, chip=None, pass_name=None, function=None: gl.compare(
+            *(PLAN, program), names=names, chip=chip, pass_name=pass_name, function=function
+        ),
+        {"program": PLAN},
     ),
     "load_plan": (gl.load_plan, {"path": PLANNED}),
     "Plan.why": (PLAN.why, {"equation": "dot_general:0"}),
@@ -307,6 +318,7 @@ def test_every_public_function_is_called():
         "Plan",
         "Scaling",
         "Simulation",
+        "TimeComparison",
         "explore",
     }
     alike = {"pmax": "psum", "pmin": "psum"}

@@ -26,7 +26,7 @@ def compare(
     chip: Chip | str | None = None,
     pass_name: str | int | None = None,
     function: str | None = None,
-) -> Comparison | objects.Times:
+) -> Comparison | objects.TimeComparison:
     """Dumps of one function side by side: what their layouts cost, and which values lie otherwise.
 
     programs: 2 to 8, each what `gl.explain` takes as a dump, or what it gives, such as one program
@@ -36,7 +36,8 @@ def compare(
     chip's; `gridlayout.costs.Costs` says how they are counted.
 
     With a plan of `gl.plan` or a `Simulation` among them the programs are compared by what they
-    take on its machine (`Times`): plans, TTNN dumps, and programs of `gl.tenstorrent.load`.
+    take on its machine, as a `gl.TimeComparison`: plans of one machine, `gl.simulate`'s results,
+    TTNN dumps, and programs of `gl.tenstorrent.load`.
 
     Raises `LayoutError` for dumps that `gl.explain` refuses or finds no layout in, of two kinds
     (HLO and TTNN), for other chips, and without one value alike.
@@ -69,13 +70,19 @@ def _in_time(
     chip: Chip | str | None,
     pass_name: str | int | None,
     function: str | None,
-) -> objects.Times:
+) -> objects.TimeComparison:
     """By what programs take on the machine of a plan."""
     if chip is not None or pass_name is not None:
         raise LayoutError(
             "chip and pass_name are of dumps alone: beside a plan, its machine prices all programs"
         )
     check_count(len(programs))
+    for k, program in enumerate(programs, 1):
+        if not objects.is_timed(program) and not objects.is_text(program):
+            raise LayoutError(
+                f"program {k} is {type(program).__name__}, which has no time: beside a plan give "
+                "plans, simulations, TTNN dumps or programs of gl.tenstorrent.load"
+            )
     found = [x if objects.is_timed(x) else text_of(x) for x in programs]
     return objects.in_time(found, names, function)
 

@@ -1,4 +1,4 @@
-"""`Times`: what a machine takes for several programs, plans and compiled ones, side by side."""
+"""`TimeComparison`: what a machine takes for plans and compiled programs, side by side."""
 
 from __future__ import annotations
 
@@ -75,12 +75,13 @@ class Counterparts:
 
 
 @dataclass(frozen=True)
-class Times:
-    """What one machine takes for several programs; `gl.compare` makes it of a plan and dumps.
+class TimeComparison:
+    """What one machine takes for several programs; made by `gl.compare` of a plan and dumps.
 
     programs: their names and simulations. `print` shows what each takes in all and by kind, then
     equation by equation where and how fast it runs, the biggest difference first, and what only
-    some have; notebooks and `to_html` show a page, `draw()` bars. Times are seconds, sizes bytes.
+    some have; notebooks and `to_html` show a page, `draw()` bars. Times
+    are seconds, sizes bytes.
     """
 
     programs: tuple[Timed, ...]
@@ -213,7 +214,7 @@ class Times:
         return bars("What the programs take", self.title, names, measures)
 
 
-def beside(programs: Sequence[Timed]) -> Times:
+def beside(programs: Sequence[Timed]) -> TimeComparison:
     """The comparison of programs that one machine prices.
 
     Two equations are the same if they do the same and make as many elements, as the first, second,
@@ -227,7 +228,7 @@ def beside(programs: Sequence[Timed]) -> Times:
             key = *kind, prod(each.shape)
             found.setdefault((*key, seen[key]), [None] * len(programs))[k] = each
             seen[key] += 1
-    return Times(
+    return TimeComparison(
         tuple(programs),
         tuple(
             Counterparts(kind, word, next(e.shape for e in row if e is not None), tuple(row))

@@ -17,9 +17,7 @@ Shape = tuple[int, ...]
 # What is priced by its multiplications, and goes through its operands too.
 PRODUCTS = ("dot_general", "conv_general_dilated")
 # What is seen in another shape, or made where it is read.
-SEEN = frozenset(
-    ("broadcast_in_dim", "reshape", "squeeze", "transpose", "copy", "copy_p", "stop_gradient")
-)
+SEEN = frozenset(("broadcast_in_dim", "reshape", "squeeze", "transpose", "copy", "stop_gradient"))
 # What reads more than it makes.
 _READ = frozenset(
     (

@@ -10,14 +10,14 @@ from gridlayout.dump.comparing.sides import check_count, checked_names, names_of
 from gridlayout.dump.text.sources import Text
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import dims_text
-from gridlayout.ops.planning.beside import Timed, Times, beside
+from gridlayout.ops.planning.beside import TimeComparison, Timed, beside
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.tenstorrent.program import TtnnProgram, load
 from gridlayout.sharding.machine import Machine
 
 
-def in_time(programs: Sequence[Any], names: Any, function: str | None = None) -> Times:
+def in_time(programs: Sequence[Any], names: Any, function: str | None = None) -> TimeComparison:
     """What several programs take on one machine: that of the plans and simulations among them.
 
     programs: plans, simulations, compiled programs and `Text`s of such. function: which one of a
