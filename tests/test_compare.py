@@ -24,7 +24,7 @@ import gridlayout as gl
 from gridlayout.__main__ import main
 from gridlayout.draw.bars import Measure, bars
 from gridlayout.dump.comparing.matching import Value, matched
-from gridlayout.dump.comparing.sides import MAX_PROGRAMS
+from gridlayout.tables.names import MAX_PROGRAMS
 
 LEVELS = Path(__file__).parent / "dumps" / "levels"
 NAMES = sorted({path.name.split(".")[0] for path in LEVELS.glob("*.ttnn.mlir*")})

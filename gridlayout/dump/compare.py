@@ -7,17 +7,12 @@ from typing import Any
 
 from gridlayout import objects
 from gridlayout.dump.comparing.comparison import Comparison
-from gridlayout.dump.comparing.sides import (
-    MAX_PROGRAMS,
-    REPORT,
-    Side,
-    check_count,
-    side_by_side,
-)
+from gridlayout.dump.comparing.sides import REPORT, Side, side_by_side
 from gridlayout.dump.explanation import Explanation, explain
 from gridlayout.dump.text.sources import text_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
+from gridlayout.tables.names import MAX_PROGRAMS, check_count
 
 
 def compare(

@@ -7,6 +7,7 @@ from gridlayout.costs import Described
 from gridlayout.layouts.memory import Fit, size
 from gridlayout.layouts.reader import dims_text
 from gridlayout.tables.words import dims
+from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 
 def tensor(layout: Described) -> str:
@@ -47,3 +48,18 @@ def fits(fit: Fit | None) -> str:
         room = f"{size(fit.free)} free" if fit else f"{size(-fit.free)} over"
         words.insert(0, f"{'' if fit else 'NO: '}{fit.space}, {room}")
     return "; ".join(words) or "-"
+
+
+def ttnn_place(layout: TtnnLayout) -> str:
+    """How a value of TTNN lies, in a few words: memory, how it is divided, and the cores.
+
+    >>> from gridlayout import tenstorrent
+    >>> ttnn_place(tenstorrent.ttnn((64, 64), grid=(2, 1), tile=(32, 32)))
+    'l1 height 2x1'
+    >>> ttnn_place(tenstorrent.ttnn((64, 64), buffer_type="dram"))
+    'dram rows'
+    """
+    if layout.is_interleaved:
+        return f"{layout.buffer_type} {'rows' if layout.tile is None else 'tiles'}"
+    kind = layout.memory_layout.removesuffix("_sharded")
+    return f"{layout.buffer_type} {kind} {dims(layout.grid)}"

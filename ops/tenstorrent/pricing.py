@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from gridlayout.dump.comparing.comparison import words_of
 from gridlayout.errors import LayoutError
 from gridlayout.ops.planning.simulation import Equation, Simulation, in_short
 from gridlayout.ops.tenstorrent.report import Operation
 from gridlayout.ops.tenstorrent.shares import PRODUCTS, Share, needed_bytes, share_of
 from gridlayout.ops.tenstorrent.work import Work, work_of
 from gridlayout.sharding.machine import Machine
+from gridlayout.tables.cells import ttnn_place
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 _HOST = ("system", "mmio")
@@ -66,7 +66,7 @@ def _equation(
     words = ", ".join(map(in_short, ins)), ", ".join(map(in_short, outs))
     made = Equation(name, *words, 0.0, 0.0)
     if outs:
-        made = replace(made, shape=outs[0].shape, place=words_of(outs[0]))
+        made = replace(made, shape=outs[0].shape, place=ttnn_place(outs[0]))
     if any(x.memory in _HOST for x in (*ins, *outs)):
         return replace(made, how="host, not priced"), 0
     work = Work(is_free=True) if not outs else work_of(op, core, chips)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import isqrt, prod
 from typing import NamedTuple
 
-from gridlayout.dump.moves.traffic import blocks_of
 from gridlayout.ops.tenstorrent.report import Operation
+from gridlayout.tenstorrent.program_config import blocks_of
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 SIDE = 32  # of a tile

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from gridlayout.dump.comparing.sides import check_count, checked_names, names_of
-from gridlayout.dump.text.sources import Text
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import dims_text
+from gridlayout.mlir.whole_text import Text
 from gridlayout.ops.planning.beside import TimeComparison, Timed, beside
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.tenstorrent.program import TtnnProgram, load
 from gridlayout.sharding.machine import Machine
+from gridlayout.tables.names import check_count, checked_names, names_of
 
 
 def in_time(programs: Sequence[Any], names: Any, function: str | None = None) -> TimeComparison:

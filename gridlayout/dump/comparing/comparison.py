@@ -18,7 +18,7 @@ from gridlayout.draw.svg import Drawing
 from gridlayout.dump.comparing.matching import Match, Value
 from gridlayout.dump.pages.table import place
 from gridlayout.layouts.memory import Chip, number, size
-from gridlayout.tables.cells import shard, tensor
+from gridlayout.tables.cells import shard, tensor, ttnn_place
 from gridlayout.tables.columns import WIDTH, tables_of
 from gridlayout.tables.html import framed, heading, paragraph, plain_table, whole
 from gridlayout.tables.words import dims, plain
@@ -225,20 +225,8 @@ def _row(match: Match, width: int) -> Cells:
 
 
 def words_of(layout: Described) -> str:
-    """How a value lies, in a few words: memory, how it is divided, and the cores.
-
-    >>> from gridlayout import tenstorrent
-    >>> words_of(tenstorrent.ttnn((64, 64), grid=(2, 1), tile=(32, 32)))
-    'l1 height 2x1'
-    >>> words_of(tenstorrent.ttnn((64, 64), buffer_type="dram"))
-    'dram rows'
-    """
-    if not isinstance(layout, TtnnLayout):
-        return place(layout)
-    if layout.is_interleaved:
-        return f"{layout.buffer_type} {'rows' if layout.tile is None else 'tiles'}"
-    kind = layout.memory_layout.removesuffix("_sharded")
-    return f"{layout.buffer_type} {kind} {dims(layout.grid)}"
+    """How a value lies, in a few words: memory, how it is divided, and the cores."""
+    return ttnn_place(layout) if isinstance(layout, TtnnLayout) else place(layout)
 
 
 def _rest(value: Value) -> str:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from gridlayout.costs import Costs, Described, cores_of, mean_of
 from gridlayout.dump.moves.collectives import Meshes
 from gridlayout.dump.moves.move import Move, move_of
-from gridlayout.dump.moves.traffic import Blocks, cores_by_config
+from gridlayout.dump.moves.traffic import cores_by_config
 from gridlayout.dump.reading import Found, collectives_of
 from gridlayout.dump.values.readings import layout_of, read
 from gridlayout.layouts.memory import Chip
+from gridlayout.tenstorrent.program_config import Blocks
 
 if TYPE_CHECKING:
     from gridlayout.dump.explanation import Explanation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import count
 from typing import Any, NamedTuple
@@ -12,9 +11,9 @@ from gridlayout.dump.comparing.comparison import Comparison, Program
 from gridlayout.dump.comparing.matching import Match, Value, matched
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
+from gridlayout.tables.names import check_count, checked_names, names_of
 from gridlayout.tables.words import dims
 
-MAX_PROGRAMS = 8  # as many as drawings have colours
 REPORT = "report"  # the kind of what `gl.on_grid` says, which has costs and no values
 # The kinds whose costs are of DRAM and L1.
 _OF_CORES = frozenset(("ttnn", "d2m", REPORT))
@@ -62,48 +61,12 @@ def side_by_side(sides: Sequence[Side], names: Any = None) -> Comparison:
     )
 
 
-def check_count(count: int) -> None:
-    """`LayoutError` unless so many programs are compared."""
-    if not 2 <= count <= MAX_PROGRAMS:
-        raise LayoutError(f"2 to {MAX_PROGRAMS} programs are compared, not {count}")
-
-
-def names_of(sources: Sequence[str]) -> list[str]:
-    """Short names: of paths the parts in which they differ; numbers where that says nothing.
-
-    >>> names_of(["dumps/mlp.p150.O0.mlir", "dumps/mlp.p150.O2.mlir"]), names_of(["a", "a"])
-    (['O0', 'O2'], ['1', '2'])
-    """
-    if len(sources) == 1:
-        return [re.split(r"[/\\]", sources[0])[-1] or "1"]
-    parts = [re.split(r"[./\\]+", source) for source in sources]
-    while all(len(each) > 1 for each in parts) and len({each[-1] for each in parts}) == 1:
-        parts = [each[:-1] for each in parts]
-    while all(len(each) > 1 for each in parts) and len({each[0] for each in parts}) == 1:
-        parts = [each[1:] for each in parts]
-    found = [".".join(filter(None, each)) for each in parts]
-    if len(set(found)) == len(found) and all(found):
-        return found
-    return [str(k) for k in range(1, len(found) + 1)]
-
-
 def _names(sides: Sequence[Side]) -> list[str]:
     """Those of dumps without regard to reports, which are called what makes them."""
     of_dumps = iter(names_of([side.source for side in sides if side.kind != REPORT]))
     reports = [side for side in sides if side.kind == REPORT]
     of_reports = iter(reports[0].source + f" {k}" * (len(reports) > 1) for k in count(1))
     return [next(of_reports if side.kind == REPORT else of_dumps) for side in sides]
-
-
-def checked_names(names: Any, count: int) -> list[str]:
-    """So many names that differ; `LayoutError` for anything else."""
-    if isinstance(names, str) or not isinstance(names, Sequence):
-        raise LayoutError(f"names {names!r} must be a sequence of {count} strings")
-    if len(names) != count or not all(isinstance(name, str) and name for name in names):
-        raise LayoutError(f"names {list(names)!r} must be {count} strings, one a program")
-    if len(set(names)) != len(names):
-        raise LayoutError(f"names {list(names)!r} must differ")
-    return list(names)
 
 
 def _check_kinds(names: Sequence[str], sides: Sequence[Side]) -> None:

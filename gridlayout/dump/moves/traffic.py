@@ -13,14 +13,10 @@ from math import prod
 
 from gridlayout.dump.text.statements import Statement
 from gridlayout.dump.values.sizes import Sizes
+from gridlayout.tenstorrent.program_config import Blocks, blocks_of
 
 MAX_RESULTS = 1 << 12  # kinds of results that are told apart
-_CONFIG = re.compile(
-    r"compute_with_storage_grid_size = #ttnn\.core_coord<([0-9]{1,4}), ([0-9]{1,4})>"
-    r".{0,400}?\bper_core_m = ([0-9]{1,6}), per_core_n = ([0-9]{1,6})"
-)
 _TILES = re.compile(r"memref<([0-9]{1,9})x([0-9]{1,9})x!ttcore\.tile<")
-Blocks = tuple[int, int, int, int]  # columns and rows of cores, and a core's tiles: rows, columns
 
 
 class Traffic:
@@ -57,17 +53,6 @@ class Traffic:
             self.results[key] += 1
         else:
             self.is_whole = False
-
-
-def blocks_of(text: str) -> Blocks | None:
-    """What a product's program config deals to each core, where a text states one.
-
-    >>> size = "compute_with_storage_grid_size = #ttnn.core_coord<11, 2>"
-    >>> blocks_of(f"{size}, in0_block_w = 2, per_core_m = 1, per_core_n = 4")
-    (11, 2, 1, 4)
-    """
-    found = _CONFIG.search(text) if "per_core_m" in text else None
-    return (int(found[1]), int(found[2]), int(found[3]), int(found[4])) if found else None
 
 
 def cores_by_config(text: str, blocks: Blocks) -> int | None:

@@ -6,12 +6,12 @@ import io
 import os
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from gridlayout.dump.text.chips import chip_in
 from gridlayout.dump.text.lines import Line, lines_of, lines_of_each
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.memory import Chip
+from gridlayout.mlir.whole_text import Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,14 +69,6 @@ def opened(
         yield type(source).__name__.lower(), lines_of(io.BytesIO(_printed(source)), progress)
     else:
         yield "lines", lines_of_each(source)
-
-
-class Text(NamedTuple):
-    """A whole text: what its source is called, and the chip that it says it is for."""
-
-    name: str
-    text: str
-    chip: Chip | None = None
 
 
 def text_of(source: Source) -> Text:
