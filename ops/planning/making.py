@@ -57,9 +57,8 @@ def plan(
     unknown length are taken to run. seconds: how long the search may go on; it ends sooner where
     the plan is proven to be the best. progress: called with the time of the best plan, the bound,
     and the seconds that have gone. An interrupt ends the search with the best plan, once there is
-    one. memory_space: of chips of several cores, where arguments and results are that nothing else
-    says: "dram" for a program that reads all its arguments there and leaves its results there, as
-    compiled ones do; by default wherever it takes the least time.
+    one. memory_space: of chips of several cores, where arguments and results are: "dram", as of
+    compiled programs, "l1", or by default wherever it takes the least time.
 
     Chosen for all values at once: how an argument is divided over the mesh, how each equation is,
     and whether partial sums are all-reduced or scattered. A result that is a tree of the structure,
