@@ -84,7 +84,7 @@ def test_compiled_products_are_ranked_and_bounded(name):
     predicted = [published.compiled(row, machine) for row in rows]
     measured = [row.seconds for row in rows]
     assert published.correlation(predicted, measured) > published.RANK
-    assert published.in_sizes(rows, predicted) > 0.85
+    assert published.in_sizes(rows, predicted) > 0.75
     for config, most in zip(("tuned", "default"), MEDIANS[name], strict=True):
         chosen = [k for k, row in enumerate(rows) if row.config == config]
         ranked = [[times[k] for k in chosen] for times in (predicted, measured)]

@@ -8,6 +8,7 @@ priced.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
@@ -22,6 +23,8 @@ from gridlayout.tables.cells import ttnn_place
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 _HOST = ("system", "mmio")
+_SIDE = 32  # of a tile
+_FIDELITY = re.compile(r"math_fidelity = (\w+)")
 
 
 def simulated(
@@ -76,7 +79,8 @@ def _equation(
     share = share_of(op, outs, cores)
     streamed, received, passed = _traffic(op, share, core)
     passed = passed if op.name in PRODUCTS else 0
-    limits = core.computing(work.flops * share.part, passed + work.nbytes * share.part)
+    flops = work.flops * share.part * _passes(op, core)
+    limits = core.computing(flops, passed + work.nbytes * share.part)
     limits["dram"], movement = streamed, received / core.rates.noc
     compute = max(limits.values())
     limits["links"] = movement
@@ -84,6 +88,19 @@ def _equation(
     on = f"{share.cores} of {cores} cores"
     limit = limit if limits[limit] else ""
     return replace(made, compute=compute, movement=movement, limit=limit, how=on), received
+
+
+def _passes(op: Operation, core: Machine) -> float:
+    """How often the time of a product at the machine's rate is that in the op's math fidelity.
+
+    1 where the op states no fidelity, or the machine no cycles.
+    """
+    rates, stated = core.rates, _FIDELITY.search(op.hints.get("compute_config", ""))
+    if rates is None or not rates.clock or stated is None:
+        return 1.0
+    by_name = {name.lower(): cycles for name, cycles in rates.tile_cycles.items()}
+    cycles = by_name.get(stated[1].lower(), 0)
+    return cycles / rates.clock / core.seconds(flops=2 * _SIDE**3) if cycles else 1.0
 
 
 def _traffic(op: Operation, share: Share, core: Machine) -> tuple[float, int, int]:

@@ -70,10 +70,15 @@ def operations_of(linked: Linked, mesh: Shape = ()) -> list[Operation]:
 
 
 def _traced(step: Step, mesh: Shape) -> Any:
-    """The jaxpr of what an op computes."""
-    assert step.run is not None
+    """The jaxpr of what an op computes, no values rounded to a block format: packing does that."""
+    run = step.run
+    assert run is not None
     arrays = [jax.ShapeDtypeStruct((*mesh, *x.shape), x.dtype) for x in step.inputs]
-    return jax.make_jaxpr(step.run)(*arrays)
+
+    def computed(*arrays: Any) -> list[Any]:
+        return [x.astype(out.dtype) for x, out in zip(run(*arrays), step.outputs, strict=True)]
+
+    return jax.make_jaxpr(computed)(*arrays)
 
 
 def _called(step: Step) -> tuple[Linked, ...]:

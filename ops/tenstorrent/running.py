@@ -84,7 +84,8 @@ class Runner:
         assert step.run is not None
         if step.name not in SAME:
             operands = list(map(self._read, operands, step.inputs))
-        return list(map(self._laid_out, step.run(*operands), step.outputs))
+        made = map(stored, step.run(*operands), step.outputs)
+        return list(map(self._laid_out, made, step.outputs))
 
     def _branch(self, branch: Linked, *operands: Any) -> list[Any]:
         return self.run(branch, list(operands))

@@ -36,7 +36,7 @@ WITHOUT_VALUES = ("deallocate", "get_device")
 
 
 def function_of(op: Op, mesh: Shape) -> Function:
-    """The op's function, from and to arrays of the types that the text states, on each chip.
+    """The op's function of arrays of the types that the text states, on each chip, to be `stored`.
 
     mesh: of several chips, whose tensors are then one array that the mesh counts first; else ().
     `LayoutError` with the op's line where it is not known, or where shapes do not follow.
@@ -57,7 +57,7 @@ def function_of(op: Op, mesh: Shape) -> Function:
     if follow != stated:
         op.fail(f"the shapes {follow} follow from the operands, but the types say {stated}")
     op.check_all_read()
-    return lambda *arrays: list(map(stored, run(*arrays), op.outputs))
+    return run
 
 
 def _built(op: Op, mesh: Shape) -> Function:
