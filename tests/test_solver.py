@@ -16,6 +16,7 @@ from benchmarks import sharding
 from gridlayout.errors import LayoutError
 from gridlayout.ops.solver import elimination, integer, messages, model, presolve, search, solve
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
+from gridlayout.ops.solver.quick import quick
 from gridlayout.ops.solver.search import ELIMINATION, INTEGER, LOCAL, METHODS
 from gridlayout.ops.solver.solve import Unsolved
 from gridlayout.ops.solver.terms import Infeasible
@@ -302,17 +303,70 @@ def test_interrupt_returns_what_is_known():
     assert found.bound <= best * (1 + CLOSE) <= found.cost * (1 + 2 * CLOSE)
 
 
+def least_own(problem):
+    return sum(own.min() for own in problem.costs)
+
+
 def test_interrupt_before_anything_is_known(monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(search, "reduce", interrupt)
     problem = limited_problem(1)
+    best = solve.solve(problem).cost
+    monkeypatch.setattr(search, "reduce", interrupt)
+    calls = []
+    found = solve.solve(problem, on_interrupt=lambda: calls.append(None))
+    assert problem.excess(found.choices) <= 0
+    assert found.cost == problem.cost(found.choices) >= best * (1 - CLOSE)
+    assert found.bound == pytest.approx(least_own(problem))
+    assert len(calls) == 1
+    start = least_used(problem)
+    found = solve.solve(problem, starts=[start])
+    assert (found.choices, found.bound) == (start, pytest.approx(least_own(problem)))
+    # A second one while the choices are made.
+    monkeypatch.setattr(search, "quick", interrupt)
     with pytest.raises(KeyboardInterrupt):
         solve.solve(problem)
-    start = np.argmin(list(problem.rows[0].usages.values()), axis=1)
-    found = solve.solve(problem, starts=[start])
-    assert (found.choices, found.bound) == (tuple(start), 0)
+
+
+def least_used(problem):
+    """The choices that use least of a problem's one row."""
+    return tuple(np.argmin(list(problem.rows[0].usages.values()), axis=1).tolist())
+
+
+def test_time_that_is_over_at_any_step_gives_something_true(monkeypatch):
+    problem = limited_problem(3)
+    best = solve.solve(problem).cost
+    costs = []
+    for steps in (0, 1, 2, 3, 10, 30, 100, 300, 10**6):
+        ticks = iter(range(10**7))
+        with monkeypatch.context() as patch:
+            for module in (search, solve, integer):
+                patch.setattr(module, "monotonic", lambda: next(ticks))  # noqa: B023
+            found = solve.solve(problem, steps, methods=(ELIMINATION, LOCAL))
+        assert problem.excess(found.choices) <= 0
+        assert found.bound <= best * (1 + CLOSE) <= found.cost * (1 + 2 * CLOSE)
+        costs.append(found.cost)
+    assert costs[-1] == min(costs) < costs[0]
+
+
+def test_choices_made_at_once_are_possible_where_that_is_easy():
+    """Without rows, and fetches that are possible; and with one row that the least usages meet."""
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        problem = limited_problem(seed) if seed % 2 else Problem(*chain(rng, 12, 5))
+        made = [*quick(model.Model.of(problem))]
+        feasible = [each for each in made if problem.excess(tuple(each.values())) <= 0]
+        assert feasible
+        assert all(problem.cost(tuple(each.values())) < inf for each in made)
+    # The first choice of the reader is impossible with that of the source.
+    problem = Problem(([0, 9], [0, 1]), (edge(0, 1, [[inf, 0], [0, 0]]),))
+    (state,) = quick(model.Model.of(problem))
+    assert problem.cost(tuple(state.values())) == 1
+
+
+def test_nothing_left_to_choose_is_a_program_too():
+    assert integer.integer_program(model.Model({}, {}, {}), 1.0, inf) == ({}, 0.0)
 
 
 def test_a_start_is_never_made_worse():

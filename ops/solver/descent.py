@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 
 from gridlayout.ops.solver.model import Model
-from gridlayout.ops.solver.terms import Shared
+from gridlayout.ops.solver.terms import Shared, no_step
 from gridlayout.ops.solver.usage import Usage
 
 LEAST = 1e-12  # of a cost: what a change has to save
@@ -21,7 +21,7 @@ ROUNDS = 40  # of raising the prices of limits
 class Descent:
     """An assignment of a model that changes, and the sums that follow from it."""
 
-    def __init__(self, model: Model, each_step: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, model: Model, each_step: Callable[[], None] = no_step) -> None:
         self.model, self.each_step = model, each_step
         self.ceiling = model.ceiling
         self.own = {v: np.minimum(own, self.ceiling) for v, own in model.costs.items()}

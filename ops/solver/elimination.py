@@ -14,7 +14,7 @@ from math import fsum, prod
 import numpy as np
 
 from gridlayout.ops.solver.model import Model
-from gridlayout.ops.solver.terms import Shared
+from gridlayout.ops.solver.terms import Shared, no_step
 
 Scope = tuple[int, ...]
 Factor = tuple[Scope, np.ndarray]
@@ -24,7 +24,7 @@ MOST = 50_000_000  # entries of all of them
 DIMS = 30  # of a table
 
 
-def order(model: Model) -> list[int] | None:
+def order(model: Model, each_step: Callable[[], None] = no_step) -> list[int] | None:
     """The order in which the variables go; None where a table would be too large."""
     counts = {v: len(own) for v, own in model.costs.items()}
     near = {v: set(model.links(v)) for v in counts}
@@ -48,6 +48,7 @@ def order(model: Model) -> list[int] | None:
     heapify(heap)
     found, total = [], 0
     while heap:
+        each_step()
         size, v = heappop(heap)
         if v not in near or size != known[v]:
             continue
@@ -66,7 +67,7 @@ def order(model: Model) -> list[int] | None:
 
 
 def eliminate(
-    model: Model, ordered: list[int], each_step: Callable[[], None] = lambda: None
+    model: Model, ordered: list[int], each_step: Callable[[], None] = no_step
 ) -> tuple[dict[int, int], float]:
     """An assignment of the least cost, without the limits, and that cost; inf if there is none."""
     place = {v: at for at, v in enumerate(ordered)}

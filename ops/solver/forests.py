@@ -16,7 +16,7 @@ import numpy as np
 from gridlayout.ops.solver.descent import Descent
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.presolve import reduce
-from gridlayout.ops.solver.terms import Infeasible, Limit, Shared
+from gridlayout.ops.solver.terms import Infeasible, Limit, Shared, no_step
 
 FORESTS = 4  # of one call, which have different orders
 
@@ -27,19 +27,21 @@ def along_forests(
     charges: Mapping[int, np.ndarray],
     deadline: float,
     better: Callable[[dict[int, int]], bool],
+    each_step: Callable[[], None] = no_step,
 ) -> dict[int, int]:
     """The assignment after a few forests.
 
     charges: what the choices of variables pay for what they use of the limits. better: takes an
-    assignment; whether it is better than those before.
+    assignment; whether it is better than those before. each_step: called now and then.
     """
-    descent, every = Descent(model), list(model.choices)
+    descent, every = Descent(model, each_step), list(model.choices)
     for turn in range(FORESTS):
         if monotonic() >= deadline:
             break
         at = turn * len(every) // FORESTS
         turned = every[at:] + every[:at]
-        found = _solved(model, forest(model, turned[:: -1 if turn % 2 else 1]), state, charges)
+        free = forest(model, turned[:: -1 if turn % 2 else 1])
+        found = _solved(model, free, state, charges, each_step)
         if found is not None and model.limits:
             found = descent.mend(found)
         if found is not None and found != state and better(found):
@@ -48,7 +50,11 @@ def along_forests(
 
 
 def _solved(
-    model: Model, free: set[int], state: dict[int, int], charges: Mapping[int, np.ndarray]
+    model: Model,
+    free: set[int],
+    state: dict[int, int],
+    charges: Mapping[int, np.ndarray],
+    each_step: Callable[[], None],
 ) -> dict[int, int] | None:
     """The assignment with the best choices of a forest; None where that is not solved."""
     made = around(model, free, state)
@@ -57,7 +63,7 @@ def _solved(
     for v in free & charges.keys():
         made.costs[v] = made.costs[v] + charges[v]
     try:
-        reduce(made)
+        reduce(made, each_step)
     except Infeasible:  # where the state is not possible either
         return None
     left = made.chosen({v: int(np.argmin(own)) for v, own in made.costs.items()})

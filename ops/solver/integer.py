@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from gridlayout.ops.solver.model import Model
-from gridlayout.ops.solver.terms import Infeasible, Shared
+from gridlayout.ops.solver.terms import Infeasible, Shared, no_step
 
 SCALED = 1e4  # what the best known cost, else the largest cost, becomes in the program
 GAP = 1e-9  # at which HiGHS ends
+LATE = 0.25  # seconds after its time at which HiGHS is waited for no longer
 ATTEMPTS = 20  # to exclude an assignment that exceeds a limit within HiGHS's tolerance
 
 
@@ -75,7 +76,9 @@ class Program:
         self.rows += 1
 
 
-def program(model: Model) -> tuple[Program, dict[int, np.ndarray]]:
+def program(
+    model: Model, each_step: Callable[[], None] = no_step
+) -> tuple[Program, dict[int, np.ndarray]]:
     """The program of a model, and the unknowns of each variable's choices."""
     made = Program()
     x = {v: made.unknowns(own) for v, own in model.costs.items()}
@@ -89,9 +92,11 @@ def program(model: Model) -> tuple[Program, dict[int, np.ndarray]]:
             joint.setdefault((shared.source, reader), []).append(shared)
             pairs.pop((min(shared.source, reader), max(shared.source, reader)), None)
     for (v, w), table in pairs.items():
+        each_step()
         _couple(made, x[v], x[w], table)
     prices = {id(shared): made.unknowns(shared.prices) for shared in model.shared}
     for (v, w), fetches in joint.items():
+        each_step()
         if (w, v) in joint and w < v:
             table = np.zeros((len(x[v]), len(x[w])))  # is in that of (w, v)
         else:
@@ -157,17 +162,20 @@ def integer_program(
     most: float,
     deadline: float,
     nodes: int | None = None,
-    waiting: Callable[[], None] = lambda: None,
+    waiting: Callable[[], None] = no_step,
     gap: float = 0.0,
+    each_step: Callable[[], None] = no_step,
 ) -> tuple[dict[int, int] | None, float]:
     """The best assignment found, and a bound on all; raises Infeasible where there is none.
 
     most: only what costs no more is looked for; inf where nothing is known. Where nothing is found
     that costs so little, the bound is `most`. nodes: of the search, at most. waiting: called now
     and then while HiGHS, in a thread, runs. gap: of the cost, between it and the bound, at which
-    the search ends.
+    the search ends. each_step: called while the program is made.
     """
-    made, x = program(model)
+    if not model.choices:
+        return {}, 0.0
+    made, x = program(model, each_step)
     best, bound = None, 0.0
     for _ in range(ATTEMPTS):
         left = deadline - monotonic()
@@ -196,7 +204,10 @@ def _run(
     waiting: Callable[[], None],
     gap: float,
 ) -> tuple[bool, np.ndarray | None, float]:
-    """Whether HiGHS proves that there is no solution; else its unknowns and bound."""
+    """Whether HiGHS proves that there is no solution; else its unknowns and bound.
+
+    Nothing is known where it does not end in time: it does not look at the clock in every step.
+    """
     from scipy.optimize import (
         Bounds,
         LinearConstraint,
@@ -225,7 +236,10 @@ def _run(
         ),
         "options": options,
     }
-    result = _waited(lambda: milp(costs * scale, **arguments), waiting)
+    until = monotonic() + seconds + LATE
+    result = _waited(lambda: milp(costs * scale, **arguments), waiting, until)
+    if result is None:
+        return False, None, 0.0
     bound = result.mip_dual_bound
     known = bound is not None and np.isfinite(bound)
     # All unknowns have bounds, so that the second is the first.
@@ -233,8 +247,11 @@ def _run(
     return is_infeasible, result.x, float(bound) / scale if known else 0.0
 
 
-def _waited(call: Callable[[], Any], waiting: Callable[[], None]) -> Any:
-    """The result of a call in a thread, so that an interrupt is heard meanwhile."""
+def _waited(call: Callable[[], Any], waiting: Callable[[], None], until: float) -> Any:
+    """The result of a call in a thread, so that an interrupt is heard meanwhile; None if too late.
+
+    The thread goes on by itself after that, up to the limit that it has.
+    """
     results: list[Any] = []
     errors: list[Exception] = []
 
@@ -247,7 +264,9 @@ def _waited(call: Callable[[], Any], waiting: Callable[[], None]) -> Any:
     thread = Thread(target=run, daemon=True)
     thread.start()
     while thread.is_alive():
-        thread.join(0.2)
+        if (left := until - monotonic()) <= 0:
+            return None
+        thread.join(min(0.2, left))
         waiting()
     if errors:
         raise errors[0]

@@ -8,14 +8,14 @@ is that of the problem, less the sum of `constants`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import fsum, inf
 
 import numpy as np
 
 from gridlayout.ops.solver.problem import ROUNDING, Fetch, Problem
-from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit, Shared
+from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit, Shared, no_step
 
 
 @dataclass(eq=False)
@@ -37,7 +37,7 @@ class Model:
     limits_of: dict[int, list[Limit]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, problem: Problem) -> Model:
+    def of(cls, problem: Problem, each_step: Callable[[], None] = no_step) -> Model:
         """The whole problem; raises Infeasible where a row has no room for the least usages."""
         count = range(len(problem.costs))
         made = cls(
@@ -48,6 +48,7 @@ class Model:
         if any(len(own) == 0 for own in problem.costs):
             raise Infeasible
         for fetch in problem.fetches:
+            each_step()
             made.add_fetch(fetch)
         for row in problem.rows:
             if row.limit < 0:

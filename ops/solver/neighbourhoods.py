@@ -18,7 +18,7 @@ from gridlayout.ops.solver.forests import along_forests, around
 from gridlayout.ops.solver.integer import integer_program
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.presolve import reduce
-from gridlayout.ops.solver.terms import Infeasible
+from gridlayout.ops.solver.terms import Infeasible, no_step
 
 SMALLEST, LARGEST = 2_000, 128_000  # unknowns of a ball or a stretch
 FEWEST = 16  # variables of the smallest ones, about
@@ -32,13 +32,15 @@ def improve(
     charges: Mapping[int, np.ndarray],
     deadline: float,
     better: Callable[[dict[int, int]], bool],
-    waiting: Callable[[], None] = lambda: None,
+    waiting: Callable[[], None] = no_step,
+    each_step: Callable[[], None] = no_step,
 ) -> None:
     """Solve forests, then parts, larger ones where the smaller save nothing more.
 
     Until that saves nothing, or until the deadline. charges: what choices pay for what they use of
     limits, in forests. better: takes an assignment, whose numbers are indices; whether it is
-    better than those before. waiting: called now and then.
+    better than those before. waiting: called now and then, each_step
+    more often.
     """
     weights = {
         v: len(own) + sum(t.size for t in model.tables[v].values()) // 2
@@ -49,13 +51,13 @@ def improve(
     target, nodes, saved, was_cut = fewest, NODES, True, False
     while nodes <= MOST_NODES:
         if saved:  # as at first
-            state = along_forests(model, state, charges, deadline, better)
+            state = along_forests(model, state, charges, deadline, better, each_step)
         saved = False
         for free in parts(model, weights, target):
             if monotonic() >= deadline:
                 return
             waiting()
-            found, is_best = _solved(model, free, state, deadline, nodes, waiting)
+            found, is_best = _solved(model, free, state, deadline, nodes, waiting, each_step)
             was_cut |= not is_best
             if found is not None and better(found):
                 state, saved = found, True
@@ -107,6 +109,7 @@ def _solved(
     deadline: float,
     nodes: int,
     waiting: Callable[[], None],
+    each_step: Callable[[], None],
 ) -> tuple[dict[int, int] | None, bool]:
     """The assignment with the best choices found of some variables; whether they are the best.
 
@@ -116,12 +119,12 @@ def _solved(
     most = made.cost(made.state(model.chosen(state)))
     is_best = True
     try:
-        reduce(made)
-        if not made.limits and (ordered := order(made)) is not None:
-            found, _ = eliminate(made, ordered)
+        reduce(made, each_step)
+        if not made.limits and (ordered := order(made, each_step)) is not None:
+            found, _ = eliminate(made, ordered, each_step)
         else:
             most = max(most - fsum(made.constants), 0.0)
-            best, bound = integer_program(made, most, deadline, nodes, waiting)
+            best, bound = integer_program(made, most, deadline, nodes, waiting, each_step=each_step)
             is_best = bound >= most * (1 - CLOSE)
             if best is None:
                 return None, is_best

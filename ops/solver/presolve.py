@@ -11,25 +11,30 @@ Each step keeps at least one best assignment and tells no more than that: it dro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import fsum
 
 import numpy as np
 
 from gridlayout.ops.solver.model import Model
-from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit
+from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit, no_step
 
 ENTRIES = 2**22  # of the arrays in which the choices of one variable are compared
 GROWTH = 2.0  # a new table has at most so many entries for each entry of the two it replaces
 
 
-def reduce(model: Model) -> None:
-    """Make a model smaller, in place; raises Infeasible where it has no assignment."""
+def reduce(model: Model, each_step: Callable[[], None] = no_step) -> None:
+    """Make a model smaller, in place; raises Infeasible where it has no assignment.
+
+    each_step: called for each variable; if it raises, the model is left unfinished.
+    """
     changed = set(model.choices)
     while changed:
         reduce_limits(model, changed)
         _simplify_shared(model, changed)
         now, changed = sorted(changed & model.choices.keys()), set()
         for v in now:
+            each_step()
             _reduce_variable(model, v, changed)
     model.index()
 

@@ -17,7 +17,8 @@ from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.neighbourhoods import improve
 from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.problem import Problem
-from gridlayout.ops.solver.terms import Infeasible
+from gridlayout.ops.solver.quick import quick
+from gridlayout.ops.solver.terms import Expired, Infeasible
 
 Progress = Callable[[float, float, float], None]
 
@@ -47,6 +48,10 @@ class Part:
     bound: float = 0.0
     how: str = ELIMINATION
     gap: float = CLOSE
+
+    def __post_init__(self) -> None:
+        # Nothing costs less than each variable's least, as tables and prices are at least 0.
+        self.bound = fsum([float(own.min()) for own in self.model.costs.values()])
 
     @property
     def is_solved(self) -> bool:
@@ -91,8 +96,9 @@ class Search:
     @property
     def bound(self) -> float:
         """A proven bound of the cost of each feasible assignment."""
-        if self.model is None or (not self.parts and self.model.choices):
-            return 0.0
+        if self.model is None:
+            least = fsum([float(own.min(initial=inf)) for own in self.problem.costs])
+            return min(least, self.cost)
         found = fsum([*self.model.constants, *(part.bound for part in self.parts)])
         return self.cost if self.cost <= found * (1 + CLOSE) else found
 
@@ -115,13 +121,17 @@ class Search:
         if (cost := self.problem.cost(choices)) < self.cost:
             self.choices, self.cost = choices, cost
 
-    def report(self, improved: bool = True) -> None:
-        """Put the parts' choices together if they have become better, and tell the caller."""
-        assert self.model is not None
-        if improved and all(part.chosen is not None for part in self.parts):
+    def _join(self) -> None:
+        """Put the parts' choices together, where all have some."""
+        if self.model is not None and all(part.chosen is not None for part in self.parts):
             chosen = {v: c for part in self.parts for v, c in (part.chosen or {}).items()}
             found = self.model.recovered(chosen)
             self._offer(tuple(found[v] for v in range(len(self.problem.costs))))
+
+    def report(self, improved: bool = True) -> None:
+        """Put the parts' choices together if they have become better, and tell the caller."""
+        if improved:
+            self._join()
         now, known = monotonic(), (self.cost, self.bound)
         if self.progress is None or self.cost == inf or known == self.told_what:
             return
@@ -129,10 +139,33 @@ class Search:
             self.told, self.told_what = now, known
             self.progress(*known, now - self.began)
 
+    def in_time(self) -> None:
+        """Raise Expired where the time is over."""
+        if monotonic() >= self.deadline:
+            raise Expired
+
+    def complete(self) -> None:
+        """Put the parts' choices together, without more search: `quick` ones where there are none.
+
+        Nothing is known after it either where those are not feasible.
+        """
+        if self.model is None:
+            if self.choices is None:
+                made = Model.of(self.problem)
+                for state in quick(made):
+                    self._offer(tuple(state[v] for v in range(len(self.problem.costs))))
+            return
+        for part in self.parts if self.choices is None else ():
+            if part.chosen is None:
+                part.how = LOCAL
+                for state in quick(part.model):
+                    part.offer(part.model.chosen(state))
+        self._join()
+
     def run(self) -> None:
-        """Reduce the problem, split it, and solve each part as well as it can be."""
-        model = Model.of(self.problem)
-        reduce(model)
+        """Reduce the problem, split it, and solve each part; raises Expired after the time."""
+        model = Model.of(self.problem, self.in_time)
+        reduce(model, self.in_time)
         self.parts = [Part(model.part(own), gap=self.gap) for own in model.components()]
         self.model = model
         for part in self.parts:
@@ -168,10 +201,10 @@ class Search:
         free = part.model
         if free.limits:
             free = free.part(free.choices, limited=False)
-            reduce(free)
-        if (ordered := order(free)) is None:
+            reduce(free, self.in_time)
+        if (ordered := order(free, self.in_time)) is None:
             return
-        state, bound = eliminate(free, ordered)
+        state, bound = eliminate(free, ordered, self.in_time)
         bound = fsum([bound, *free.constants])
         if bound == inf:
             raise Infeasible
@@ -186,7 +219,9 @@ class Search:
         base = fsum(model.constants)
         until = monotonic() + share * (self.deadline - monotonic())
         most = max(part.cost - base, 0.0)
-        state, bound = integer_program(model, most, until, waiting=self._waiting, gap=self.gap)
+        state, bound = integer_program(
+            *(model, most, until), waiting=self._waiting, gap=self.gap, each_step=self.in_time
+        )
         is_better = state is not None and part.offer(model.recovered(model.chosen(state)))
         part.raise_bound(fsum([bound, base]))
         if is_better or part.is_solved:
@@ -198,12 +233,15 @@ class Search:
     def _descend(self, part: Part) -> None:
         """First assignments of a part: from those of the caller, and from each least cost."""
         part.how = LOCAL
-        descent = Descent(part.model)
+        descent = Descent(part.model, self.in_time)
         firsts = [part.model.state(dict(enumerate(start))) for start in self.starts]
         firsts.append({v: int(np.argmin(own)) for v, own in part.model.costs.items()})
         for first in firsts:
-            if part.chosen is None or monotonic() < self.deadline:
+            try:
                 part.offer(part.model.chosen(descent.run(first)))
+            except Expired:
+                part.offer(part.model.chosen(descent.state))
+                raise
 
     def _search(self, part: Part) -> None:
         """Bound a part by messages, and improve its assignment until the time is over."""
@@ -227,7 +265,7 @@ class Search:
         charges = relaxation.charges(relaxation.best[1])
         charges = {v: charged[possible[v]] for v, charged in charges.items()}
         state = model.state(part.chosen)
-        improve(model, state, charges, self.deadline, better, self._waiting)
+        improve(model, state, charges, self.deadline, better, self._waiting, self.in_time)
         if monotonic() >= self.deadline or part.is_solved:
             return
         bound, more = relaxation.bound()
@@ -244,7 +282,7 @@ class Search:
         for v, kept in possible.items():
             model.keep(v, kept)
         try:
-            reduce(model)
+            reduce(model, self.in_time)
         except Infeasible:  # so that nothing is better than what is known
             part.raise_bound(part.cost)
         else:
@@ -253,7 +291,8 @@ class Search:
 
     def _bound(self, part: Part) -> tuple[Relaxation, dict[int, np.ndarray]]:
         """Pass messages; which choices of the part may be in an assignment that is better."""
-        relaxation, descent = Relaxation(part.model, part.cost), Descent(part.model)
+        relaxation = Relaxation(part.model, part.cost)
+        descent = Descent(part.model, self.in_time)
         until = monotonic() + SHARE * (self.deadline - monotonic())
         kept = {v: np.ones(len(own), bool) for v, own in part.model.costs.items()}
         bounds: list[float] = []

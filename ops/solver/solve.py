@@ -6,7 +6,7 @@ is able to take it: exact elimination, an integer program, a local search with a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from time import monotonic
@@ -14,11 +14,11 @@ from time import monotonic
 from gridlayout.errors import LayoutError
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.search import METHODS, Progress, Search
-from gridlayout.ops.solver.terms import Infeasible
+from gridlayout.ops.solver.terms import Expired, Infeasible, no_step
 
 
 class Unsolved(LayoutError):
-    """Time ran out before any feasible assignment was found."""
+    """Time ran out, or an interrupt came, before any feasible assignment was found."""
 
 
 @dataclass(frozen=True)
@@ -48,18 +48,21 @@ def solve(
     progress: Progress | None = None,
     methods: Sequence[str] = METHODS,
     gap: float = 0.0,
+    on_interrupt: Callable[[], None] = no_step,
 ) -> Solution | None:
     """The best feasible assignment that is found, or None if it is proven that there is none.
 
     starts: assignments to begin a local search with; the result is never worse than a feasible one.
     progress: called with the cost, the bound and the seconds so far as these improve.
     methods: which of `METHODS` may be used, after the reductions and a first descent. gap: by how
-    much of the bound a cost may be above it for the search to end.
+    much of the bound a cost may be above it for the search to end. on_interrupt: called when an
+    interrupt ends it.
 
     The result is the same in every process, unless a method's share of the time runs out. Of
     assignments that cost the same the one that is found need not be the first in lexicographic
-    order. An interrupt ends the search with what is known. Raises Unsolved where time ran out and
-    no feasible assignment is known.
+    order. The time, or an interrupt, ends the search with what is known; where that is nothing,
+    choices are made one by one without a search; raises Unsolved if these are not feasible. A
+    second interrupt is raised.
 
     >>> solve(Problem(([1, 0], [0, 2])))
     Solution(choices=(1, 0), cost=0.0, bound=0.0, how='exact elimination')
@@ -70,15 +73,24 @@ def solve(
     for start in starts:
         search.start(start)
     try:
-        search.run()
+        _run(search, on_interrupt)
     except Infeasible:
         if search.choices is None:  # else a start is possible within rounding only
             return None
-    except KeyboardInterrupt:
-        if search.choices is None:
-            raise
     if search.choices is None:
         raise Unsolved(
-            f"no feasible assignment was found in {seconds:g} seconds; give more time or a start"
+            f"no feasible assignment was found in {monotonic() - search.began:.3g} of {seconds:g} "
+            "seconds; give more time or a start"
         )
     return Solution(search.choices, search.cost, search.bound, search.how)
+
+
+def _run(search: Search, on_interrupt: Callable[[], None]) -> None:
+    """Search until the end, until the time is over or an interrupt."""
+    try:
+        search.run()
+    except Expired:
+        search.complete()
+    except KeyboardInterrupt:
+        on_interrupt()
+        search.complete()

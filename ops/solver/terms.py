@@ -12,6 +12,14 @@ class Infeasible(Exception):
     """No assignment is possible."""
 
 
+class Expired(Exception):
+    """The time of a search is over."""
+
+
+def no_step() -> None:
+    """What is called at each step of a method that nothing is to end."""
+
+
 @dataclass(eq=False)
 class Shared:
     """A fetch of which several readers may read the same form.
