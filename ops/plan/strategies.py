@@ -8,7 +8,7 @@ that are equal, as in the layers of a stack, share one strategy.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +26,7 @@ from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph, Node
 from gridlayout.ops.plan.labels import labels
 from gridlayout.ops.plan.ways import Ways
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
+from gridlayout.ops.solver.terms import no_step
 from gridlayout.sharding.machine import LIMITS
 
 
@@ -58,6 +59,7 @@ class Strategies:
     may have, or the number of the operand whose next value it is, which has its division.
     capacity: bytes that a device can hold, a core in its L1; None for any. dram: results of nodes
     that are in the DRAM behind a chip's cores, whence nodes read them while they compute.
+    each_step: called while all this is made; what it raises ends that.
     """
 
     graph: Graph
@@ -67,6 +69,7 @@ class Strategies:
     capacity: float | None = None
     dram: frozenset[int] = frozenset()
     copies: bool = False
+    each_step: Callable[[], None] = field(default=no_step, repr=False)
     variables: list[Variable] = field(default_factory=list)
     _of_operand: dict[int, int] = field(default_factory=dict)
     _of_node: dict[int, int] = field(default_factory=dict)
@@ -83,6 +86,7 @@ class Strategies:
         order += [(own[k], True, k) for k in range(len(self.given))]
         order += [(nodes[n], False, n) for n in range(len(self.graph.nodes))]
         for label, is_operand, number in sorted(order):
+            self.each_step()
             allowed = tuple(map(tuple, self.given[number])) if is_operand else ()
             key = (label, is_operand, allowed) if is_large else (number, is_operand)
             at = merged.setdefault(key, len(self.variables))
@@ -156,6 +160,7 @@ class Strategies:
                 counts[key] = counts.get(key, 0) + times
         fetches = []
         for (at, position, size, mine), count in counts.items():
+            self.each_step()
             fetches.append(self._fetch(at, position, size, mine, count))
         fetches += self._streams()
         fetches += self._joined(costs)
@@ -368,6 +373,7 @@ class Strategies:
         """What nodes that read operands from DRAM take longer than they compute."""
         found = []
         for n, node in enumerate(self.graph.nodes):
+            self.each_step()
             for position, v in enumerate(node.ins):
                 if v is None or v >= len(self.given) or node.factors is None or v in self._far:
                     continue
@@ -428,6 +434,7 @@ class Strategies:
         sizes: dict[tuple[int, int], NDArray[np.float64]] = {}
         found: dict[Any, float] = {}
         for n, live in self._alive():
+            self.each_step()
             counts = Counter(source for v, source in live.items() if v not in self.dram)
             most = least = 0.0
             for source, count in counts.items():

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +85,10 @@ class Plan(ByPath):
 
     @property
     def gap(self) -> float:
-        """By how much of the bound the time is above it: 0.02 for 2 %."""
-        return self.time / self.bound - 1 if self.bound else float(self.time > 0)
+        """By how much of the bound the time is above it: 0.02 for 2 %, inf for a bound of 0."""
+        if self.time <= self.bound:
+            return 0.0
+        return self.time / self.bound - 1 if self.bound else inf
 
     @property
     def peak_bytes(self) -> int:
@@ -204,7 +206,7 @@ class Plan(ByPath):
     def __str__(self) -> str:
         laid = [f"  {name}: {layout!r}" for name, layout in self.layouts.items() if layout]
         made = [f"  {name}: {layout!r}" for name, layout in self.results.items() if layout]
-        gap = f", gap {self.gap:.1%}" if self.bound else ""
+        gap = f", gap {self.gap:.1%}" if self.gap < inf else ", gap unknown"
         return "\n".join(
             [
                 f"plan of {self.simulation.title}: {duration(self.time)}, bound "

@@ -17,11 +17,14 @@ from gridlayout.errors import LayoutError
 from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.strategies import Place, Strategies
+from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.solver.problem import Problem, Row
 from gridlayout.ops.solver.solve import solve
 from gridlayout.sharding.machine import LIMITS, Machine
 
 Path = tuple[int, ...]
+
+_LEAST = 1.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,15 @@ class Spaces:
         choices: Mapping[Path, Choice],
         fixed: bool = True,
         far: Collection[int] = (),
+        clock: Clock | None = None,
     ) -> Spaces:
         """The cheapest way to hold a program's values, divided so.
 
         fixed: whether operands are where they are; else these may go to DRAM too. far: results that
-        are in DRAM. `LayoutError` where L1 or DRAM has no room.
+        are in DRAM. clock: of the search that this is for; a second is taken beyond its time.
+        `LayoutError` where L1 or DRAM has no room.
         """
-        return _Search(strategies, places, choices, fixed, far).found()
+        return _Search(strategies, places, choices, fixed, far).found(clock)
 
 
 def room_in_l1(machine: Machine) -> int:
@@ -83,7 +88,7 @@ class _Search:
         self.sizes = {v: strategies.ways.nbytes(v, division) for v, division in self.held.items()}
         self.reads, self.lives = self._lives()
 
-    def found(self) -> Spaces:
+    def found(self, clock: Clock | None) -> Spaces:
         """The values in DRAM, and what that takes."""
         capacity = room_in_l1(self.machine)
         rows = self._rows(capacity)
@@ -96,7 +101,10 @@ class _Search:
                 Row(capacity, {at[v]: np.array([self.sizes[v], 0.0]) for v in row}) for row in rows
             ),
         )
-        solution = solve(problem)
+        if clock is None:
+            solution = solve(problem)
+        else:
+            solution = solve(problem, max(clock.left, _LEAST), on_interrupt=clock.interrupt)
         if solution is None:
             raise LayoutError(
                 f"a core's {capacity:,} B of L1 have no room for the arguments that are fixed "

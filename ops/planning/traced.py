@@ -33,6 +33,7 @@ from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.rules.table import rules_version
+from gridlayout.ops.solver.terms import no_step
 from gridlayout.ops.trees.layouts import asked
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -60,12 +61,12 @@ class Traced:
     next_of: Mapping[int, int]
     space: str | None = None
 
-    def strategies(self, trips: int | None, idle: bool = False) -> Strategies:
-        """What can be chosen; idle: whether up to half of the cores along a dim may have nothing.
+    def graph(self, trips: int | None) -> Graph:
+        """The graph of the program."""
+        return Graph.of(self.closed, LIMITS.trips if trips is None else trips)
 
-        Of small programs alone: there are more choices.
-        """
-        graph = Graph.of(self.closed, LIMITS.trips if trips is None else trips)
+    def units(self, graph: Graph, idle: bool = False) -> Units:
+        """The units of the mesh that divide its values; idle: as of `strategies`."""
         fixed = [layout for layout in self.asks if layout is not None]
         stated = [self.placed(layout) for layout in (*fixed, *graph.stated)]
         products = sum(bool(node.flops) for node in graph.nodes)
@@ -73,6 +74,20 @@ class Traced:
         units = Units.apart(self.device, stated, 3 if products <= most else 2)
         if idle and products <= most and len(graph.nodes) <= LIMITS.alike:
             units = replace(units, idle=True)
+        return units
+
+    def strategies(
+        self,
+        trips: int | None,
+        idle: bool = False,
+        each_step: Callable[[], None] = no_step,
+    ) -> Strategies:
+        """What can be chosen; idle: whether up to half of the cores along a dim may have nothing.
+
+        Of small programs alone: there are more choices. each_step: called while it is made.
+        """
+        graph = self.graph(trips)
+        units = self.units(graph, idle)
         return Strategies(
             graph,
             units,
@@ -81,6 +96,7 @@ class Traced:
                 self.next_of[k] if k in self.next_of else self._results(units, aval)
                 for k, aval in enumerate(self.closed.out_avals)
             ],
+            each_step=each_step,
         )
 
     @cached_property

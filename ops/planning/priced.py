@@ -1,0 +1,136 @@
+"""Plans of what was chosen: the program is made, and its report is the price."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.specs import layout_of
+from gridlayout.ops.plan.chosen import Chosen, Stated
+from gridlayout.ops.plan.strategies import Place, Strategies
+from gridlayout.ops.planning.clock import Clock
+from gridlayout.ops.planning.plan import Alternative, Plan
+from gridlayout.ops.planning.simulation import Simulation, equation_names
+from gridlayout.ops.planning.spaces import Spaces
+from gridlayout.ops.planning.traced import Traced
+from gridlayout.ops.programs.report import Report
+from gridlayout.ops.solver.solve import Solution
+
+_MOST_WAYS = 8  # alternatives of an equation that are kept
+
+
+def default_plan(traced: Traced, trips: int | None) -> Plan:
+    """The plan in which every equation chooses for itself, on arguments as `gl.put` lays them out.
+
+    It may run products by algorithms that no strategy has. Its bound is 0, as nothing is known.
+    """
+    numbered = enumerate(traced.leaves, traced.consts)
+    layouts = {leaf.path: traced.default(k, kept=False) for k, leaf in numbered}
+    wanted = [traced.next_of.get(k) for k in range(len(traced.closed.jaxpr.outvars))]
+    of_operand = dict(enumerate(layouts.values(), traced.consts))
+    results = tuple(None if k is None else of_operand.get(k) for k in wanted)
+    graph = traced.graph(trips)
+    chosen = Chosen(traced.units(graph), {}, 0)
+    stated = Stated(chosen, traced.digest, results, graph.trips or 1)
+    program = traced.program(traced.specs_in([*layouts.values()]), stated)
+    made = map(layout_of, program.results)
+    results = tuple(a or b for a, b in zip(results, made, strict=True))
+    return Plan(
+        layouts,
+        dict(zip(traced.result_names, results, strict=True)),
+        0.0,
+        Simulation.of(program, traced.report(program), None, stated.trips),
+        traced.device,
+        stated,
+        {},
+        "each equation by itself",
+        traced.fn,
+    )
+
+
+def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Clock) -> Plan:
+    """The plan of a solution, priced; clock: for which values are in L1, and which in DRAM."""
+    units, choices = strategies.units, strategies.choices(found.choices)
+    products = sum(bool(node.flops) for node in strategies.graph.nodes)
+    results = tuple(
+        None
+        if division is None
+        else traced.tiled(units.spec(tuple(aval.shape), aval.dtype, division).layout)
+        for aval, division in zip(
+            traced.closed.out_avals, strategies.results(found.choices), strict=True
+        )
+    )
+    places, spaces = strategies.places(found.choices), None
+    if traced.device.machine.has_cores:
+        results = tuple(
+            layout.replace(memory_space="dram")
+            if isinstance(layout, GridLayout) and _is_far(traced, places, k)
+            else layout
+            for k, layout in enumerate(results)
+        )
+        far = far_results(strategies, results)
+        spaces = Spaces.of(strategies, places, choices, far=far, clock=clock)
+    chosen = Chosen(units, choices, products)
+    stated = Stated(chosen, traced.digest, results, strategies.graph.trips or 1)
+    layouts = {
+        leaf.path: (traced.ask(k) or traced.layout(units, k, places[k]))
+        if leaf.has_layout
+        else None
+        for k, leaf in enumerate(traced.leaves, traced.consts)
+    }
+    program = traced.program(traced.specs_in([*layouts.values()]), stated)
+    report = traced.report(program)
+    simulation = Simulation.of(program, report, spaces, stated.trips)
+    made = map(layout_of, program.results)
+    results = tuple(a or b for a, b in zip(results, made, strict=True))
+    return Plan(
+        layouts,
+        dict(zip(traced.result_names, results, strict=True)),
+        min(found.bound, simulation.time),
+        simulation,
+        traced.device,
+        stated,
+        _alternatives(strategies, found, report),
+        found.how,
+        traced.fn,
+    )
+
+
+def _is_far(traced: Traced, places: Sequence[Place], result: int) -> bool:
+    """Whether a result is in DRAM: as the argument whose next value it is, or as all are."""
+    operand = traced.next_of.get(result)
+    return traced.space == "dram" if operand is None else places[operand].in_dram
+
+
+def _alternatives(
+    strategies: Strategies, found: Solution, report: Report
+) -> dict[str, tuple[Alternative, ...]]:
+    """Of each equation that has a choice, the best ways to run it."""
+    units, problem, made = strategies.units, strategies.problem, {}
+    names = zip(equation_names(report.rows), report.rows, strict=True)
+    by_path = {row.made.path: name for name, row in names}
+    by_variable: dict[int, tuple[Alternative, ...]] = {}
+    for n, node in enumerate(strategies.graph.nodes):
+        at = strategies.variable(n)
+        choices = strategies.variables[at].choices
+        if node.path not in by_path or len(choices) < 2:
+            continue
+        if at not in by_variable:
+            costs = problem.costs_with(found.choices, at).tolist()
+            ways = []
+            for k, (choice, cost) in enumerate(zip(choices, costs, strict=True)):
+                if isfinite(cost):
+                    words = units.words(choice.ins, choice.out, choice.summed, choice.scattered)
+                    ways.append(Alternative(words, cost, k == found.choices[at]))
+            ways.sort(key=lambda way: (way.time, not way.is_chosen))
+            by_variable[at] = tuple(ways[:_MOST_WAYS])
+        made[by_path[node.path]] = by_variable[at]
+    return made
+
+
+def far_results(strategies: Strategies, results: Sequence[Layout | None]) -> set[int]:
+    """The values that become results in DRAM."""
+    pairs = zip(strategies.graph.outs, results, strict=True)
+    return {v for v, x in pairs if v is not None and x is not None and x.memory == "dram"}

@@ -1,0 +1,212 @@
+"""What ends the search of a plan early: an interrupt, and the time; what is then known is true."""
+
+import itertools
+import time
+from threading import Event
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import gridlayout as gl
+from gridlayout.errors import LayoutError
+from gridlayout.ops.planning import clock, making, priced, searching
+from gridlayout.ops.solver import forests, integer, neighbourhoods, search, solve
+from gridlayout.ops.solver.solve import Unsolved
+
+CLOCKS = (clock, solve, search, integer, forests, neighbourhoods)
+CLOSE = 1e-9
+
+
+def shaped(*shape):
+    return jax.ShapeDtypeStruct(shape, "float32")
+
+
+def mlp(x, up, down):
+    return jax.nn.relu(x @ up) @ down
+
+
+def step(params, x, y):
+    def loss(params):
+        return jnp.mean((jnp.tanh(x @ params["up"]) @ params["down"] - y) ** 2)
+
+    return jax.tree.map(lambda w, g: w - 0.1 * g, params, jax.grad(loss)(params))
+
+
+def small(mebibytes):
+    """Eight chips of so little memory."""
+    chip = gl.Chip("small", (1, 1), {"dram": int(mebibytes * 2**20)})
+    links = gl.Links(45e9, latency=1e-6, wrap=True)
+    return gl.Machine(chip, mesh=(8,), links=links, rates=gl.Rates(flops=200e12, memory=800e9))
+
+
+PARAMS = {"up": shaped(512, 2048), "down": shaped(2048, 512)}
+STEP = (step, PARAMS, shaped(1024, 512), shaped(1024, 512))
+MLP = (mlp, shaped(8192, 512), shaped(512, 2048), shaped(2048, 512))
+TALL = (mlp, shaped(8, 1024), shaped(1024, 4096), shaped(4096, 1024))
+# A program and a machine: devices with room for anything, with less than the default needs, cores.
+CASES = {"v5e": (STEP, "v5e 4x4"), "small": (TALL, small(4.5)), "n150": (MLP, "n150")}
+
+
+def planned(name, **options):
+    args, machine = CASES[name]
+    return gl.plan(*args, machine=machine, **options)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """The plans that a search makes to which nothing happens, and how often it reads the clock."""
+    found = {}
+    for name in CASES:
+        with pytest.MonkeyPatch.context() as patch:
+            looks = reading(patch, time.monotonic)
+            found[name] = planned(name), next(looks)
+    return found
+
+
+def reading(patch, now, broken=()):
+    """Count how often the clock is read, each time `now()`; raise interrupts at some of these."""
+    looks = itertools.count(1)
+
+    def read():
+        at = next(looks)
+        if at in broken:
+            raise KeyboardInterrupt
+        return now()
+
+    for module in CLOCKS:
+        patch.setattr(module, "monotonic", read)
+    return looks
+
+
+def assert_true(plan, best):
+    """A plan that fits, whose bound no plan is below, and whose gap is what that says."""
+    assert 0 <= plan.bound <= best.time * (1 + CLOSE)
+    assert plan.bound <= plan.time
+    assert plan.time == pytest.approx(sum(each.seconds for each in plan.simulation.equations))
+    if not plan.device.machine.has_cores:
+        assert plan.peak_bytes <= plan.device.machine.device_capacity
+    assert plan.gap == pytest.approx(plan.time / plan.bound - 1 if plan.bound else float("inf"))
+    assert ("gap unknown" in str(plan)) == (plan.bound == 0)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_interrupt_at_any_time_gives_a_plan(name, whole, monkeypatch):
+    best, count = whole[name]
+    times = []
+    for at in sorted({2, 3, 4, *range(5, count, max(count // 8, 1)), count - 1}):
+        with monkeypatch.context() as patch:
+            reading(patch, time.monotonic, {at})
+            plan = planned(name)
+        assert_true(plan, best)
+        times.append(plan.time)
+    assert max(times) > best.time  # the first ones came before anything was known
+
+
+def test_an_interrupt_by_progress_gives_the_plan_that_it_was_told_of(whole):
+    told = []
+
+    def interrupt(*known):
+        told.append(known)
+        raise KeyboardInterrupt
+
+    for name in ("small", "n150"):
+        told.clear()
+        plan = planned(name, progress=interrupt)
+        assert len(told) == 1  # also where there are several searches
+        assert_true(plan, whole[name][0])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_second_interrupt_is_raised(name, monkeypatch):
+    calls = []
+
+    def interrupt(*_, **__):
+        calls.append(None)
+        raise KeyboardInterrupt
+
+    where = "made_plan" if name == "n150" else "default_plan"
+    monkeypatch.setattr(searching, where, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        planned(name)
+    assert len(calls) == 2
+
+
+def test_an_interrupt_while_it_is_priced_keeps_the_plan(whole, monkeypatch):
+    made, calls = priced.made_plan, []
+
+    def interrupt_once(*args):
+        calls.append(None)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return made(*args)
+
+    monkeypatch.setattr(searching, "made_plan", interrupt_once)
+    plan = planned("v5e")
+    assert (plan.time, plan.layouts) == (whole["v5e"][0].time, whole["v5e"][0].layouts)
+    assert len(calls) == 2
+
+
+def test_an_interrupt_while_a_function_is_traced_is_raised():
+    def fn(x):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        gl.plan(fn, shaped(8, 8), machine="v5e 4x4")
+
+
+# -- the time --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_less_time_gives_a_plan_whose_bound_is_true(name, whole, monkeypatch):
+    best = whole[name][0]
+    hows = []
+    for seconds in (0, 0.003, 0.03, 0.1, 1):
+        with monkeypatch.context() as patch:
+            ticks = itertools.count()
+            reading(patch, lambda: next(ticks) * 1e-3)  # noqa: B023
+            plan = planned(name, seconds=seconds)
+        assert_true(plan, best)
+        hows.append((plan.how, plan.bound))
+    assert len(set(hows)) > 1
+
+
+def test_no_time_is_spent_on_the_problem_of_a_plan_that_is_known(monkeypatch):
+    """The default is returned at the first step of making the problem after the time."""
+    steps = []
+
+    def node(*_):
+        steps.append(None)
+        raise AssertionError("a node's ways were made")
+
+    monkeypatch.setattr("gridlayout.ops.plan.ways.Ways.of", node)
+    plan = planned("v5e", seconds=0)
+    assert (plan.how, plan.bound, steps) == ("each equation by itself", 0, [])
+
+
+def test_highs_is_not_waited_for_longer_than_its_time(monkeypatch):
+    released, ended = Event(), []
+
+    def milp(*_, **__):
+        released.wait(60)
+        ended.append(None)
+        return SimpleNamespace(mip_dual_bound=None, status=1, message="", x=None)
+
+    monkeypatch.setattr("scipy.optimize.milp", milp)
+    monkeypatch.setattr(integer, "LATE", 0.0)
+    plan = planned("v5e", seconds=0.5)
+    assert not ended
+    released.set()
+    assert plan.time >= plan.bound > 0
+
+
+def test_what_can_not_fit_is_refused_and_what_may_fit_is_not_called_too_large(monkeypatch):
+    args, _ = CASES["small"]
+    monkeypatch.setattr(making, "_larger", lambda *_: "")  # which takes long
+    with pytest.raises(LayoutError, match=r"mlp does not fit: at .* holds at least"):
+        gl.plan(*args, machine=small(4))
+    monkeypatch.setattr(search, "quick", lambda model: iter(()))
+    with pytest.raises(Unsolved, match=r"no plan that has room in memory was found in 0 seconds"):
+        gl.plan(*args, machine=small(4.5), seconds=0)
