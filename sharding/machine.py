@@ -21,6 +21,7 @@ from jax.sharding import Mesh
 
 from gridlayout.arguments import Shape, positive
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.memory import CHIPS, Chip
 from gridlayout.sharding.chips import BOARDS, Figure, Links, Rates
 from gridlayout.sharding.collectives import (
@@ -230,6 +231,20 @@ class Machine:
         chip = Chip(str(mesh.devices.flat[0].device_kind), (1, 1))
         shape = None if device is None else device.shape
         return Machine(chip, shape, links, rates=rates, figures=figures)
+
+    def places(self, layout: Buffers) -> bool:
+        """Whether one of the chips has cores and room for a layout: no core gets two shards of it.
+
+        `layout.can_be_on(chip)`, by which `gl.explain(..., plan=True)` proposes layouts too.
+
+        >>> from gridlayout import GridLayout
+        >>> grids = (1, 64), (13, 5), (65, 1)
+        >>> [Machine("n150").places(GridLayout((512, 64), grid=grid)) for grid in grids]
+        [True, False, False]
+        """
+        if not isinstance(layout, Buffers):
+            raise LayoutError(f"layout {layout!r} must be a gl.Layout")
+        return layout.can_be_on(self.chip)
 
     @cached_property
     def by_core(self) -> Machine:

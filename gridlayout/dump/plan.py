@@ -3,9 +3,12 @@
 The candidates are few and in a fixed order: other grids of at most as many cores, other ways to
 join dims, other tiles that the system computes with, no alignment beyond the tile's. The best one
 has the fewest bytes per core, then in all; it must be better in one and no worse in the other.
+Bytes are those of whole pages, as memory is allocated, so that less padding in as many pages is
+nothing; of DRAM, the fullest bank must have fewer. The chip must have room for it, and cores, none
+of which gets two of its shards: what `gl.Machine` places.
 
 What does not fit its cores' memory even so gets more of them, up to the chip's ("just max the
-grid", as tt-mlir's document has it): then fewer bytes per core are enough, however many in all.
+grid", as tt-mlir's document has it), where it fits then, however many bytes there are in all.
 """
 
 from __future__ import annotations
@@ -19,13 +22,14 @@ from math import isqrt, prod
 from typing import Any
 
 from gridlayout.arguments import Shape
-from gridlayout.costs import Described, fit_of
+from gridlayout.costs import Described
 from gridlayout.document.collapse import collapse_map
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import COMPUTE_TILES, Chip
 from gridlayout.layouts.padding import padding_share
+from gridlayout.tenstorrent.alignment import PAGE, align
 from gridlayout.tenstorrent.metal_layout import MetalLayout, tile_alignments
 from gridlayout.tenstorrent.ttnn_document import TtnnDocument
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
@@ -36,6 +40,7 @@ _MAX_CANDIDATES = 512
 _MAX_RUNS = 16
 _MAX_CORES = 1 << 12  # grids are found by trial division
 _LANES = 128  # the minor extent of a TPU's tile
+_ROWS = {"l1": 16, "dram": 64}  # bytes to which TTNN's rows are aligned, at most
 
 
 Candidates = Iterator[Callable[[], Layout]]
@@ -43,20 +48,30 @@ Candidates = Iterator[Callable[[], Layout]]
 
 @dataclass(frozen=True)
 class Proposal:
-    """A layout that wastes less than `instead_of`; `str` is its text. Bytes."""
+    """A layout that wastes less than `instead_of`; `str` is its text. Bytes, in whole pages."""
 
     layout: Layout
     instead_of: Layout
 
     @property
+    def bytes_per_core(self) -> int:
+        """Bytes that one core holds."""
+        return allocated(self.layout)[0]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all cores hold."""
+        return allocated(self.layout)[1]
+
+    @property
     def saved_bytes(self) -> int:
         """Bytes that all cores hold less."""
-        return self.instead_of.held.nbytes - self.layout.held.nbytes
+        return allocated(self.instead_of)[1] - self.nbytes
 
     @property
     def saved_per_core(self) -> int:
         """Bytes that one core holds less."""
-        return self.instead_of.held.per_core - self.layout.held.per_core
+        return allocated(self.instead_of)[0] - self.bytes_per_core
 
     def __str__(self) -> str:
         return str(self.layout)
@@ -66,8 +81,8 @@ class Proposal:
 def propose(layout: Described, chip: Chip | None = None) -> Proposal | None:
     """The best candidate, if the layout is `THRESHOLD` padding or more and one is better.
 
-    chip: which must have a place for a candidate's cores, and on more of whose cores a layout that
-    does not fit may be spread.
+    chip: which must have cores and room for a candidate (`can_be_on`), and on more of whose cores a
+    layout that does not fit may be spread.
 
     >>> found = propose(GridLayout((53, 63), "float32", (3, 2), tile=(32, 32)))
     >>> found.layout, found.saved_per_core
@@ -84,46 +99,83 @@ def propose(layout: Described, chip: Chip | None = None) -> Proposal | None:
     best = layout
     if padding_share(layout) >= THRESHOLD:
         few = islice(candidates(layout, None), _MAX_CANDIDATES)
-        best = _best(layout, few, chip, lambda found: found.held.nbytes <= layout.held.nbytes)
+        best = _best(layout, few, chip, in_all=True)
     if chip is not None and _is_over(best, chip):
         more = islice(candidates(layout, prod(chip.grid)), _MAX_CANDIDATES)
-        held = best.held.per_core
-        best = _best(best, more, chip, lambda found: found.held.per_core < held)
+        best = _best(best, more, chip, in_all=False)
     return None if best is layout else Proposal(best, layout)
+
+
+def allocated(layout: Layout) -> tuple[int, int]:
+    """Bytes of one core's buffer, and of all, in whole pages.
+
+    A page is a tile. Of scalars it is 32x32 elements too, as today's compiler allocates them; TTNN
+    has rows, each aligned.
+
+    >>> allocated(GridLayout((33, 63), grid=(2, 1))), allocated(GridLayout((33, 63), grid=(3, 1)))
+    ((8192, 16384), (4096, 12288))
+    """
+    held = layout.held.per_core
+    if layout.tile is None and layout.memory in _ROWS:
+        if isinstance(layout, TtnnLayout):
+            rows, columns = layout.tile_counts
+            held = rows * align(-(-columns * layout.stored_bits // 8), _ROWS[layout.memory])
+        else:
+            held = align(held, PAGE * layout.stored_bits // 8)
+    return held, held * layout.num_cores
 
 
 def _is_over(layout: Layout, chip: Chip) -> bool:
     """Whether a core has too little memory; pages of interleaved layouts are on all of them."""
-    fit = fit_of(layout, chip)
-    if fit is None or fit.space != "l1" or layout.is_interleaved:
-        return False
-    return fit.free is not None and fit.free < 0
+    free = layout.fits(chip).free
+    return layout.memory == "l1" and not layout.is_interleaved and free is not None and free < 0
 
 
 def _best(
     layout: Layout,
     candidates: Candidates,
     chip: Chip | None,
-    is_better: Callable[[Layout], bool],
+    in_all: bool,
 ) -> Layout:
-    """The placed candidate of the least cost that is better than the layout, or the layout."""
+    """The best candidate that the chip can have and that has less, or the layout.
+
+    in_all: whether all cores together may not have more.
+    """
     best = layout
+    now, total = allocated(layout)
     for make in candidates:
         try:
             found = make()
         except LayoutError:  # the system has no such layout
             continue
-        if found.is_scatter or found.held.per_core > layout.held.per_core:
+        if found.is_scatter:
             continue
-        if chip is not None and not found.is_placed(chip):
+        held, every = allocated(found)
+        if held > now or (every > total if in_all else held == now):
             continue
-        if is_better(found) and _cost(found) < _cost(best):
+        if (held, every) < allocated(best) and (chip is None or _is_allowed(found, layout, chip)):
             best = found
     return best
 
 
-def _cost(layout: Layout) -> tuple[int, int]:
-    return layout.held.per_core, layout.held.nbytes
+def _is_allowed(found: Layout, layout: Layout, chip: Chip) -> bool:
+    """Whether a chip can have it, computes with its tiles, and has less in a bank of DRAM."""
+    if found.memory == "dram" and _in_bank(found, chip) >= _in_bank(layout, chip):
+        return False
+    if found.tile != layout.tile and chip.tiles and found.tile not in chip.tiles:
+        return False
+    return found.can_be_on(chip)
+
+
+def _in_bank(layout: Layout, chip: Chip) -> int:
+    """Bytes of pages in the fullest bank of DRAM."""
+    held, every = allocated(layout)
+    if layout.lies_in_banks:
+        return held * -(-layout.num_cores // chip.banks)
+    page = (
+        held // prod(layout.tile_counts or (1,)) if layout.tile else PAGE * layout.stored_bits // 8
+    )
+    return -(-every // (page * chip.banks)) * page
 
 
 def _of_document(layout: GridLayout, cores: int | None) -> Candidates:

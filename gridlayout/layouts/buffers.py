@@ -12,6 +12,7 @@ import numpy as np
 
 from gridlayout import dtypes
 from gridlayout.arguments import Shape, as_int
+from gridlayout.layouts.folding import per_device
 from gridlayout.layouts.memory import Chip, Fit, Held, as_chip
 from gridlayout.layouts.reader import dims_text
 
@@ -235,6 +236,23 @@ class Buffers:
         grid = None if self.is_placed(chip) else self.core_shape
         space = held.memory or "memory"
         return chip.fit(space, held.per_core, held.needed(chip), self.tile, grid)
+
+    def can_be_on(self, chip: Chip | str) -> bool:
+        """Whether a program can have it on a chip: it fits, and no core's L1 has two shards of it.
+
+        To `gl.Machine` the cores are a mesh, whose rows and columns divide a grid as those of a
+        `gl.DeviceGrid` do: that there are as many cores in a rectangle is not enough.
+
+        >>> from gridlayout import GridLayout, Chip
+        >>> toy = Chip("toy", (10, 11), {"l1": 8192})
+        >>> tall = GridLayout((33, 3), grid=(33, 3))
+        >>> bool(tall.fits(toy)), tall.can_be_on(toy), tall.replace(grid=(11, 3)).can_be_on(toy)
+        (True, False, True)
+        """
+        chip = as_chip(chip)
+        if not self.fits(chip) or self.memory != "l1" or self.is_interleaved:
+            return bool(self.fits(chip))
+        return prod(per_device(self.core_shape, chip.grid)) == 1
 
     @property
     def own_fit(self) -> str:

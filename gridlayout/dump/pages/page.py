@@ -114,9 +114,9 @@ def _findings(found: Explanation) -> str:
 def _plans(found: Explanation, rows: Sequence[Sequence[str]]) -> str:
     data = [
         {
-            "a core": new.layout.held.per_core,
+            "a core": new.bytes_per_core,
             "saves": new.saved_per_core,
-            "in all": new.layout.held.nbytes,
+            "in all": new.nbytes,
             "saves ": new.saved_bytes,
         }
         for new in table.proposals(found)

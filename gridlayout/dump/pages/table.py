@@ -152,8 +152,8 @@ def plan_rows(found: Explanation) -> list[tuple[str, ...]]:
         (
             str(line),
             *(tensor(new.layout), grid(new.layout), shard(new.layout)),
-            *(size(new.layout.held.per_core), size(new.saved_per_core)),
-            *(size(new.layout.held.nbytes), size(new.saved_bytes), str(new)),
+            *(size(new.bytes_per_core), size(new.saved_per_core)),
+            *(size(new.nbytes), size(new.saved_bytes), str(new)),
         )
         for new, line in proposals(found).items()
     ]
