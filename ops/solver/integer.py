@@ -22,7 +22,7 @@ from gridlayout.ops.solver.terms import Infeasible, Shared, no_step
 
 SCALED = 1e4  # what the best known cost, else the largest cost, becomes in the program
 GAP = 1e-9  # at which HiGHS ends
-LATE = 0.25  # seconds after its time at which HiGHS is waited for no longer
+LATE = 0.25  # seconds after its time at which HiGHS is waited for no longer, at least
 ATTEMPTS = 20  # to exclude an assignment that exceeds a limit within HiGHS's tolerance
 
 
@@ -165,13 +165,15 @@ def integer_program(
     waiting: Callable[[], None] = no_step,
     gap: float = 0.0,
     each_step: Callable[[], None] = no_step,
+    late: float = 0.0,
 ) -> tuple[dict[int, int] | None, float]:
     """The best assignment found, and a bound on all; raises Infeasible where there is none.
 
     most: only what costs no more is looked for; inf where nothing is known. Where nothing is found
     that costs so little, the bound is `most`. nodes: of the search, at most. waiting: called now
     and then while HiGHS, in a thread, runs. gap: of the cost, between it and the bound, at which
-    the search ends. each_step: called while the program is made.
+    the search ends. each_step: called while the program is made. late: seconds after the deadline
+    that HiGHS, which looks at the clock between its steps only, may still take.
     """
     if not model.choices:
         return {}, 0.0
@@ -181,7 +183,7 @@ def integer_program(
         left = deadline - monotonic()
         if left <= 0:
             break
-        is_infeasible, found, bound = _run(made, most, left, nodes, waiting, gap)
+        is_infeasible, found, bound = _run(made, most, (left, max(late, LATE)), nodes, waiting, gap)
         if is_infeasible:
             if most == inf:
                 raise Infeasible
@@ -199,14 +201,14 @@ def integer_program(
 def _run(
     made: Program,
     most: float,
-    seconds: float,
+    times: tuple[float, float],
     nodes: int | None,
     waiting: Callable[[], None],
     gap: float,
 ) -> tuple[bool, np.ndarray | None, float]:
     """Whether HiGHS proves that there is no solution; else its unknowns and bound.
 
-    Nothing is known where it does not end in time: it does not look at the clock in every step.
+    times: seconds that it may take, and how much later it may end. Else nothing is known.
     """
     from scipy.optimize import (
         Bounds,
@@ -224,8 +226,8 @@ def _run(
     integrality = np.zeros(made.count)
     integrality[: made.binary] = 1
     options: dict[str, Any] = {"mip_rel_gap": max(GAP, gap)}
-    if seconds < inf:
-        options["time_limit"] = seconds
+    if times[0] < inf:
+        options["time_limit"] = times[0]
     if nodes is not None:
         options["node_limit"] = nodes
     arguments: dict[str, Any] = {
@@ -236,7 +238,7 @@ def _run(
         ),
         "options": options,
     }
-    until = monotonic() + seconds + LATE
+    until = monotonic() + sum(times)
     result = _waited(lambda: milp(costs * scale, **arguments), waiting, until)
     if result is None:
         return False, None, 0.0

@@ -220,7 +220,11 @@ class Search:
         until = monotonic() + share * (self.deadline - monotonic())
         most = max(part.cost - base, 0.0)
         state, bound = integer_program(
-            *(model, most, until), waiting=self._waiting, gap=self.gap, each_step=self.in_time
+            *(model, most, until),
+            waiting=self._waiting,
+            gap=self.gap,
+            each_step=self.in_time,
+            late=(self.deadline - until) / 2,
         )
         is_better = state is not None and part.offer(model.recovered(model.chosen(state)))
         part.raise_bound(fsum([bound, base]))
