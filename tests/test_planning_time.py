@@ -12,6 +12,8 @@ import pytest
 import gridlayout as gl
 from gridlayout.errors import LayoutError
 from gridlayout.ops.planning import clock, making, priced, searching
+from gridlayout.ops.planning.spaces import Spaces, room_in_l1
+from gridlayout.ops.planning.traced import traced_for
 from gridlayout.ops.solver import forests, integer, neighbourhoods, search, solve
 from gridlayout.ops.solver.solve import Unsolved
 
@@ -210,3 +212,21 @@ def test_what_can_not_fit_is_refused_and_what_may_fit_is_not_called_too_large(mo
     monkeypatch.setattr(search, "quick", lambda model: iter(()))
     with pytest.raises(Unsolved, match=r"no plan that has room in memory was found in 0 seconds"):
         gl.plan(*args, machine=small(4.5), seconds=0)
+
+
+def test_values_that_are_put_in_dram_at_once_leave_room_for_the_others():
+    traced = traced_for(*MLP[:1], MLP[1:], "n150", None)
+    free = traced.strategies(None)
+    found = solve.solve(free.problem)
+    places, choices = free.places(found.choices), free.choices(found.choices)
+    over = clock.Clock(60.0)
+    over.interrupt()
+    room = room_in_l1(traced.device.machine)
+    for ended in (None, over):  # with the arguments where they are nothing has room
+        with pytest.raises(LayoutError, match="have no room for the arguments that are fixed"):
+            Spaces.of(free, places, choices, clock=ended)
+    at_once = Spaces.of(free, places, choices, fixed=False, clock=over)
+    best = Spaces.of(free, places, choices, fixed=False)
+    assert at_once.dram
+    assert max(nbytes for _, nbytes in at_once.held) <= room
+    assert sum(best.streamed.values()) <= sum(at_once.streamed.values()) * (1 + CLOSE)

@@ -98,14 +98,19 @@ class Strategies:
             (self._of_operand if is_operand else self._of_node)[number] = at
 
     def limited(
-        self, capacity: float | None, dram: frozenset[int] = frozenset(), copies: bool = False
+        self,
+        capacity: float | None,
+        dram: frozenset[int] = frozenset(),
+        copies: bool = False,
+        each_step: Callable[[], None] | None = None,
     ) -> Strategies:
         """The same choices where a device has room for so many bytes; dram: values there.
 
         copies: whether operands of nodes that are divided less than they can be are counted beside
-        where they come from.
+        where they come from. each_step: instead of the one before.
         """
         other = copy(self)
+        other.each_step = self.each_step if each_step is None else each_step
         vars(other).pop("problem", None)
         other.capacity, other.dram, other.copies = capacity, dram, copies
         return other
@@ -495,6 +500,10 @@ class Strategies:
         if not self._by_path:
             self._by_path.update({node.path: node for node in self.graph.nodes})
         return self._by_path[path]
+
+    def operand(self, number: int) -> int:
+        """The variable of an operand."""
+        return self._of_operand[number]
 
     def variable(self, node: int) -> int:
         """The variable of a node."""

@@ -164,10 +164,15 @@ def _in_spaces(traced: Traced, free: Strategies, clock: Clock, progress: Any) ->
         free = free.limited(None, far)
     first = _solved(free, clock.part(1 / 3), progress)
     assert first is not None
-    limited = free.limited(room, far)
-    if limited.problem.excess(first.choices) <= 0:
-        return _made(traced, limited, first, clock)
-    return _with_less(traced, free, far, first, clock, progress)
+    limited = free.limited(room, far, each_step=clock.check)
+    try:
+        if _problem(limited, clock).excess(first.choices) <= 0:
+            return _made(traced, limited, first, clock)
+        found = _with_less(traced, free, far, first, clock, progress)
+    except (Expired, Unsolved):
+        found = [(free, _spilled(traced, free, first, clock))]
+    made = [_made(traced, x, replace(each, bound=first.bound), clock) for x, each in found]
+    return min(made, key=lambda each: each.time, default=None)
 
 
 def _with_less(
@@ -177,33 +182,53 @@ def _with_less(
     first: Solution,
     clock: Clock,
     progress: Any,
-) -> Plan | None:
-    """The best plan where L1 has no room for the first solution; far: values that are in DRAM."""
+) -> list[tuple[Strategies, Solution]]:
+    """The best choices where L1 has no room for the first solution; far: values in DRAM.
+
+    Raises Expired or Unsolved where the time was over before there were any.
+    """
     room = room_in_l1(traced.device.machine)
 
-    def spilled() -> Strategies | None:
+    def less() -> Strategies | None:
         """What is left to choose where the values are in DRAM for which those have no room."""
-        places, choices = free.places(first.choices), free.choices(first.choices)
-        spaces = Spaces.of(free, places, choices, fixed=False, clock=clock)
+        spaces = _spaces(free, first, clock)
         made = {v for v in spaces.dram if v >= len(traced.specs)}
-        return None if far.issuperset(made) else free.limited(room, far | made)
+        if far.issuperset(made):
+            return None
+        return free.limited(room, far | made, each_step=clock.check)
 
     ways: list[tuple[Callable[[], Strategies | None], float]]
-    ways = [(lambda: free.limited(room, far), 1 / 2), (spilled, 1.0)]
-    found, unsolved = [], None
+    ways = [(lambda: free.limited(room, far, each_step=clock.check), 1 / 2), (less, 1.0)]
+    found: list[tuple[Strategies, Solution]] = []
+    late: Exception | None = None
     for way, share in ways:
-        if (strategies := way()) is None:
-            continue
         try:
-            solution = _solved(strategies, clock.part(share), progress)
-        except Unsolved as error:
-            unsolved = error
+            strategies = way()
+            solution = strategies and _solved(strategies, clock.part(share), progress)
+        except (Expired, Unsolved) as error:
+            late = error
             continue
-        if solution is not None:
+        if isinstance(strategies, Strategies) and isinstance(solution, Solution):
             found.append((strategies, solution))
-    if unsolved is not None and not found:
-        raise unsolved
-    if not clock.left:
-        found = sorted(found, key=lambda each: each[1].cost)[:1]
-    made = [_made(traced, x, replace(each, bound=first.bound), clock) for x, each in found]
-    return min(made, key=lambda each: each.time, default=None)
+    if late is not None and not found:
+        raise late
+    return found if clock.left else sorted(found, key=lambda each: each[1].cost)[:1]
+
+
+def _spaces(free: Strategies, found: Solution, clock: Clock) -> Spaces:
+    """Where values are that are divided so, arguments too where they may be."""
+    places, choices = free.places(found.choices), free.choices(found.choices)
+    return clock.through(lambda: Spaces.of(free, places, choices, fixed=False, clock=clock))
+
+
+def _spilled(traced: Traced, free: Strategies, found: Solution, clock: Clock) -> Solution:
+    """The same choices, with those arguments in DRAM for which L1 has no room."""
+    spaces = _spaces(free, found, clock)
+    choices = list(found.choices)
+    for v in sorted(v for v in spaces.dram if v < len(traced.specs)):
+        at = free.operand(v)
+        places = free.variables[at].choices
+        wanted = free.units.among_chips(places[choices[at]].division)
+        far = [k for k, place in enumerate(places) if place.in_dram]
+        choices[at] = next((k for k in far if places[k].division == wanted), choices[at])
+    return replace(found, choices=tuple(choices))

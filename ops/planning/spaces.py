@@ -54,8 +54,8 @@ class Spaces:
         """The cheapest way to hold a program's values, divided so.
 
         fixed: whether operands are where they are; else these may go to DRAM too. far: results that
-        are in DRAM. clock: of the search that this is for; a second is taken beyond its time.
-        `LayoutError` where L1 or DRAM has no room.
+        are in DRAM. clock: of the search that this is for; where its time is over a second more is
+        taken, and after an interrupt none. `LayoutError` where L1 or DRAM has no room.
         """
         return _Search(strategies, places, choices, fixed, far).found(clock)
 
@@ -95,6 +95,9 @@ class _Search:
         values = sorted({v for row in rows for v in row})
         at = {v: k for k, v in enumerate(values)}
         costs = [self._costs(v) for v in values]
+        at_once = None if clock is None or clock.left else self._at_once(rows, capacity)
+        if at_once is not None and clock is not None and clock.interrupted:
+            return self._with(at_once)
         problem = Problem(
             tuple(np.array(each) for each in costs),
             rows=tuple(
@@ -104,14 +107,41 @@ class _Search:
         if clock is None:
             solution = solve(problem)
         else:
-            solution = solve(problem, max(clock.left, _LEAST), on_interrupt=clock.interrupt)
+            starts = [] if at_once is None else [[int(v in at_once) for v in values]]
+            seconds = max(clock.left, _LEAST)
+            solution = solve(problem, seconds, starts, on_interrupt=clock.interrupt)
         if solution is None:
-            raise LayoutError(
-                f"a core's {capacity:,} B of L1 have no room for the arguments that are fixed "
-                "there: leave them to the plan, or fix them with memory_space='dram'"
-            )
-        dram = {v for v, k in zip(values, solution.choices, strict=True) if k}
-        dram |= {v for v, in_dram in self.fixed.items() if in_dram}
+            raise self._no_room(capacity)
+        return self._with({v for v, k in zip(values, solution.choices, strict=True) if k})
+
+    def _no_room(self, capacity: int) -> LayoutError:
+        return LayoutError(
+            f"a core's {capacity:,} B of L1 have no room for the arguments that are fixed "
+            "there: leave them to the plan, or fix them with memory_space='dram'"
+        )
+
+    def _at_once(self, rows: list[list[int]], capacity: int) -> set[int]:
+        """Values in DRAM so that the others have room, those first that take the least a byte."""
+        costs: dict[int, float] = {}
+        dram = {v for v, in_dram in self.fixed.items() if in_dram}
+        for row in rows:
+            held = sum(self.sizes[v] for v in row if v not in dram)
+            if held <= capacity:
+                continue
+            for v in row:
+                if v not in costs:
+                    costs[v] = self._costs(v)[1] / max(self.sizes[v], 1)
+            for v in sorted(set(row) - dram, key=lambda v: (costs[v], v)):
+                if held > capacity and costs[v] < np.inf:
+                    dram.add(v)
+                    held -= self.sizes[v]
+            if held > capacity:
+                raise self._no_room(capacity)
+        return dram
+
+    def _with(self, dram: set[int]) -> Spaces:
+        """The values in DRAM, and those that are fixed there; `LayoutError` without room there."""
+        dram = dram | {v for v, in_dram in self.fixed.items() if in_dram}
         shared = sum(self._shared(v) for v in dram)
         room = self.machine.chip.capacity.get("dram")
         if room is not None and shared > room:

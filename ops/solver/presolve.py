@@ -26,11 +26,11 @@ GROWTH = 2.0  # a new table has at most so many entries for each entry of the tw
 def reduce(model: Model, each_step: Callable[[], None] = no_step) -> None:
     """Make a model smaller, in place; raises Infeasible where it has no assignment.
 
-    each_step: called for each variable; if it raises, the model is left unfinished.
+    each_step: called for each variable and limit; if it raises, the model is left unfinished.
     """
     changed = set(model.choices)
     while changed:
-        reduce_limits(model, changed)
+        reduce_limits(model, changed, each_step)
         _simplify_shared(model, changed)
         now, changed = sorted(changed & model.choices.keys()), set()
         for v in now:
@@ -155,13 +155,14 @@ def _simplify_shared(model: Model, changed: set[int]) -> None:
     model.index()
 
 
-def reduce_limits(model: Model, changed: set[int]) -> None:
+def reduce_limits(model: Model, changed: set[int], each_step: Callable[[], None] = no_step) -> None:
     """Drop limits of changed variables that cannot be exceeded, and choices that exceed one."""
     now = changed
     while now:
         least: dict[int, tuple[float, np.ndarray]] = {}
         kept, after = [], set[int]()
         for limit in model.limits:
+            each_step()
             if now.isdisjoint(limit.usages) or _subtract_least(limit, least):
                 kept.append(limit)
             else:
@@ -169,6 +170,7 @@ def reduce_limits(model: Model, changed: set[int]) -> None:
         model.limits = kept
         model.index()
         for limit in kept:
+            each_step()
             for v, usage in limit.usages.items():
                 possible = usage <= limit.limit + limit.slack
                 if not possible.all():
