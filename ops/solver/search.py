@@ -39,7 +39,9 @@ CLOSE = 1e-9  # of a cost: costs and bounds that differ by less are equal
 class Part:
     """A part of the model that nothing links to the others.
 
-    chosen: the best feasible choices known, by the problem's numbers; cost: what they cost.
+    chosen: the best feasible choices known, by the problem's numbers; cost: what they cost. gap,
+    spare: by how much of the bound, and by how much more, the cost may be above it for the search
+    of this part to end.
     """
 
     model: Model
@@ -48,6 +50,7 @@ class Part:
     bound: float = 0.0
     how: str = ELIMINATION
     gap: float = CLOSE
+    spare: float = 0.0
 
     def __post_init__(self) -> None:
         # Nothing costs less than each variable's least, as tables and prices are at least 0.
@@ -56,7 +59,7 @@ class Part:
     @property
     def is_solved(self) -> bool:
         """Whether nothing better is possible, or nothing better by more than the gap."""
-        return self.chosen is not None and self.cost <= self.bound * (1 + self.gap)
+        return self.chosen is not None and self.cost <= self.bound * (1 + self.gap) + self.spare
 
     def offer(self, chosen: dict[int, int]) -> bool:
         """Keep choices if they are feasible and better than the best known; whether they are."""
@@ -174,6 +177,9 @@ class Search:
         self.report()
         left = [part for part in self.parts if not part.is_solved]
         left.sort(key=lambda part: size(part.model))
+        known = [*model.constants, *(part.bound for part in self.parts if part.is_solved)]
+        for part in left:
+            part.spare = self.gap * max(fsum(known), 0.0) / len(left)
         for part in left:
             self._descend(part)
         self.report()
@@ -219,10 +225,11 @@ class Search:
         base = fsum(model.constants)
         until = monotonic() + share * (self.deadline - monotonic())
         most = max(part.cost - base, 0.0)
+        gap = self.gap + (part.spare / most if 0 < most < inf else 0.0)
         state, bound = integer_program(
             *(model, most, until),
             waiting=self._waiting,
-            gap=self.gap,
+            gap=gap,
             each_step=self.in_time,
             late=(self.deadline - until) / 2,
         )
