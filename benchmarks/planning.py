@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from math import fsum, nan
 from statistics import median
 from time import perf_counter
 from typing import Any
 
 import gridlayout as gl
+from benchmarks.published import correlation
 from benchmarks.steps import Case, cases, geometric_mean
 
 ROUNDS = 15
@@ -34,7 +36,8 @@ class Planned:
         return (
             f"{self.name:44} {planned * 1e3:8.2f} ms {planned / default:6.2f}x of the default "
             f"{planned / gspmd:6.2f}x of GSPMD's   predicted "
-            f"{self.predicted[0] / self.predicted[1]:6.2f}x   planned in {self.seconds:5.2f} s, "
+            f"{self.predicted[0] * 1e3:8.2f} ms {self.predicted[0] / self.predicted[1]:6.2f}x   "
+            f"planned in {self.seconds:5.2f} s, "
             f"gap {self.gap:.1%}"
         )
 
@@ -99,6 +102,22 @@ def report(names: list[str]) -> None:
         f"faster than the default in {sum(a < 1 for a, _ in ratios)} of {len(found)}, "
         f"at most {max(a for a, _ in ratios):.2f}x"
     )
+    pairs = [pair for x in found for pair in zip(x.predicted, x.times, strict=False)]
+    overall = correlation(*zip(*pairs, strict=True))
+    print(
+        f"rank correlation of predicted and measured times: {overall:.3f}, "
+        f"of one function with its operands placed in several ways: {by_function(found):.3f}"
+    )
+
+
+def by_function(found: list[Planned]) -> float:
+    """The mean over functions of the rank correlations of their placements, planned ones too."""
+    ways: dict[str, list[tuple[float, float]]] = {}
+    for each in found:
+        pairs = zip(each.predicted, each.times, strict=False)
+        ways.setdefault(each.name.rpartition(", ")[0], []).extend(pairs)
+    ranks = [correlation(*zip(*some, strict=True)) for name, some in ways.items() if name]
+    return fsum(ranks) / len(ranks) if ranks else nan
 
 
 if __name__ == "__main__":

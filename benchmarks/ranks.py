@@ -13,6 +13,7 @@ from time import perf_counter
 from typing import Any
 
 import gridlayout as gl
+from benchmarks import published
 
 MESHES = ((2, 4), (8,), (4, 2), (2, 2, 2), (1, 8))
 PRODUCTS = ((64, 64, 64), (256, 256, 256), (1024, 1024, 1024), (64, 4096, 64), (2048, 64, 2048))
@@ -77,10 +78,8 @@ def pairs(device: gl.DeviceGrid) -> Iterator[Pair]:
 
 def correlation(found: list[Pair]) -> float:
     """Spearman's: of the ranks."""
-    from scipy.stats import spearmanr
-
-    return float(
-        spearmanr([pair.predicted for pair in found], [pair.measured for pair in found]).statistic
+    return published.correlation(
+        [pair.predicted for pair in found], [pair.measured for pair in found]
     )
 
 
