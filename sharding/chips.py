@@ -71,19 +71,23 @@ class Links:
 class Figure:
     """What a kind of collective takes in groups of so many devices, as it was measured.
 
-    latency: seconds of the smallest. bandwidth: bytes that a device receives in a second.
+    latency: seconds of the smallest. bandwidth: bytes that a device receives in a second. wait:
+    seconds, at most, that it takes longer after the devices have computed, as not all finish at the
+    same time.
     """
 
     kind: str
     group_size: int
     latency: float
     bandwidth: float
+    wait: float = 0.0
 
     def __post_init__(self) -> None:
         one_of(self.kind, KINDS, "kind")
         positive((self.group_size,), "group_size")
         check_figure(self.latency, f"latency of {self.kind}, in seconds,", above=False)
         check_figure(self.bandwidth, f"bandwidth of {self.kind}, in bytes a second,")
+        check_figure(self.wait, f"wait of {self.kind}, in seconds,", above=False)
 
 
 @dataclass(frozen=True)
@@ -96,9 +100,11 @@ class Rates:
     elementwise: results of elementwise operations in a second, of all cores. memory: bytes in a
     second that cores read from, or write to, the device's memory. noc: bytes in a second that a
     core gets from another one of the same device; hop: seconds between neighbouring cores. start:
-    seconds that a kernel takes before it works. dram: of one core as a device, whose memory is its
-    L1: bytes in a second that it reads from DRAM or writes there. sources: where each figure is
-    from.
+    seconds that a product takes before it multiplies. packs: whether it packs its operands before,
+    as on a CPU; else it reads them while it multiplies. transposed: bytes in a second of operands
+    that a product transposes, where that takes time of its own. dram: of one core as a device,
+    whose memory is its L1: bytes in a second that it reads from DRAM or writes there. sources:
+    where each figure is from.
     """
 
     flops: float
@@ -109,14 +115,18 @@ class Rates:
     noc: float = 0.0
     hop: float = 0.0
     start: float = 0.0
+    packs: bool = False
+    transposed: float = 0.0
     dram: float = 0.0
     sources: Mapping[str, str] = field(default_factory=dict, hash=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("flops", "memory"):
             check_figure(getattr(self, name), f"{name} a second")
-        for name in ("elementwise", "clock", "noc", "hop", "start", "dram"):
+        for name in ("elementwise", "clock", "noc", "hop", "start", "transposed", "dram"):
             check_figure(getattr(self, name), name, above=False)
+        if not isinstance(self.packs, bool):
+            raise LayoutError(f"packs {self.packs!r} must be True or False")
         for name in ("tile_cycles", "sources"):
             if not isinstance(getattr(self, name), Mapping):
                 raise LayoutError(f"{name} {getattr(self, name)!r} must be a dict")

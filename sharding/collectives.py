@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,8 @@ class Collective:
     over. group_size: devices along these. received_bytes: what a device receives, the most where
     they differ; of an all_reduce, as of a reduce_scatter and an all_gather. receivers: how many of
     all devices receive that. count: how often it is done, in a loop. together: how
-    many collectives are joined with it, itself among them.
+    many collectives are joined with it, itself among them. copied_bytes: of which a device makes a
+    copy besides, as parts along a dim but the first are not one after another.
 
     >>> print(Collective("all_gather", ("x",), 4, 65536, 8))
     all_gather x:4 65,536 B
@@ -52,6 +53,12 @@ class Collective:
     receivers: int
     count: int = 1
     together: int = 1
+    copied_bytes: int = field(default=0, compare=False)
+
+    @property
+    def latency_only(self) -> Collective:
+        """The same that sends nothing."""
+        return replace(self, received_bytes=0, copied_bytes=0)
 
     @property
     def total_bytes(self) -> int:
@@ -114,33 +121,44 @@ class Collectives:
         self.found: list[Collective] = []
 
     def _add(
-        self, kind: str, axes: Axes, nbytes: int, receivers: int | None = None, count: int = 1
+        self,
+        kind: str,
+        axes: Axes,
+        nbytes: int,
+        receivers: int | None = None,
+        count: int = 1,
+        copied: int = 0,
     ) -> Collectives:
         n = self.device.count(axes)
         if n > 1 and nbytes and count:
             everyone = self.device.size if receivers is None else receivers
             names = self.device.names(axes)
-            self.found.append(Collective(kind, names, n, nbytes, everyone, count))
+            sent = Collective(kind, names, n, nbytes, everyone, count, copied_bytes=copied)
+            self.found.append(sent)
         return self
 
-    def all_gather(self, axes: Axes, nbytes: int) -> Collectives:
-        """Every device gets all parts; nbytes: of one."""
-        return self._add(ALL_GATHER, axes, nbytes * (self.device.count(axes) - 1))
-
-    def all_to_all(self, axes: Axes, nbytes: int) -> Collectives:
-        """Every device gets a piece of every part; nbytes: of a part."""
+    def all_gather(self, axes: Axes, nbytes: int, dim: int = 0) -> Collectives:
+        """Every device gets all parts, one after another along a dim; nbytes: of one."""
         n = self.device.count(axes)
-        return self._add(ALL_TO_ALL, axes, nbytes // n * (n - 1))
+        return self._add(ALL_GATHER, axes, nbytes * (n - 1), copied=nbytes * n if dim else 0)
+
+    def all_to_all(self, axes: Axes, nbytes: int, dims: tuple[int, int] = (0, 0)) -> Collectives:
+        """Every device gets a piece of every part; nbytes: of a part.
+
+        dims: that is cut, and along which pieces are one after another then.
+        """
+        n, copies = self.device.count(axes), sum(map(bool, dims))
+        return self._add(ALL_TO_ALL, axes, nbytes // n * (n - 1), copied=nbytes * copies)
 
     def all_reduce(self, axes: Axes, nbytes: int) -> Collectives:
         """Every device gets the sum, or extreme, of all; nbytes: of one."""
         n = self.device.count(axes)
         return self._add(ALL_REDUCE, axes, 2 * (n - 1) * nbytes // n)
 
-    def reduce_scatter(self, axes: Axes, nbytes: int) -> Collectives:
-        """Every device gets a piece of the sum; nbytes: of the whole."""
+    def reduce_scatter(self, axes: Axes, nbytes: int, dim: int = 0) -> Collectives:
+        """Every device gets a piece of the sum, which is cut along a dim; nbytes: of the whole."""
         n = self.device.count(axes)
-        return self._add(REDUCE_SCATTER, axes, (n - 1) * nbytes // n)
+        return self._add(REDUCE_SCATTER, axes, (n - 1) * nbytes // n, copied=nbytes if dim else 0)
 
     def permute(self, axes: Axes, nbytes: int, receive: int) -> Collectives:
         """So many of the devices along the axes receive what another sends; nbytes: of that."""

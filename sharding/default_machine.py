@@ -26,6 +26,7 @@ _HOST = Chip("CPU", (1, 1))
 # the memory moves in a second. Seconds of a device of the mesh, and of one of the group.
 _EACH, _IN_GROUP = 4.5e-6, 1.2e-5
 _PERMUTE = 1.8e-5  # of each device of the mesh, in whichever groups
+_WAIT = 6e-5  # of each device of the group, after products
 _RECEIVED = {  # bytes that all devices receive in a second
     ALL_GATHER: 1.5e10,
     ALL_REDUCE: 2.0e10,
@@ -33,7 +34,9 @@ _RECEIVED = {  # bytes that all devices receive in a second
     PERMUTE: 1.4e10,
     REDUCE_SCATTER: 9.5e9,
 }
-_FLOPS, _MEMORY, _ELEMENTWISE = 1.95e11, 3e10, 4e9
+_FLOPS, _MEMORY, _ELEMENTWISE = 2.4e11, 3e10, 4e9
+_START = 5.5e-6  # of a product, of each device of the mesh
+_TRANSPOSED = 1e10
 
 
 def emulated(devices: int) -> Machine:
@@ -46,11 +49,16 @@ def emulated(devices: int) -> Machine:
     """
     sizes = [n for n in range(2, devices + 1) if devices % n == 0]
     figures = [
-        Figure(kind, n, _latency(kind, n, devices), rate / devices)
+        Figure(kind, n, _latency(kind, n, devices), rate / devices, _WAIT * n)
         for kind, rate in _RECEIVED.items()
         for n in sizes
     ]
-    rates = Rates(_FLOPS / devices, _MEMORY / devices, _ELEMENTWISE / devices)
+    rates = Rates(
+        *(_FLOPS / devices, _MEMORY / devices, _ELEMENTWISE / devices),
+        start=_START * devices,
+        packs=True,
+        transposed=_TRANSPOSED / devices,
+    )
     return Machine(_HOST, links=Links(4e9), rates=rates, figures=figures)
 
 

@@ -85,17 +85,17 @@ class Exchange:
         """What a device that holds `local` bytes, and `result` then, does with the others."""
         made = Collectives(device)
         for k in self.gathers:
-            made.all_gather(before.axes[k], local)
+            made.all_gather(before.axes[k], local, k)
             local = local // before.per_device[k] * before.grid[k]
         local = self.padded(local)
         for transfer in self.transfers:
             if transfer.source is None:
                 local //= transfer.size
             elif transfer.target is None:
-                made.all_gather(transfer.axes, local)
+                made.all_gather(transfer.axes, local, transfer.source)
                 local *= transfer.size
             else:
-                made.all_to_all(transfer.axes, local)
+                made.all_to_all(transfer.axes, local, (transfer.target, transfer.source))
         if self.final is not None:
             made.all_gather(self.final.axes, result // self.final.size)
         return made.found

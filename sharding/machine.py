@@ -97,6 +97,9 @@ class Limits:
     plans: int = 8
     work: float = 1.25
 
+    # Of what devices compute before a collective, how much later the last finishes at most.
+    apart: float = 0.3
+
     # Relayouts. How many times what must move may be received, for the sake of fewer collectives,
     # where devices have unequal parts.
     slack: float = 1.25
@@ -302,19 +305,29 @@ class Machine:
         computed = elements / self.rates.elementwise if elements and self.rates.elementwise else 0.0
         return sent + flops / self.rates.flops + nbytes / self.rates.memory + computed
 
-    def computing(self, flops: float, nbytes: float) -> dict[str, float]:
+    def computing(
+        self, flops: float, nbytes: float, transposed: float = 0, packs: bool = True
+    ) -> dict[str, float]:
         """Seconds of one op on one device by its limit: `products` or `memory`, the other 0.
 
         flops: operations of its products. nbytes: bytes of its memory that it goes through, of a
-        core L1, at the same time.
+        core L1: at the same time, or before where the device packs operands and packs is true.
+        transposed: bytes of operands that a product transposes first.
 
         >>> Machine("n150").by_core.computing(2 * 32**3, 3 * 4096)
         {'products': 0.0, 'memory': 9.6e-08}
         """
         multiplied, passed = self.seconds(flops=flops), self.seconds(nbytes=nbytes)
+        if self.rates is None or not flops:
+            return {"products": 0.0, "memory": passed}
+        if self.rates.transposed:
+            passed += transposed / self.rates.transposed
+        total = max(multiplied, passed)
+        if packs:
+            total = self.rates.start + (multiplied + passed if self.rates.packs else total)
         if multiplied >= passed:
-            return {"products": multiplied, "memory": 0.0}
-        return {"products": 0.0, "memory": passed}
+            return {"products": total, "memory": 0.0}
+        return {"products": 0.0, "memory": total}
 
     def streaming(self, whole: float, own: float) -> float:
         """Seconds of a core to read bytes of the chip's DRAM, or to write there.
@@ -357,7 +370,8 @@ class Machine:
         if each.kind == COPY:
             return self.seconds(nbytes=each.received_bytes)
         if (figure := self._figure(each.kind, each.group_size)) is not None:
-            return figure.latency / each.together + each.received_bytes / figure.bandwidth
+            copied = self.seconds(nbytes=2 * each.copied_bytes)
+            return figure.latency / each.together + each.received_bytes / figure.bandwidth + copied
         key = each.axes, each.group_size
         if key not in self._known:
             links = self._links(each.axes)
@@ -451,6 +465,14 @@ class Machine:
             each.latency or each.start or each.reduce_latency for each in self.links
         )
 
+    @property
+    def combines(self) -> bool:
+        """Whether all-reduces that XLA combines pay one latency, without a copy of their operands.
+
+        On a CPU each operand is reduced by itself.
+        """
+        return self.rates is None or not self.rates.packs
+
     def _links(self, axes: Sequence[str]) -> list[Links]:
         """The links of some axes of the mesh, or of its factors."""
         if len(self.links) <= 1:
@@ -461,6 +483,21 @@ class Machine:
     def whole_axis(self, axis: str) -> str:
         """The mesh axis that a factor is of: `y` of `y0`."""
         return axis if axis in self.axis_names else axis.rstrip("0123456789") or axis
+
+    def after(self, work: float) -> Machine:
+        """The same for a program that computes for so many seconds before each collective.
+
+        Where devices share the cores of a host, one finishes later than another: a collective waits
+        for the last one.
+        """
+        if not work or not any(each.wait for each in self.figures):
+            return self
+        figures = [
+            replace(each, latency=each.latency + min(LIMITS.apart * work, each.wait), wait=0.0)
+            for each in self.figures
+        ]
+        given = {"rates": self.rates, "figures": figures, "axes": self.axis_names}
+        return Machine(self.chip, self.mesh, self.links, **given)  # type: ignore[arg-type]
 
     def on(self, mesh: Shape) -> Machine:
         """The same chips and links in another mesh."""
@@ -501,7 +538,8 @@ class Machine:
         part = (size - below.group_size) / (above.group_size - below.group_size)
         latency = below.latency + part * (above.latency - below.latency)
         bandwidth = below.bandwidth + part * (above.bandwidth - below.bandwidth)
-        return Figure(kind, size, latency, bandwidth)
+        wait = below.wait + part * (above.wait - below.wait)
+        return Figure(kind, size, latency, bandwidth, wait)
 
     # -- kept ------------------------------------------------------------------------------------
 

@@ -28,8 +28,9 @@ from gridlayout.sharding.collectives import (
 # Bytes of a device's part in a small and in a large collective; how often a program does one, and
 # how often it is run.
 SMALL, LARGE, TIMES, ROUNDS = 1 << 10, 1 << 20, 8, 7
-# Rows and columns of a product on one device, and elements of a pass over memory.
-PRODUCT, PASS = 512, 1 << 21
+# Rows and columns of products on one device, the larger that multiplies and the smaller that only
+# starts, and elements of a pass over memory.
+PRODUCT, TINY, PASS = 512, 32, 1 << 21
 Run = Callable[[jax.Array, Axes, int], jax.Array]
 
 
@@ -40,13 +41,13 @@ def measured(mesh: Mesh) -> tuple[list[Figure], Rates]:
     """
     figures = []
     for axes in _groups(mesh):
-        n = _count(mesh, axes)
+        n, wait = _count(mesh, axes), _wait(mesh, axes)
         for kind, (run, received) in _COLLECTIVES.items():
             small, large = (_seconds(mesh, run, axes, size) for size in (SMALL, LARGE))
             more = received(LARGE, n) - received(SMALL, n)
             per_byte = max(large - small, 1e-9) / more
             latency = max(small - received(SMALL, n) * per_byte, 0.0)
-            figures.append(Figure(kind, n, latency, 1 / per_byte))
+            figures.append(Figure(kind, n, latency, 1 / per_byte, max(wait - latency, 0.0)))
     return figures, _rates(mesh)
 
 
@@ -106,6 +107,25 @@ def _seconds(mesh: Mesh, run: Run, axes: Axes, size: int) -> float:
     return max(many - few, 1e-9) / TIMES
 
 
+def _wait(mesh: Mesh, axes: Axes) -> float:
+    """Seconds of a small all-reduce between products, which not all devices end together."""
+
+    def repeated(sends: bool) -> Callable[[jax.Array], jax.Array]:
+        def body(x: jax.Array) -> jax.Array:
+            a = x.reshape(PRODUCT, PRODUCT)
+            b = a[:TINY]
+            for _ in range(TIMES):
+                b = b @ a * (1 / PRODUCT)
+                if sends:
+                    b = b + lax.psum(b[:1], axes) * 0.5
+            return jnp.resize(b, (PRODUCT**2,))
+
+        return body
+
+    alone, both = (_timed(mesh, repeated(sends), PRODUCT**2) for sends in (False, True))
+    return max(both - alone, 0.0) / TIMES
+
+
 def _timed(mesh: Mesh, body: Callable[..., Any], *words: int) -> float:
     """Median seconds of a program on every device's part of so many words."""
     spec = PartitionSpec(mesh.axis_names)
@@ -132,14 +152,20 @@ def _timed(mesh: Mesh, body: Callable[..., Any], *words: int) -> float:
 def _rates(mesh: Mesh) -> Rates:
     """Products and passes of every device at once."""
 
-    def product(times: int) -> Callable[[jax.Array], jax.Array]:
-        def body(x: jax.Array) -> jax.Array:
-            a = x.reshape(PRODUCT, PRODUCT)
-            for _ in range(times):
-                a = a @ a * (1 / PRODUCT)
-            return a.reshape(-1)
+    def product(
+        side: int, rows: int = 0, turned: bool = False
+    ) -> Callable[[int], Callable[[jax.Array], jax.Array]]:
+        def repeated(times: int) -> Callable[[jax.Array], jax.Array]:
+            def body(x: jax.Array) -> jax.Array:
+                a = x.reshape(side, side)
+                b = a[: rows or side]
+                for _ in range(times):
+                    b = b @ (a.T if turned else a) * (1 / side)
+                return jnp.resize(b, (side * side,))
 
-        return body
+            return body
+
+        return repeated
 
     def once(_: Any, x: jax.Array) -> jax.Array:
         return x * 0.5 + 1
@@ -152,14 +178,22 @@ def _rates(mesh: Mesh) -> Rates:
 
         return body
 
-    def each(make: Callable[[int], Any], words: int) -> float:
-        few, many = (_timed(mesh, make(times), words) for times in (2, 6))
-        return max(many - few, 1e-9) / 4
+    def each(make: Callable[[int], Any], words: int, more: int = 4) -> float:
+        few, many = (_timed(mesh, make(times), words) for times in (2, 2 + more))
+        return max(many - few, 1e-9) / more
 
-    multiplied, passed = each(product, PRODUCT**2), each(passes, PASS)
+    passed, start = each(passes, PASS), each(product(TINY), TINY**2, 64)
+    memory = 2 * 4 * PASS / passed
+    skinny, turned = (each(product(PRODUCT, TINY, yes), PRODUCT**2) for yes in (False, True))
+    multiplied = each(product(PRODUCT), PRODUCT**2) - start - 3 * 4 * PRODUCT**2 / memory
     return Rates(
-        flops=2 * PRODUCT**3 / multiplied,
-        memory=2 * 4 * PASS / passed,
+        flops=2 * PRODUCT**3 / max(multiplied, 1e-9),
+        memory=memory,
         elementwise=PASS / passed,
-        sources=dict.fromkeys(("flops", "memory", "elementwise"), "measured"),
+        start=start,
+        packs=mesh.devices.flat[0].platform == "cpu",
+        transposed=4 * PRODUCT**2 / max(turned - skinny, 1e-9),
+        sources=dict.fromkeys(
+            ("flops", "memory", "elementwise", "start", "transposed"), "measured"
+        ),
     )

@@ -8,8 +8,11 @@ import pytest
 from jax.sharding import AbstractMesh
 
 import gridlayout as gl
+from gridlayout.ops.decisions.flops import transposed
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.programs.passes import computing, passed_bytes
 from gridlayout.sharding.chips import BOARDS, Figure
-from gridlayout.sharding.collectives import Collective
+from gridlayout.sharding.collectives import Collective, Collectives
 from gridlayout.sharding.default_machine import FAST, default_machine, emulated
 
 LINKS = gl.Links(10e9, latency=1e-6)
@@ -136,6 +139,86 @@ def test_emulated_devices_share_the_cores():
     assert gl.DeviceGrid(AbstractMesh((4,), ("x",))).machine is FAST
 
 
+def test_a_collective_waits_for_devices_that_compute_longer():
+    gather, machine = collective("all_gather", 8, 0), emulated(8)
+    assert machine.after(0) is machine
+    little, much, more = (machine.after(work).once(gather) for work in (1e-4, 1e-2, 1.0))
+    assert machine.once(gather) < little < much == more
+    # A wait is shared by those that go together, and each group has its own.
+    both = Collective("all_gather", ("x",), 8, 0, 8, together=2)
+    assert machine.after(1.0).once(both) == pytest.approx(more / 2)
+    pair = collective("all_gather", 2, 0)
+    assert machine.after(1.0).once(pair) - machine.once(pair) < more - machine.once(gather)
+    linked = gl.Machine("v5e 4x4")
+    assert linked.after(1.0) is linked
+
+
+def test_a_cpu_packs_the_operands_of_products():
+    cpu, chip = emulated(8), gl.Machine("v5e 4x4")
+    flops, nbytes = 2 * 256**3, 3 * 4 * 256**2
+    apart = cpu.seconds(flops=flops), cpu.seconds(nbytes=nbytes)
+    taken = cpu.computing(flops, nbytes)
+    assert sum(taken.values()) == pytest.approx(sum(apart) + cpu.rates.start)
+    assert sum(chip.computing(flops, nbytes).values()) == max(
+        chip.seconds(flops=flops), chip.seconds(nbytes=nbytes)
+    )
+    turned = cpu.computing(flops, nbytes, transposed=nbytes / 3)
+    more = sum(turned.values()) - sum(taken.values())
+    assert more == pytest.approx(nbytes / 3 / cpu.rates.transposed)
+    assert chip.computing(flops, nbytes, transposed=nbytes / 3) == chip.computing(flops, nbytes)
+    # A product with a vector starts no kernel.
+    vector = computing("dot_general", 2 * 256**2, [4 * 256, 4 * 256**2], [4 * 256], cpu)
+    assert sum(vector.values()) == cpu.seconds(nbytes=4 * (256**2 + 2 * 256))
+
+
+# Dims of the operands of products, by letters, and which operand is transposed first: to pack it
+# (1), or always (2), where batch dims (those of capital letters) are not before the others.
+TRANSPOSED = {
+    ("ij", "jk"): (0, 0),
+    ("ji", "jk"): (1, 0),
+    ("ij", "kj"): (0, 1),
+    ("ji", "kj"): (1, 1),
+    ("Bij", "Bjk"): (0, 0),
+    ("Bij", "Bkj"): (0, 1),
+    ("iBj", "Bjk"): (2, 0),
+    ("BHk", "BlHk"): (0, 2),
+    ("HBk", "HBlk"): (0, 1),
+    ("i", "i"): (0, 0),
+}
+
+
+@pytest.mark.parametrize("dims", TRANSPOSED)
+def test_operands_that_are_transposed(dims):
+    left, right = dims
+    both = [c for c in left if c in right]
+    pairs = [[c for c in both if c.isupper() == upper] for upper in (False, True)]
+    numbers = tuple(tuple(tuple(map(each.index, some)) for each in dims) for some in pairs)
+    arrays = [np.ones([2 + "BHijkl".index(c) for c in each]) for each in dims]
+    jaxpr = jax.make_jaxpr(lambda x, y: jax.lax.dot_general(x, y, numbers))(*arrays)
+    assert transposed(Op.of(jaxpr.eqns[0])) == TRANSPOSED[dims]
+
+
+def test_parts_along_a_later_dim_are_copied():
+    device, machine = gl.DeviceGrid(AbstractMesh((8,), ("x",))), emulated(8)
+    nbytes, axes = 1 << 20, device.fine.axis_names
+    for made in (Collectives.all_gather, Collectives.reduce_scatter):
+        first, later = (made(Collectives(device), axes, nbytes, d).found for d in (0, 1))
+        assert first == later
+        copied = nbytes * (8 if made is Collectives.all_gather else 1)
+        more = machine.seconds(later) - machine.seconds(first)
+        assert more == pytest.approx(machine.seconds(nbytes=2 * copied))
+        assert FAST.seconds(later) == FAST.seconds(first)
+    (both,) = Collectives(device).all_to_all(axes, nbytes, (1, 1)).found
+    assert both.copied_bytes == 2 * nbytes
+
+
+def test_updates_in_place_pass_over_what_is_new():
+    ins, outs = [1 << 20, 64, 4, 4], [1 << 20]
+    assert passed_bytes("dynamic_update_slice", ins, outs, emulated(8)) == 2 * 64
+    core = gl.Machine("n150").by_core
+    assert passed_bytes("dynamic_update_slice", ins, outs, core) == 1 << 20
+
+
 def test_devices_are_known_by_their_kind():
     assert default_machine("tpu", "TPU v5 lite", 16).chip.name == "TPU v5e"
     assert default_machine("gpu", "NVIDIA H100 80GB HBM3", 8).chip.name == "H100"
@@ -153,7 +236,9 @@ def test_a_machine_is_measured_kept_and_used(tmp_path, monkeypatch):
     machine = gl.Machine.measure(device)
     kinds = {each.kind for each in machine.figures}
     assert count == 1 or len(kinds) == 5
-    assert all(each.bandwidth > 0 for each in machine.figures)
+    assert all(each.bandwidth > 0 and each.wait >= 0 for each in machine.figures)
+    assert machine.rates.packs
+    assert machine.rates.start > 0
     machine.save(tmp_path / "machine.json")
     again = gl.Machine.load(tmp_path / "machine.json")
     assert again == machine
@@ -185,6 +270,8 @@ REFUSED = {
     "rates of another kind": (lambda: gl.Machine(CHIP, (2,), LINKS, rates=1e9), "gl.Rates"),
     "too few names": (lambda: gl.Machine(CHIP, (2, 2), LINKS, rates=RATES, axes=["x"]), "axes"),
     "flops of nothing": (lambda: gl.Rates(0, 1e9), "flops"),
+    "packing that is no truth": (lambda: gl.Rates(1e9, 1e9, packs=1), "packs"),
+    "a negative wait": (lambda: Figure("all_gather", 2, 0.0, 1e9, -1.0), "wait"),
     "an unknown chip": (lambda: gl.Machine("n151"), "n150"),
     "no chip": (lambda: gl.Machine(3, (2,), LINKS, rates=RATES), "gl.Chip"),
     "no links": (lambda: gl.Machine(CHIP, (2, 2), rates=RATES), "links"),

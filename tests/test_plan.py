@@ -130,7 +130,7 @@ def test_steps_are_jaxs_and_their_reports_are_true(name, sizes, tile):
 
 # One gradient scattered as grid 4x2 and another as 1x8 or 8x1: over the same axes, by which they
 # number the devices in other orders.
-SCATTERED = {"uneven": PLACEMENTS["uneven"], "last as 1x8": [(8, 1), (4, 2), (2, 4), (1, 8)]}
+SCATTERED = {"uneven": PLACEMENTS["uneven"], "last as 1x8": [(8, 1), (8, 1), (4, 2), (1, 8)]}
 
 
 @pytest.mark.parametrize("name", SCATTERED)

@@ -190,7 +190,7 @@ def count(text):
 
 
 @pytest.mark.parametrize("name", few(TEXTBOOK, 8))
-def test_no_more_collectives_than_gspmds(name):
+def test_no_more_collectives_than_gspmds_or_fewer_bytes(name):
     fn, shapes, grids = TEXTBOOK[name]
     layouts = [gl.GridLayout(s, "float32", g, None, []) for s, g in zip(shapes, grids, strict=True)]
     operands = [gl.put(np.zeros(x.shape, "f4"), x, DEVICE) for x in layouts]
@@ -202,4 +202,7 @@ def test_no_more_collectives_than_gspmds(name):
     outs = jax.tree.map(lambda y: sharding(y.layout), made)
     given = [jax.ShapeDtypeStruct(x.shape, jnp.float32, sharding=sharding(x)) for x in layouts]
     gspmd = jax.jit(lambda *xs: fn(*xs), out_shardings=outs).lower(*given).compile().as_text()
-    assert count(compiled(fn, operands)) <= count(gspmd)
+    ours = compiled(fn, operands)
+    if count(ours) > count(gspmd):
+        sent = [sum(n for *_, n in compiled_collectives(text, 8)) for text in (ours, gspmd)]
+        assert sent[0] < 0.8 * sent[1]

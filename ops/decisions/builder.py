@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from math import inf
+from math import inf, prod
 from typing import Any, cast
 
 import jax.numpy as jnp
@@ -39,10 +39,12 @@ from gridlayout.ops.decisions.specs import (
     layout_of,
 )
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.padding import fill_padding, has_padding
 from gridlayout.ops.moves.relayout import LocalMove, find_move, lay_out, nothing_moves, replicate
+from gridlayout.ops.moves.sends import Phases, Send
 from gridlayout.sharding.choice import Offer, cheapest
-from gridlayout.sharding.collectives import Collective, Collectives
+from gridlayout.sharding.collectives import ALL_REDUCE, Axes, Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
 
@@ -111,6 +113,25 @@ class Builder:
     def fused(self, fn: Any, operands: Any, specs: Any, **facts: Any) -> list[Value]:
         """A kernel whose results XLA makes where they are read, as it does its operands."""
         return self.run(fn, operands, specs, is_fused=True, takes_fused=True, **facts)
+
+    def all_reduced(self, part: Value, axes: Axes, spec: Spec, dtype: Any) -> Value:
+        """The sum of every device's part along mesh axes, as `spec` has it, in a type."""
+        nbytes = prod(part.shape) * part.dtype.itemsize
+        shape = spec.local_shape if isinstance(spec, Sharded) else spec.shape
+
+        def phases(view: LazyView) -> Phases:
+            view = yield Send(ALL_REDUCE, axes, self.device.count(axes), view)
+            return LazyView.of(view.materialize().astype(dtype)).reshape(*shape)
+
+        (out,) = self.run(
+            lambda x: [lax.psum(x, axes).astype(dtype).reshape(shape)],
+            [part],
+            [spec],
+            self.collectives().all_reduce(axes, nbytes),
+            phases=phases,
+            sends=(axes,),
+        )
+        return out
 
     def known(self, number: Any, dtype: Any, weak_type: bool = False) -> Value:
         """A number, or a few, that are known before anything runs."""

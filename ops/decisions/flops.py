@@ -6,9 +6,9 @@ the leading term is counted (Golub and Van Loan, Matrix Computations).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import log2, prod
+from math import inf, log2, prod
 from typing import Any
 
 from gridlayout.ops.decisions.op import Op
@@ -54,6 +54,29 @@ def of_product(op: Op) -> int:
     """A product and a sum for each element of the result and each contracted position."""
     (contracted, _), _ = op.params["dimension_numbers"]
     return 2 * per_result(op) * prod(op.ins[0].shape[d] for d in contracted)
+
+
+def transposed(op: Op) -> tuple[int, int]:
+    """Of each operand of a product, when a kernel that goes along its rows transposes it first.
+
+    0: never; 1: to pack it; 2: always. A left operand has its contracted dims last, a right one
+    first, and both have batch dims before all others.
+    """
+    if op.name != "dot_general":
+        return 0, 0
+    (left, right), (left_batch, right_batch) = op.params["dimension_numbers"]
+    before = [d for d in range(op.ins[0].ndim) if d not in (*left, *left_batch)]
+    after = [d for d in range(op.ins[1].ndim) if d not in (*right, *right_batch)]
+    return (
+        _turned(left_batch, before, left),
+        _turned(right_batch, right, after),
+    )
+
+
+def _turned(batch: Sequence[int], first: Sequence[int], last: Sequence[int]) -> int:
+    if sorted(batch) != list(range(len(batch))):
+        return 2
+    return int(min(last, default=inf) < max(first, default=-1))
 
 
 def of_convolution(op: Op) -> int:

@@ -129,10 +129,10 @@ class Planner:
         if (chosen := choices_for(env, closed, operands, simple, often)) is None:
             return make(env, None, None)
         together, alone = make(env, chosen, simple), simple
-        seconds, other = (each.seconds(env.machine) for each in (together, alone))
+        seconds, other = (each.seconds for each in (together, alone))
         if chosen.products <= LIMITS.products or other < seconds:
             alone = make(env, None, None)  # products as is cheapest for each
-            other = alone.seconds(env.machine)
+            other = alone.seconds
         if other < LIMITS.less * seconds:
             alone.against = seconds
             return alone

@@ -344,7 +344,7 @@ def _own(x: LazyView, k: int, placement: Placement, fill: Any) -> LazyView:
 def _gathering(before: Placement, device: DeviceGrid, nbytes: int) -> list[Collective]:
     made = Collectives(device)
     for k in gathered_dims(before):
-        made.all_gather(before.axes[k], nbytes)
+        made.all_gather(before.axes[k], nbytes, k)
         nbytes = nbytes // before.per_device[k] * before.grid[k]
     return made.found
 

@@ -15,7 +15,13 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.sharding.collectives import ALL_GATHER, ALL_TO_ALL, REDUCE_SCATTER, Axes
+from gridlayout.sharding.collectives import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    REDUCE_SCATTER,
+    Axes,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +30,7 @@ class Send:
 
     all_gather: dim `at` of the parts one after another. all_to_all: dim `to` is cut in a piece for
     each device, and those that come are put one after another along `at`. reduce_scatter: dim 0 has
-    a piece for each device, which gets the sum of its own.
+    a piece for each device, which gets the sum of its own. all_reduce: the parts are added up.
     """
 
     kind: str
@@ -53,6 +59,8 @@ def _alone(send: Send) -> LazyView:
     if send.kind == ALL_GATHER:
         return send.part.all_gather(send.axes, send.at)
     part = send.part.materialize()
+    if send.kind == ALL_REDUCE:
+        return LazyView.of(lax.psum(part, send.axes))
     if send.kind == ALL_TO_ALL:
         return LazyView.of(lax.all_to_all(part, send.axes, send.to, send.at, tiled=True))
     return LazyView.of(lax.psum_scatter(part, send.axes, scatter_dimension=0, tiled=True))
@@ -82,6 +90,8 @@ def _together(sends: Sequence[Send]) -> list[LazyView]:
         joined = lax.all_gather(joined, first.axes)
     elif first.kind == ALL_TO_ALL:
         joined = lax.all_to_all(joined, first.axes, 0, 0, tiled=True)
+    elif first.kind == ALL_REDUCE:
+        joined = lax.psum(joined, first.axes)
     else:
         joined = lax.psum_scatter(joined, first.axes, scatter_dimension=0, tiled=False)
     found, start = [], 0
@@ -94,7 +104,7 @@ def _together(sends: Sequence[Send]) -> list[LazyView]:
 def _flat(send: Send) -> jax.Array:
     """A part as one row, or as one row for each device that a piece is sent to."""
     view = send.part
-    if send.kind == ALL_GATHER:
+    if send.kind in (ALL_GATHER, ALL_REDUCE):
         return view.reshape(-1).materialize()
     if send.kind == REDUCE_SCATTER:
         return view.reshape(send.size, -1).materialize()
@@ -106,6 +116,8 @@ def _flat(send: Send) -> jax.Array:
 def _apart(send: Send, line: jax.Array) -> LazyView:
     """The result of one collective, from its part of the joined result."""
     shape, at, view = send.part.shape, send.at, LazyView.of(line)
+    if send.kind == ALL_REDUCE:
+        return view.reshape(*shape)
     if send.kind == REDUCE_SCATTER:
         return view.reshape(1, *shape[1:]) if shape[0] == send.size else view
     if send.kind == ALL_TO_ALL:

@@ -223,6 +223,7 @@ def choices_for(
         return None
     graph = Graph.of(closed)
     units = Units.of(env.device, [*operands, *program.results], graph.exact)
+    units = units.between(*graph.average_product)
     products = sum(bool(node.flops) for node in graph.nodes)
     sends = sum(each.count for each in program.collectives)
     if not often and products < 2 and sends < LIMITS.sends:

@@ -39,12 +39,14 @@ class Sent(NamedTuple):
 class Units:
     """The units of a device grid, in the mesh's order: their axes of `device.fine`.
 
-    idle: whether up to half of the devices that divide a dim may have nothing of it.
+    idle: whether up to half of the devices that divide a dim may have nothing of it. work: seconds
+    that a device computes before each collective.
     """
 
     device: DeviceGrid
     axes: tuple[Axes, ...]
     idle: bool = False
+    work: float = 0.0
     _moves: dict[Any, Sent] = field(default_factory=dict)
     _sent: dict[Any, Sent] = field(default_factory=dict)
     _counts: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -95,10 +97,15 @@ class Units:
         ordered.sort(key=lambda axes: names.index(axes[0]))
         return cls(device, tuple(ordered))
 
-    @property
+    @cached_property
     def machine(self) -> Machine:
         """What they take to send and to compute."""
-        return self.device.machine
+        return self.device.machine.after(self.work)
+
+    def between(self, flops: float, nbytes: float) -> Units:
+        """The same where all devices do so much between two collectives, in equal parts."""
+        n, machine = self.device.size, self.device.machine
+        return replace(self, work=sum(machine.computing(flops / n, nbytes / n).values()))
 
     def count(self, units: Iterable[int]) -> int:
         """Devices along some units."""
@@ -240,7 +247,8 @@ class Units:
 
     def _changes(self, made: Collectives, before: Division, after: Division, nbytes: int) -> None:
         local = nbytes // max(self.parts(before), 1)
-        gathered: list[tuple[int, ...]] = []
+        gathered: list[tuple[int, tuple[int, ...]]] = []
+        to = {u: d for d, units in enumerate(after) for u in units}
         leave: set[int] = set()
         for old, new in zip(before, after, strict=True):
             same = 0
@@ -248,15 +256,15 @@ class Units:
                 same += 1
             leave |= set(old[same:])
         come = {u for old, new in zip(before, after, strict=True) for u in new if u not in old}
-        for old, new in zip(before, after, strict=True):
+        for d, (old, new) in enumerate(zip(before, after, strict=True)):
             gone = [u for u in old if u in leave]
             if rest := tuple(u for u in gone if u not in come or u in new):
-                gathered.append(rest)
+                gathered.append((d, rest))
             for u in gone:
                 if u in come and u not in new:
-                    made.all_to_all(self.axes[u], local)
-        for units in gathered:
-            made.all_gather(self.mesh_axes(units), local)
+                    made.all_to_all(self.axes[u], local, (to[u], d))
+        for d, units in gathered:
+            made.all_gather(self.mesh_axes(units), local, d)
             local *= self.count(units)
 
     def _priced(self, made: Collectives, joins: bool, always: bool = False) -> Sent:
@@ -264,19 +272,24 @@ class Units:
         count = sum(each.count for each in made.found)
         if not made.found or not (joins or always):
             return Sent(total, count)
-        own = sum(machine.once(replace(each, received_bytes=0)) for each in made.found)
-        if made.found[0].kind == ALL_REDUCE:  # which XLA joins without a copy
+        own = sum(machine.once(each.latency_only) for each in made.found)
+        if made.found[0].kind == ALL_REDUCE and machine.combines:
             return Sent(total - own)
         copied = machine.seconds(nbytes=2 * sum(each.received_bytes for each in made.found))
         if not joins:  # the first of those that go together
             return Sent(total + copied, count)
         return Sent(total - own + copied) if always or copied < own else Sent(total, count)
 
+    def saved(self, units: Sequence[int], local: int) -> float:
+        """What an all-reduce of so many bytes takes less where it goes with another."""
+        alone, joined = (self.summed(units, local, False, joins) for joins in (False, True))
+        return alone.seconds - joined.seconds
+
     def latency(self, units: Sequence[int]) -> float:
         """What an all-reduce over units takes, however little it adds up."""
         made = Collectives(self.device)
         made.all_reduce(self.mesh_axes(units), self.count(units))
-        return sum(self.machine.once(replace(each, received_bytes=0)) for each in made.found)
+        return sum(self.machine.once(each.latency_only) for each in made.found)
 
     def is_joined(self, before: Division | None, after: Division, nbytes: int) -> bool:
         """Whether the collectives of a move go with those of others, should there be any."""
@@ -294,18 +307,28 @@ class Units:
         scattered: bool,
         joins: bool = False,
         always: bool = False,
+        dim: int = 0,
     ) -> Sent:
         """What it takes to add up partial results of so many bytes on a device.
 
-        joins: whether it can go with another. always: whether such do, also where it takes longer.
+        scattered: whether each gets its part, along a dim. joins: whether it can go with another.
+        always: whether such do, also where it takes longer.
         """
-        key = tuple(units), local, scattered, joins, always
+        key = tuple(units), local, scattered, joins, always, dim
         if key not in self._sent:
             made = Collectives(self.device)
-            send = made.reduce_scatter if scattered else made.all_reduce
-            send(self.mesh_axes(units), local)
+            if scattered:
+                made.reduce_scatter(self.mesh_axes(units), local, dim)
+            else:
+                made.all_reduce(self.mesh_axes(units), local)
             self._sent[key] = self._priced(made, joins, always)
         return self._sent[key]
+
+
+def scattered_dim(made: Division, out: Division) -> int:
+    """The last dim along which a sum is scattered."""
+    pairs = enumerate(zip(made, out, strict=True))
+    return max((d for d, (old, new) in pairs if len(new) > len(old)), default=0)
 
 
 def _parted(

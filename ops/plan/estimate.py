@@ -12,9 +12,10 @@ from math import inf, prod
 from typing import Any
 
 from gridlayout.ops.plan.classes import Along, Assignment, Classes
-from gridlayout.ops.plan.division import Division, Sent, Units
+from gridlayout.ops.plan.division import Division, Sent, Units, scattered_dim
 from gridlayout.ops.plan.factors import Dims, Factors
 from gridlayout.ops.plan.graph import SLOW, Graph, Node
+from gridlayout.ops.programs.passes import computing
 from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.sharding.machine import LIMITS
 
@@ -256,25 +257,35 @@ class Estimator:
         summed = tuple(u for f in sorted(factors.summed) for u in along[f])
         local = self._sizes[node.outs[0]] // max(self.units.parts(made), 1)
         parts = self.units.count([u for used in along for u in used])
-        passed = local if node.flops else self._passed(node, ins, local)
         slow = 0
         if times := SLOW.get(node.name):
             value, need = (node.ins[0], ins[0]) if node.name in NEUTRAL else (node.outs[0], made)
             if value is not None and need is not None:
                 elements = self._sizes[value] // self.graph.itemsizes[value]
                 slow = times * elements // max(self.units.parts(need), 1)
-        seconds = self.units.machine.seconds((), node.flops / max(parts, 1), passed, slow)
+        machine = self.units.machine
+        if node.flops:
+            read = self._parts(node.ins, ins)
+            given = read, [local], machine, node.transposed, node.itemsize(self.graph)
+            seconds = sum(computing(node.name, node.flops / max(parts, 1), *given).values())
+        else:
+            passed = self._passed(node, ins, local)
+            seconds = machine.seconds(nbytes=passed, elements=slow)
         way = self._divided[key] = _Way(ins, made, summed, local, seconds)
         return way
 
     def _passed(self, node: Node, ins: Sequence[Division | None], local: int) -> int:
         """Bytes that a device reads and writes for a node that is no product."""
         kept = self.graph.kept
-        passed = local if node.outs[0] in kept else 0
-        for value, need in zip(node.ins, ins, strict=True):
-            if value in kept and value is not None and need is not None:
-                passed += self._sizes[value] // max(self.units.parts(need), 1)
-        return passed
+        read = [(v if v in kept else None) for v in node.ins]
+        return sum(self._parts(read, ins)) + (local if node.outs[0] in kept else 0)
+
+    def _parts(self, values: Sequence[int | None], ins: Sequence[Division | None]) -> list[int]:
+        """Bytes of a device's part of each value."""
+        return [
+            0 if v is None or need is None else self._sizes[v] // max(self.units.parts(need), 1)
+            for v, need in zip(values, ins, strict=True)
+        ]
 
     def _priced(
         self, node: Node, way: _Way, target: Division, state: _State, joined: bool
@@ -294,7 +305,8 @@ class Estimator:
             key = way.summed, scattered, state.sums[out]
             joins = (is_end or not scattered) and key in state.seen
             together = joined and is_end and scattered
-            sent = self.units.summed(way.summed, way.local, scattered, joins, together)
+            dim = scattered_dim(way.made, after) if scattered else 0
+            sent = self.units.summed(way.summed, way.local, scattered, joins, together, dim)
             cost, count = cost + sent.seconds, count + sent.alone
         ahead = 0.0
         if len(after) == len(target):

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import prod
 from typing import Any
 
 from jax.extend import core
 
+from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.jaxprs import CALLS, called, scan_parts
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.plan.factors import Factors, factors_of
@@ -62,6 +64,17 @@ class Node:
     def entered(self) -> float:
         """How often it reads its first operand."""
         return self.times / self.length
+
+    @cached_property
+    def transposed(self) -> tuple[int, ...]:
+        """Of each operand of a product, when a kernel transposes it first."""
+        if self.eqn is None or self.name != "dot_general":
+            return (0,) * len(self.ins)
+        return transposed(Op.of(self.eqn))
+
+    def itemsize(self, graph: Graph) -> int:
+        """Bytes of an element of its first operand."""
+        return graph.itemsizes[self.ins[0]] if self.ins and self.ins[0] is not None else 4
 
     @property
     def name(self) -> str:
@@ -121,6 +134,20 @@ class Graph:
                 found |= set(node.outs)
         made = {value for node in self.nodes for value in node.outs}
         return frozenset(found | set(range(len(self.shapes))) - made)
+
+    @property
+    def average_product(self) -> tuple[float, float]:
+        """Operations, and bytes of operands and result, on average over products that are run."""
+        products = [node for node in self.nodes if node.flops]
+        count = max(sum(node.times for node in products), 1)
+        flops = sum(node.times * node.flops for node in products)
+        nbytes = sum(
+            node.times * prod(self.shapes[v]) * self.itemsizes[v]
+            for node in products
+            for v in (*node.ins, *node.outs)
+            if v is not None
+        )
+        return flops / count, nbytes / count
 
     @property
     def stated(self) -> list[Any]:

@@ -315,7 +315,7 @@ class Strategies:
     def _joined(self, costs: list[NDArray[np.float64]]) -> list[Fetch]:
         """What is paid once for the all-reduces of results that go as one; costs: without it.
 
-        They wait for nothing of each other, so XLA joins those over the same devices.
+        They wait for nothing of each other, so those over the same devices are joined.
         """
         ends = self._ends()
         forms: dict[tuple[int, ...], int] = {}
@@ -329,12 +329,15 @@ class Strategies:
             for k, choice in enumerate(variable.choices):
                 if choice is None or not choice.summed or choice.scattered:
                     continue
+                saved = self.units.saved(choice.summed, self.ways.partial(node, choice))
+                if saved <= 0:
+                    continue
                 if choice.summed not in forms:
                     forms[choice.summed] = len(forms)
                     latencies.append(self.units.latency(choice.summed))
                 read[k] = forms[choice.summed]
                 costs[at] = costs[at].copy()
-                costs[at][k] -= latencies[read[k]] * len(variable.members)
+                costs[at][k] -= saved * len(variable.members)
                 costs[at][k] = max(costs[at][k], 0.0)
             if (read >= 0).any():
                 readers.append((at, read))

@@ -19,14 +19,13 @@ from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import OF_BLOCKS
-from gridlayout.ops.plan.division import Division, Units
+from gridlayout.ops.plan.division import Division, Units, scattered_dim
 from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.factors import Factors
 from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
-from gridlayout.ops.programs.passes import PRODUCTS, SEEN, is_seen, passed_bytes
+from gridlayout.ops.programs.passes import PRODUCTS, SEEN, computing, is_seen
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.ops.rules.reductions import NEUTRAL
-from gridlayout.sharding.collectives import Collectives
 from gridlayout.sharding.machine import LIMITS
 
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
@@ -149,10 +148,9 @@ class Ways:
         """What a device computes and adds up."""
         seconds = self.computing(node, choice)
         if choice.summed:
-            made = Collectives(self.units.device)
-            send = made.reduce_scatter if choice.scattered else made.all_reduce
-            send(self.units.mesh_axes(choice.summed), self._partial(node, choice))
-            seconds += self.units.machine.seconds(made.found) + LIMITS.once
+            dim = scattered_dim(choice.made, choice.out) if choice.scattered else 0
+            given = choice.summed, self.partial(node, choice), choice.scattered
+            seconds += self.units.summed(*given, dim=dim).seconds + LIMITS.once
         return seconds
 
     def computing(self, node: Node, choice: Choice) -> float:
@@ -160,11 +158,11 @@ class Ways:
         machine, out = self.units.machine, node.outs[0]
         is_product = node.name in PRODUCTS
         flops = self._multiplied(node, choice) if is_product else 0.0
-        nbytes = 0
-        if not self._is_seen(node):
-            outs = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
-            nbytes = passed_bytes(node.name, self._read(node, choice), outs, machine)
-        return sum(machine.computing(flops, nbytes).values())
+        if self._is_seen(node):
+            return 0.0
+        outs = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
+        given = self._read(node, choice), outs, machine, node.transposed, node.itemsize(self.graph)
+        return sum(computing(node.name, flops, *given).values())
 
     def _is_seen(self, node: Node) -> bool:
         """Whether its result is an operand in another shape, or made where it is read."""
@@ -185,7 +183,7 @@ class Ways:
         blocks = self.part(lhs, need), self.part(node.outs[0], choice.made)
         return of_blocks(self._ops[node.path], *blocks, self.units.machine)
 
-    def _partial(self, node: Node, choice: Choice) -> int:
+    def partial(self, node: Node, choice: Choice) -> int:
         """Bytes of a device's partial result, which is not padded."""
         dtype = self.graph.dtypes[node.outs[0]]
         wide = sum_dtype(dtype) if node.name in PRODUCTS else dtype
@@ -193,8 +191,10 @@ class Ways:
 
     def _read(self, node: Node, choice: Choice) -> list[int]:
         """Bytes of a device's part of each operand."""
-        pairs = zip(node.ins, choice.ins, strict=True)
-        return [self.nbytes(v, need) for v, need in pairs if v is not None and need is not None]
+        return [
+            0 if v is None or need is None else self.nbytes(v, need)
+            for v, need in zip(node.ins, choice.ins, strict=True)
+        ]
 
     def _written(self, node: Node, choice: Choice) -> list[int]:
         """Bytes of a device's part of each result."""

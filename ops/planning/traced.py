@@ -72,6 +72,7 @@ class Traced:
         products = sum(bool(node.flops) for node in graph.nodes)
         most = LIMITS.parted_cores if self.device.machine.has_cores else LIMITS.parted
         units = Units.apart(self.device, stated, 3 if products <= most else 2)
+        units = units.between(*graph.average_product)
         if idle and products <= most and len(graph.nodes) <= LIMITS.alike:
             units = replace(units, idle=True)
         return units

@@ -86,17 +86,10 @@ def _order(op: Op, left: int) -> tuple[bool, Shape | None]:
 def summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any) -> Value:
     """Partial sums added up, for all devices or each its part."""
     axes, shape = requested.summed, part.shape
+    if not requested.scattered:
+        return b.all_reduced(part, axes, requested.made, dtype)
     sent = b.collectives()
     nbytes = prod(shape) * wide.itemsize
-    if not requested.scattered:
-        made = requested.made
-        local = made.local_shape
-        sent.all_reduce(axes, nbytes)
-
-        def add(x: jax.Array) -> list[jax.Array]:
-            return [lax.psum(x, axes).astype(dtype).reshape(local)]
-
-        return b.run(add, [part], [made], sent)[0]
     out = requested.out
     block, device = block_shape(out), b.device
     pieces, order = [], []
@@ -105,7 +98,9 @@ def summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any)
         order.append(after[len(before) :])
     scattered = tuple(axis for some in order for axis in some)
     padded = tuple(n * count for n, count in zip(block, pieces, strict=True))
-    sent.reduce_scatter(axes, prod(padded) * wide.itemsize)
+    # Pieces of the first dim are one after another as they are.
+    later = any(n > 1 for n in pieces[1:])
+    sent.reduce_scatter(axes, prod(padded) * wide.itemsize, int(later))
 
     def phases(view: LazyView) -> Phases:
         x = view.materialize()
@@ -119,8 +114,7 @@ def summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any)
         return LazyView.of(view.materialize().astype(dtype)).reshape(*out.local_shape)
 
     whole = prod(padded) * wide.itemsize
-    # Pieces of the first dim are one after another as they are.
-    is_copied = padded != shape or any(n > 1 for n in pieces[1:])
+    is_copied = padded != shape or later
     chain = Chain(nbytes).see() if is_copied else Chain(nbytes)
     space = Workspace((chain,), (*((whole,) if is_copied else ()), whole // prod(pieces)))
     return b.run(

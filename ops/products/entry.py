@@ -57,7 +57,8 @@ class Gather:
 
     def collectives(self, made: Collectives) -> None:
         """What the devices send."""
-        made.all_gather(self.axes, prod(self.shape) * self.itemsize)
+        dim = self.at if prod(self.shape[: self.at]) > 1 else 0
+        made.all_gather(self.axes, prod(self.shape) * self.itemsize, dim)
 
     def run(self, view: LazyView) -> LazyView:
         """All devices' parts along the dim, in one dim."""

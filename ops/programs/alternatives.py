@@ -42,7 +42,7 @@ def alternatives(row: Row, decision: Decision, program: Program) -> Alternatives
     What follows a product, to bring its result where it is wanted, is in those that rules offer; in
     one that was chosen for the program as a whole, the next rows have it.
     """
-    machine = program.device.machine
+    machine = program.machine
 
     def way(found: Decision, is_chosen: bool = False) -> Way:
         sent = row.collectives if is_chosen else found.collectives

@@ -185,7 +185,7 @@ class _Reading:
             for k, read in enumerate(found)
             if read is not None
         )
-        row = row_of(decision, steps, self.times, self.note, self.program.device.machine)
+        row = row_of(decision, steps, self.times, self.note, self.program.machine)
         node = Node(
             replace(row, made=made),
             decision.note,

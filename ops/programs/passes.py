@@ -40,9 +40,34 @@ def passed_bytes(name: str, ins: Sequence[int], outs: Sequence[int], machine: Ma
     """
     if name in PRODUCTS:
         return sum(ins) + sum(outs)
+    if name == "dynamic_update_slice" and not machine.has_cores:
+        return 2 * ins[1]  # XLA updates what is read no more where it is
     if name in _READ and machine.has_cores:
         return max(max(ins, default=0), sum(outs))
     return sum(outs)
+
+
+def computing(
+    name: str,
+    flops: float,
+    ins: Sequence[int],
+    outs: Sequence[int],
+    machine: Machine,
+    transposed: Sequence[int] = (),
+    itemsize: int = 4,
+) -> dict[str, float]:
+    """Seconds of a device by what limits it: `products` or `memory`.
+
+    flops: operations of a product. ins, outs: bytes of the device's part of each operand and
+    result. transposed: of operands, as `flops.transposed` says. itemsize: bytes of an element. A
+    product that uses each element of an operand once, as one with a vector does, packs nothing.
+    """
+    nbytes = passed_bytes(name, ins, outs, machine)
+    if name not in PRODUCTS:
+        return machine.computing(0, nbytes)
+    packs = flops / 2 * itemsize > 1.5 * max(ins, default=0)
+    turned = sum(n for n, when in zip(ins, transposed, strict=False) if when > (not packs))
+    return machine.computing(flops, nbytes, turned, packs)
 
 
 def is_seen(

@@ -22,6 +22,7 @@ from gridlayout.ops.decisions.specs import Held, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.pieces import looked_up_once
 from gridlayout.ops.moves.relayout import LocalMove
+from gridlayout.ops.programs.passes import PRODUCTS
 from gridlayout.ops.programs.row import priced
 from gridlayout.ops.programs.running import array_at, run_steps, with_calls
 from gridlayout.ops.programs.together import as_one, joined, summed
@@ -189,12 +190,22 @@ class Program:
         """What the devices send each other, in order."""
         return tuple(each for step in self.steps for each in step.all_collectives)
 
-    def seconds(self, machine: Machine) -> float:
+    @cached_property
+    def machine(self) -> Machine:
+        """The device grid's, of a program that computes so long before each collective."""
+        machine = self.device.machine
+        products = [each.decision for each in self.made if each.decision.op.name in PRODUCTS]
+        work = sum(sum(priced(each, (), machine).values()) for each in products)
+        return machine.after(work / max(len(products), 1))
+
+    @property
+    def seconds(self) -> float:
         """What a device takes for what it sends and computes, one after another.
 
         Of products their multiplications, or what they read and write where that takes longer; of
         other equations their results, which are written once.
         """
+        machine = self.machine
         run = {owner for some in self.parts for owner, _ in some} or set(self.owners)
         made = sum(
             sum(priced(each.decision, (), machine).values())

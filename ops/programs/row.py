@@ -10,9 +10,10 @@ from typing import Any
 
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import VIEW, Decision, Step
+from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Sharded, layout_of
-from gridlayout.ops.programs.passes import PRODUCTS, SEEN, is_seen, passed_bytes
+from gridlayout.ops.programs.passes import SEEN, computing, is_seen
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.cost import Cost
 from gridlayout.sharding.machine import Machine
@@ -55,30 +56,26 @@ def priced(
     decision: Decision, collectives: Sequence[Collective], machine: Machine
 ) -> dict[str, float]:
     """Seconds of one device by what they go to; a collective that is joined, its share."""
-    op, flops = decision.op, 0
-    if op.name in PRODUCTS:
-        flops = decision.device_flops
-    return {
-        "links": machine.seconds(collectives),
-        **machine.computing(flops, _gone_through(decision, machine)),
-    }
+    return {"links": machine.seconds(collectives), **_computing(decision, machine)}
 
 
-def _gone_through(decision: Decision, machine: Machine) -> int:
-    """Bytes of its memory that a device goes through."""
-    op = decision.op
+def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
+    """Seconds of what a device computes."""
+    op, nothing = decision.op, {"products": 0.0, "memory": 0.0}
     if decision.bodies or (decision.how == VIEW and not op.outs):
-        return 0
+        return nothing
     if decision.how == VIEW or op.name == "stop_gradient":
         shapes = [aval.shape for aval in (*op.ins[:1], *op.outs[:1])]
         before, after = shapes[0], shapes[-1]
         if op.name not in SEEN or is_seen(op.name, op.params, before, after, machine):
-            return 0
+            return nothing
     asked = op.requested.ins if isinstance(op.requested, Requested) else ()
     specs = zip_longest(asked, decision.operands)  # None stays as it is
     ins = [_passed(operand if spec is None else spec, machine) for spec, operand in specs]
     outs = [_passed(out.spec, machine) for out in decision.outs]
-    return passed_bytes(op.name, ins, outs, machine)
+    itemsize = getattr(op.ins[0].dtype, "itemsize", 4) if op.ins else 4
+    given = ins, outs, machine, transposed(op), itemsize
+    return computing(op.name, decision.device_flops, *given)
 
 
 def _passed(spec: Any, machine: Machine) -> int:

@@ -2,7 +2,7 @@
 
 Every collective has a latency, however little it sends. Independent collectives of the same kind,
 mesh axes and element type are joined where their latency exceeds the time to concatenate their
-operands, by the machine's figures. All-reduces are left to XLA, which joins them without a copy.
+operands, by the machine's figures. Where XLA joins all-reduces without a copy, they are left to it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def summed(
     names: of the primitive of each step. Those of one reduction, type and group of devices that do
     not wait for each other are joined, without a copy.
     """
-    if not machine.has_latency:
+    if not machine.has_latency or not machine.combines:
         return {}
     kinds: list[Hashable | None] = []
     for step, name in zip(steps, names, strict=True):
@@ -85,7 +85,9 @@ def _kind(step: Step, registers: Sequence[Held], machine: Machine) -> Hashable |
     """What is equal in steps that may be joined; None for a step that is run by itself."""
     if step.phases is None or not step.collectives or step.is_global:
         return None
-    start = sum(machine.once(replace(each, received_bytes=0)) for each in step.collectives)
+    if machine.combines and step.collectives[0].kind == ALL_REDUCE:
+        return None
+    start = sum(machine.once(each.latency_only) for each in step.collectives)
     copied = 2 * sum(each.received_bytes for each in step.collectives)
     if not step.is_joined and machine.seconds(nbytes=copied) > start:
         return None
@@ -160,7 +162,7 @@ def as_one(steps: Sequence[Step], registers: Sequence[Held]) -> Step:
     for each in sent:
         if each.kind == ALL_GATHER:
             together.append(together[-1] * each.group_size)
-        elif each.kind == ALL_TO_ALL:
+        elif each.kind in (ALL_TO_ALL, ALL_REDUCE):
             together.append(together[-1])
         else:
             together.append(together[-1] // each.group_size)

@@ -26,7 +26,7 @@ from gridlayout.ops.decisions.decision import Choice
 from gridlayout.ops.decisions.deferred import thinned
 from gridlayout.ops.decisions.flops import Rule, per_operand
 from gridlayout.ops.decisions.op import Aval, Op
-from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded, Spec
+from gridlayout.ops.decisions.specs import Deferred, Local, Replicated, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import squeezed
 from gridlayout.ops.moves.padding import has_padding
@@ -95,16 +95,32 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
     over = _Extent.of(x.spec, axes)
     neutral = dtypes.oob_value(NEUTRAL[op.name](x.dtype), x.dtype)
     x = b.filled(x, neutral, over.along)
-    kernel, made = (_arg if is_arg else _combined)(b, op, over)
-    if len(axes) == x.ndim:
-        return b.run(kernel, [x], [Replicated((), op.out.dtype)], made, takes_fused=True)
-    out = _thin_result(over, axes, op.out.dtype, neutral, added)
-    local = out.local_shape
-    (thin,) = b.run(
-        lambda part: [kernel(part)[0].reshape(local)], [x], [out], made, takes_fused=True
+    is_all = len(axes) == x.ndim
+    out = (
+        Replicated((), op.out.dtype)
+        if is_all
+        else _thin_result(over, axes, op.out.dtype, neutral, added)
     )
+    thin = _reduced(b, op, x, over, out)
+    if not isinstance(out, Sharded):
+        return thin
     left = _without(target or over.layout, axes, op.out.dtype, added)
     return _placed(b, thin, out, left, op.requested is not None)
+
+
+def _reduced(b: Builder, op: Op, x: Value, over: _Extent, out: Sharded | Replicated) -> Value:
+    """The reduction on each device, and then that of the devices along mesh axes."""
+    local = out.local_shape if isinstance(out, Sharded) else out.shape
+    if op.name == "reduce_sum" and over.mesh:
+        along = tuple(sorted(over.along))
+        specs = [Local(local, op.out.dtype)]
+        (part,) = b.run(
+            lambda x: [op.bind(x, axes=along)[0].reshape(local)], [x], specs, takes_fused=True
+        )
+        return b.all_reduced(part, over.mesh, out, op.out.dtype)
+    kernel, made = (_arg if op.name in ("argmax", "argmin") else _combined)(b, op, over)
+    (thin,) = b.run(lambda x: [kernel(x)[0].reshape(local)], [x], [out], made, takes_fused=True)
+    return thin
 
 
 def _placed(b: Builder, thin: Value, out: Sharded, target: GridLayout, stays: bool) -> Value:
