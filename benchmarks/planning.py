@@ -111,12 +111,15 @@ def report(names: list[str]) -> None:
 
 
 def by_function(found: list[Planned]) -> float:
-    """The mean over functions of the rank correlations of their placements, planned ones too."""
-    ways: dict[str, list[tuple[float, float]]] = {}
+    """The mean over functions of the rank correlations of their placements and of their plan."""
+    functions: dict[str, list[Planned]] = {}
     for each in found:
-        pairs = zip(each.predicted, each.times, strict=False)
-        ways.setdefault(each.name.rpartition(", ")[0], []).extend(pairs)
-    ranks = [correlation(*zip(*some, strict=True)) for name, some in ways.items() if name]
+        functions.setdefault(each.name.rpartition(", ")[0], []).append(each)
+    ranks = []
+    for name, some in functions.items():
+        plan = some[0].predicted[0], median(each.times[0] for each in some)
+        ways = [plan, *((each.predicted[1], each.times[1]) for each in some)]
+        ranks += [correlation(*zip(*ways, strict=True))] if name and len(ways) > 2 else []
     return fsum(ranks) / len(ranks) if ranks else nan
 
 
