@@ -329,6 +329,13 @@ class Machine:
             return {"products": total, "memory": 0.0}
         return {"products": 0.0, "memory": total}
 
+    def slicing(self, nbytes: float) -> float:
+        """Seconds of a device to take so many bytes out of an array that it has.
+
+        What packs operands copies the part first; others read it where it is.
+        """
+        return self.seconds(nbytes=2 * nbytes) if self.rates and self.rates.packs else 0.0
+
     def streaming(self, whole: float, own: float) -> float:
         """Seconds of a core to read bytes of the chip's DRAM, or to write there.
 

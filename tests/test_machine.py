@@ -10,6 +10,7 @@ from jax.sharding import AbstractMesh
 import gridlayout as gl
 from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.plan.division import Units
 from gridlayout.ops.programs.passes import computing, passed_bytes
 from gridlayout.sharding.chips import BOARDS, Figure
 from gridlayout.sharding.collectives import Collective, Collectives
@@ -210,6 +211,17 @@ def test_parts_along_a_later_dim_are_copied():
         assert FAST.seconds(later) == FAST.seconds(first)
     (both,) = Collectives(device).all_to_all(axes, nbytes, (1, 1)).found
     assert both.copied_bytes == 2 * nbytes
+
+
+def test_parts_of_replicated_operands_are_copied_for_a_product():
+    cpu = emulated(8)
+    assert cpu.slicing(1 << 20) == cpu.seconds(nbytes=2 << 20)
+    assert gl.Machine("v5e 4x4").slicing(1 << 20) == 0
+    device = gl.DeviceGrid(AbstractMesh((2, 4), ("x", "y")), machine=cpu)
+    units = Units.apart(device, least=2)
+    part = units.move(((), ()), ((0,), (1,)), 8 << 20)
+    assert part.seconds == pytest.approx(cpu.slicing(1 << 20))
+    assert part.alone == 0
 
 
 def test_updates_in_place_pass_over_what_is_new():

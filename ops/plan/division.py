@@ -242,7 +242,11 @@ class Units:
                 made.all_to_all(every, nbytes // self.device.size)
             else:
                 self._changes(made, before, after, nbytes)
-            self._moves[key] = self._priced(made, joins)
+            sent = self._priced(made, joins)
+            if not made.found:  # each takes its part of what it has
+                part = nbytes // max(self.parts(after), 1)
+                sent = Sent(self.machine.slicing(part))
+            self._moves[key] = sent
         return self._moves[key]
 
     def _changes(self, made: Collectives, before: Division, after: Division, nbytes: int) -> None:

@@ -75,7 +75,16 @@ def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
     outs = [_passed(out.spec, machine) for out in decision.outs]
     itemsize = getattr(op.ins[0].dtype, "itemsize", 4) if op.ins else 4
     given = ins, outs, machine, transposed(op), itemsize
-    return computing(op.name, decision.device_flops, *given)
+    found = computing(op.name, decision.device_flops, *given)
+    pairs = zip(asked, decision.operands, strict=False)
+    # What a device takes out of what it has of an operand.
+    parts = [
+        spec.device_bytes
+        for spec, operand in pairs
+        if spec is not None and spec.device_bytes < operand.device_bytes
+    ]
+    found["memory"] += sum(map(machine.slicing, parts))
+    return found
 
 
 def _passed(spec: Any, machine: Machine) -> int:
