@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import gridlayout as gl
 from benchmarks.steps import block
 
-MACHINES = ("v5e 4x4", "wormhole 2x4", "n150")
+MACHINES = ("v5e 4x4", "v5p 4x4x4", "h100")
 WIDTH, ROWS = 1024, 8 * 256
 LAYER = [(WIDTH, 3 * WIDTH), (WIDTH, WIDTH), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH)]
 
