@@ -51,7 +51,7 @@ def fits(fit: Fit | None) -> str:
 
 
 def ttnn_place(layout: TtnnLayout) -> str:
-    """How a value of TTNN lies, in a few words: memory, how it is divided, and the cores.
+    """How a TTNN tensor is laid out, in a few words: memory, how it is divided, and the cores.
 
     >>> from gridlayout import tenstorrent
     >>> ttnn_place(tenstorrent.ttnn((64, 64), grid=(2, 1), tile=(32, 32)))

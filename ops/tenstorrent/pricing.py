@@ -2,8 +2,8 @@
 
 What an op computes is counted and priced as a plan's equations are, on the cores that its result is
 on. While it computes it reads from DRAM, and writes there; what is in other cores' L1 comes over
-the network on the chip before. What the host does, and what goes there and back, is listed and not
-priced.
+the network on the chip before. What the host does, and transfers to it and from it, is listed and
+not priced.
 """
 
 from __future__ import annotations

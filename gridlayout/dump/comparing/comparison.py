@@ -225,7 +225,7 @@ def _row(match: Match, width: int) -> Cells:
 
 
 def words_of(layout: Described) -> str:
-    """How a value lies, in a few words: memory, how it is divided, and the cores."""
+    """How a value is laid out, in a few words: memory, how it is divided, and the cores."""
     return ttnn_place(layout) if isinstance(layout, TtnnLayout) else place(layout)
 
 
