@@ -21,7 +21,7 @@ from gridlayout.layouts.blocks import Blocks, find_blocks
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.collectives import Axes, Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.overlaps import Overlaps, find_overlaps
 from gridlayout.sharding.placement import Placement
 from gridlayout.sharding.rounds import Messages

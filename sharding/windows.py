@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.layouts.blocks import Block, Blocks
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]

@@ -19,7 +19,7 @@ from tiers import few
 import gridlayout as gl
 from gridlayout.ops.interpret import decide
 from gridlayout.ops.rules import fourier
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 COUNT = len(jax.devices())
 DEVICE = gl.DeviceGrid((2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,))

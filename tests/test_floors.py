@@ -134,7 +134,7 @@ ROOMS = {
     ),
     "sharding": (
         *("emulate", "collectives", "cost", "placement", "core_map"),
-        *("chips", "measure", "machine", "choice", "default_machine", "device_grid"),
+        *("chips", "limits", "measure", "machine", "choice", "default_machine", "device_grid"),
         *("processes", "agreement", "exchange", "rounds", "windows", "overlaps", "pieces"),
     ),
     "ops": (

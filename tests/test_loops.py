@@ -19,7 +19,7 @@ from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.interpret import decide
 from gridlayout.ops.interpret.planner import planned
 from gridlayout.ops.plan import loops
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 EIGHT = gl.DeviceGrid(jax.sharding.AbstractMesh((2, 4), ("x", "y")))
 

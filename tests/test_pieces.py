@@ -21,7 +21,7 @@ from gridlayout.layouts.blocks import find_blocks
 from gridlayout.layouts.program import PadMove
 from gridlayout.ops.moves.relayout import find_move, offered_moves
 from gridlayout.sharding.collectives import total_bytes
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.overlaps import find_overlaps
 from gridlayout.sharding.pieces import find_pieces
 from gridlayout.sharding.rounds import Messages, coloured, most_at_one

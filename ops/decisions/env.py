@@ -18,7 +18,8 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.specs import Spec, layout_of
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.machine import LIMITS, Machine
+from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]

@@ -35,7 +35,7 @@ from gridlayout.ops.plan.readers import Readers
 from gridlayout.ops.programs.program import RELAYOUT, Program
 from gridlayout.ops.rules.composed import composition
 from gridlayout.ops.rules.table import RULES
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 _RELAYOUT = core.Primitive(RELAYOUT)
 # What brings its result to where it belongs, by default or as its readers take it.

@@ -31,7 +31,7 @@ from gridlayout.ops.programs.program import Program
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.sharding.agreement import common_text
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from gridlayout.ops.plan.factors import Dims, Factors
 from gridlayout.ops.plan.graph import SLOW, Graph, Node
 from gridlayout.ops.programs.passes import computing
 from gridlayout.ops.rules.reductions import NEUTRAL
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 Held = tuple[Division | None, ...]  # the divisions in which devices have a value
 

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 
 def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:

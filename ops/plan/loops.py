@@ -20,7 +20,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.control import PER_TRIP
 from gridlayout.ops.rules.table import is_of_user, rules_of
 from gridlayout.sharding.collectives import Collective
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 
 def sends_often(decision: Decision, env: Env) -> bool:

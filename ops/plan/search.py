@@ -7,7 +7,7 @@ from itertools import product
 
 from gridlayout.ops.plan.classes import Assignment
 from gridlayout.ops.plan.estimate import Estimate, Estimator
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 
 def best(estimator: Estimator) -> Estimate:

@@ -27,7 +27,7 @@ from gridlayout.ops.plan.labels import labels
 from gridlayout.ops.plan.ways import Ways
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
 from gridlayout.ops.solver.terms import no_step
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 
 class Place(NamedTuple):

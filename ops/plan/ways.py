@@ -26,7 +26,7 @@ from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, N
 from gridlayout.ops.programs.passes import PRODUCTS, SEEN, computing, is_seen
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.ops.rules.reductions import NEUTRAL
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
 # Nodes whose results are on whichever devices their operands are.

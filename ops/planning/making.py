@@ -21,7 +21,8 @@ from gridlayout.ops.planning.traced import Traced, traced_for
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.solver.solve import Unsolved
 from gridlayout.sharding.chips import check_figure
-from gridlayout.sharding.machine import LIMITS, Machine
+from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.machine import Machine
 
 _MOST_ALIVE = 12  # values that an error names
 _QUICKLY = 5.0  # seconds of a search for whether a larger mesh would do

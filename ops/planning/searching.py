@@ -17,7 +17,7 @@ from gridlayout.ops.planning.traced import Traced
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.solve import Solution, Unsolved, solve
 from gridlayout.ops.solver.terms import Expired, no_step
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 _MOST_TRIES = 12  # with less room for what copies take
 _MOST = 0.8  # of the time that is left, for each of these

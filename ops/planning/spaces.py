@@ -20,7 +20,8 @@ from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.solver.problem import Problem, Row
 from gridlayout.ops.solver.solve import solve
-from gridlayout.sharding.machine import LIMITS, Machine
+from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.machine import Machine
 
 Path = tuple[int, ...]
 

@@ -37,7 +37,8 @@ from gridlayout.ops.solver.terms import no_step
 from gridlayout.ops.trees.layouts import asked
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.machine import LIMITS, Machine
+from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.machine import Machine
 
 
 @dataclass(frozen=True, eq=False)

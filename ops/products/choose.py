@@ -22,7 +22,7 @@ from gridlayout.ops.products.schedules import sends
 from gridlayout.sharding.choice import Offer, cheapest
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.pieces import find_pieces
 from gridlayout.sharding.placement import Placement
 

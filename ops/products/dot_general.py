@@ -31,7 +31,7 @@ from gridlayout.ops.products.divided import divided
 from gridlayout.ops.products.entry import Dims, Side
 from gridlayout.ops.products.gathered import Product, Row, gathered_cost, multiplied
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 Pair = tuple[Dims, Dims]
 # Batch dims, by number, that are joined, and the cores that each run of them is divided over.

@@ -29,7 +29,7 @@ from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import moved_bytes
 from gridlayout.ops.rules.elementwise import elementwise
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 Shape = tuple[int, ...]
 

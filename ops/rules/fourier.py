@@ -13,7 +13,7 @@ from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Replicated
 from gridlayout.ops.decisions.value import Value, nbytes
 from gridlayout.ops.rules.along import run
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 
 def fft(b: Builder, op: Op, value: Value) -> Any:

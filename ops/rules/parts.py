@@ -27,7 +27,7 @@ from gridlayout.ops.decisions.views import relabelled
 from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.rules import equal_parts
 from gridlayout.ops.rules.along import Shape, of_replicated, result_layout, run, target_layout
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 
 @lru_cache(maxsize=4096)
