@@ -21,7 +21,11 @@ from tiers import few
 
 import gridlayout as gl
 from gridlayout.errors import LayoutError
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.requested import RequestedLoop
+from gridlayout.ops.plan.chosen import Chosen
 from gridlayout.ops.plan.division import Units
+from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.planning.traced import traced_for
@@ -725,3 +729,18 @@ def test_results_that_are_next_values_are_where_their_arguments_are():
     assert spaces == {"dram", "l1"}
     for name in params:
         assert plan.results[f"result['{name}']"] == plan.layouts[f"params/{name}"]
+
+
+def test_loops_of_other_choices_are_other_ops():
+    # What is decided for one plan is remembered: another plan of the function is not the same.
+    closed = jax.make_jaxpr(scanned)(*arguments([(64, 32), (4, 32, 32)]))
+    (eqn,) = (eqn for eqn in closed.jaxpr.eqns if eqn.primitive.name == "scan")
+    units = Units.apart(traced_for(mlp, [shaped(8, 8)] * 3, "v5e 4x4", None).device)
+    choices = [Choice((((k,), ()),), ((k,), ()), ((k,), ())) for k in (0, 1, 0)]
+    first, second, same = (
+        Op.of(eqn, requested=RequestedLoop((None,), (None,), Chosen(units, {(0,): choice}, 1)))
+        for choice in choices
+    )
+    assert first != second
+    assert first == same
+    assert hash(first) == hash(same)

@@ -129,7 +129,7 @@ class Op:
     @cached_property
     def _key(self) -> Any:
         params = tuple((name, bits_of(self.params[name])) for name in sorted(self.params))
-        more = self.permutation, self.layout, self.requested
+        more = self.permutation, self.layout, self.requested, self.loop
         return self.primitive, params, self.ins, self.outs, *more
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -45,6 +46,17 @@ class Chosen:
     choices: dict[tuple[int, ...], Choice]
     products: int
     prefix: tuple[int, ...] = ()
+
+    @cached_property
+    def _key(self) -> Any:
+        units = self.units.device, self.units.axes, self.units.idle, self.units.work
+        return units, frozenset(self.choices.items()), self.products, self.prefix
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Chosen) and self._key == other._key)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
     def on(self, device: DeviceGrid) -> Chosen:
         """The same choices on another device grid of the same mesh."""
