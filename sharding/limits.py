@@ -39,6 +39,8 @@ class Limits:
     rows: int = 48
     # By how much of the bound the plan of such a program may be above it for the search to end.
     gap: float = 0.05
+    # And of a plan of cores, for another one that holds less to be tried.
+    above: float = 0.01
     # Of the ways to divide a node, those that compute for the least time: of such a program, and of
     # one of fewer equations.
     choices: int = 128
@@ -49,6 +51,8 @@ class Limits:
     held: float = 1e-6
     # Of a core's L1, what its kernels' circular buffers take.
     buffers: float = 0.1
+    # Values in a core's L1 begin at multiples of so many bytes.
+    align: int = 32
 
     # Loops whose body sends at least so often are planned a second time with arrays of so many
     # bytes replicated; those of unknown length are taken to run so many times.

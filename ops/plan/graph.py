@@ -86,7 +86,8 @@ class Node:
 class Graph:
     """Values by number, the operands' first; the nodes in order; the results.
 
-    trips: how often loops of unknown length run; None where bodies of loops are left out.
+    trips: how often loops of unknown length run; None where bodies of loops are left out. loops:
+    the paths of those whose bodies are inlined, outer loops first.
     """
 
     shapes: list[Shape] = field(default_factory=list)
@@ -96,6 +97,7 @@ class Graph:
     constants: set[int] = field(default_factory=set)
     outs: list[int | None] = field(default_factory=list)
     trips: int | None = None
+    loops: list[Path] = field(default_factory=list)
 
     @classmethod
     def of(cls, closed: Any, trips: int | None = None) -> Graph:
@@ -189,6 +191,7 @@ class Graph:
                 first = eqn.params["cond_nconsts"]
                 count = first + eqn.params["body_nconsts"]
                 body, length = eqn.params["body_jaxpr"], self.trips
+                self.loops.append(here)
                 outs = self._loop(body, ins[first:count], ins[count:], [], here, times, length)
             else:
                 made = [self._new(var) for var in eqn.outvars]
@@ -212,6 +215,7 @@ class Graph:
         self, eqn: Any, ins: Sequence[int | None], path: Path, times: float
     ) -> list[int | None]:
         first, second = scan_parts(eqn.params)
+        self.loops.append(path)
         body, length = eqn.params["jaxpr"], eqn.params["length"]
         slices: list[int | None] = []
         for k, value in enumerate(ins[second:]):

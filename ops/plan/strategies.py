@@ -56,9 +56,9 @@ class Strategies:
     """The strategies of a graph on a machine.
 
     given: of each operand the places that it may have. wanted: of each result the divisions that it
-    may have, or the number of the operand whose next value it is, which has its division.
-    capacity: bytes that a device can hold, a core in its L1; None for any. dram: results of nodes
-    that are in the DRAM behind a chip's cores, whence nodes read them while they compute.
+    may have, or the number of the operand whose next value it is, which has its division. names: of
+    operands. capacity: bytes that a device can hold, a core in its L1; None for any. dram: results
+    of nodes that are in the DRAM behind a chip's cores, whence nodes read them while they compute.
     each_step: called while all this is made; what it raises ends that.
     """
 
@@ -66,6 +66,7 @@ class Strategies:
     units: Units
     given: Sequence[Sequence[Place]]
     wanted: Sequence[Sequence[Division] | int]
+    names: Sequence[str] = ()
     capacity: float | None = None
     dram: frozenset[int] = frozenset()
     copies: bool = False
@@ -147,9 +148,11 @@ class Strategies:
     def problem(self) -> Problem:
         """The costs of all choices, the moves between them, and what is held at a time."""
         costs = [each.seconds * len(each.members) for each in self.variables]
-        for at, variable in enumerate(self.variables):
-            if not variable.is_operand and self._far:
-                costs[at] = costs[at] + self._spilled(variable)
+        if far := self._far:
+            for at, variable in enumerate(self.variables):
+                self.each_step()
+                if not variable.is_operand:
+                    costs[at] = costs[at] + self._spilled(variable, far)
         # Of each value its readers by how often they read: what is moved in a loop is moved there.
         readers: dict[tuple[int, float], list[tuple[int, int]]] = {}
         for n, node in enumerate(self.graph.nodes):
@@ -245,16 +248,16 @@ class Strategies:
         only = (k for k, places in enumerate(self.given) if places and all(p[1] for p in places))
         return self.dram | frozenset(only)
 
-    def _spilled(self, variable: Variable) -> NDArray[np.float64]:
-        """What reading from DRAM, and writing there, adds to a variable's choices."""
+    def _spilled(self, variable: Variable, far: frozenset[int]) -> NDArray[np.float64]:
+        """What reading values from DRAM, and writing them there, adds to a variable's choices."""
         more = np.zeros(len(variable.choices))
         for n in variable.members:
             node = self.graph.nodes[n]
-            if not self._far.intersection((*(v for v in node.ins if v is not None), *node.outs)):
+            if not far.intersection((*(v for v in node.ins if v is not None), *node.outs)):
                 continue
             for k, choice in enumerate(variable.choices):
                 if choice is not None:
-                    seconds = self.ways.streaming(node, choice, self._far)
+                    seconds = self.ways.streaming(node, choice, far)
                     more[k] += max(seconds - self._computed(node, choice), 0.0)
         return more
 
@@ -272,7 +275,7 @@ class Strategies:
         variable, held = self.variables[at], self._held(at, position)
         is_there = [not (variable.is_operand and place.in_dram) for place in variable.choices]
         return [
-            self.ways.nbytes(value, x) if there else 0
+            self.ways.held(value, x) if there else 0
             for x, there in zip(held, is_there, strict=True)
         ]
 
@@ -379,11 +382,11 @@ class Strategies:
 
     def _streams(self) -> list[Fetch]:
         """What nodes that read operands from DRAM take longer than they compute."""
-        found = []
+        found, far = [], self._far
         for n, node in enumerate(self.graph.nodes):
             self.each_step()
             for position, v in enumerate(node.ins):
-                if v is None or v >= len(self.given) or node.factors is None or v in self._far:
+                if v is None or v >= len(self.given) or node.factors is None or v in far:
                     continue
                 at, reader = self._of_operand[v], self._of_node[n]
                 in_dram = np.array([place.in_dram for place in self.variables[at].choices])
@@ -418,22 +421,34 @@ class Strategies:
         """
         most, where, found = -1, "the start", list[tuple[int, int]]()
         for n, live in self._alive():
-            each = [(v, min(self._sizes(v, *at))) for v, at in live.items()]
+            each = [
+                (v, min(self._sizes(v, *at)) if at else self._whole(v)) for v, at in live.items()
+            ]
             if (total := sum(nbytes for _, nbytes in each)) > most:
                 most, found, where = total, each, self.graph.nodes[n].name
         return where, sorted(found, key=lambda pair: -pair[1])
 
     def described(self, value: int) -> str:
-        """A value that an equation makes, for a person."""
+        """A value, for a person."""
+        if value < len(self.names):
+            return self.names[value]
         dims = ",".join(map(str, self.graph.shapes[value]))
         maker = next(node for node in self.graph.nodes if value in node.outs)
         return f"{self.graph.dtypes[value]}[{dims}] of {maker.name}"
 
-    def _alive(self) -> Iterator[tuple[int, dict[int, tuple[int, int]]]]:
-        """At each node the values that are alive, with their variables."""
+    def _alive(self) -> Iterator[tuple[int, dict[int, tuple[int, int] | None]]]:
+        """At each node the values that are alive, with their variables.
+
+        On cores also those that have none: each core has all of them.
+        """
         found = ((v, self._source(v)) for v in range(len(self.graph.shapes)))
-        known = {v: source for v, source in found if source is not None}
+        every = self.units.machine.has_cores
+        known = {v: source for v, source in found if every or source is not None}
         return alive(self.graph, known, len(self.given), self.copies)
+
+    def _whole(self, value: int) -> int:
+        """Bytes of a value of which a device has all."""
+        return self.ways.held(value, ((),) * len(self.graph.shapes[value]))
 
     def _rows(self) -> list[Row]:
         """What is alive at a time, where that may be too much; the fullest times."""
@@ -443,8 +458,10 @@ class Strategies:
         found: dict[Any, float] = {}
         for n, live in self._alive():
             self.each_step()
-            counts = Counter(source for v, source in live.items() if v not in self.dram)
-            most = least = 0.0
+            near = {v: source for v, source in live.items() if v not in self.dram}
+            counts = Counter(source for source in near.values() if source is not None)
+            whole = sum(self._whole(v) for v, source in near.items() if source is None)
+            most = least = float(whole)
             for source, count in counts.items():
                 if source not in sizes:
                     v = next(v for v in live if live[v] == source)
@@ -454,16 +471,16 @@ class Strategies:
             at = self._of_node[n] if self.copies else -1
             most += float(self._copied(at).max()) if self.copies else 0.0
             if most > self.capacity:
-                found.setdefault((at, tuple(sorted(counts.items()))), least)
+                found.setdefault((at, tuple(sorted(counts.items())), whole), least)
         fullest = sorted(found, key=lambda key: (-found[key], key))[: LIMITS.rows]
         rows = []
-        for reader, key in fullest:
+        for reader, key, whole in fullest:
             usages = {} if reader < 0 else {reader: self._copied(reader)}
             for source, count in key:
                 used = count * sizes[source]
                 at = source[0]
                 usages[at] = usages[at] + used if at in usages else used
-            rows.append(Row(self.capacity, usages))
+            rows.append(Row(self.capacity - whole, usages))
         return rows
 
     def _copied(self, at: int) -> NDArray[np.float64]:

@@ -142,6 +142,20 @@ class Ways:
         block = self.units.machine.padded(self.part(value, division))
         return prod(block) * self.graph.itemsizes[value]
 
+    def held(self, value: int, division: Division) -> int:
+        """Bytes of memory that a device's block takes, of a core's L1 up to where the next begins.
+
+        >>> import jax
+        >>> from gridlayout.ops.planning.traced import traced_for
+        >>> x = jax.ShapeDtypeStruct((100,), "float32")
+        >>> ways = traced_for(lambda x: x * 2, (x,), "n150", None).strategies(None).ways
+        >>> ways.nbytes(0, ((),)), ways.held(0, ((),))
+        (400, 416)
+        """
+        nbytes = self.nbytes(value, division)
+        to = LIMITS.align if self.units.machine.has_cores else 1
+        return -(-nbytes // to) * to
+
     # -- what ways take ----------------------------------------------------------------------------
 
     def _seconds(self, node: Node, choice: Choice) -> float:

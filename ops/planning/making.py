@@ -13,10 +13,9 @@ from gridlayout.ops.interpret.names import function_name
 from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.planning.plan import Plan
-from gridlayout.ops.planning.priced import far_results
 from gridlayout.ops.planning.searching import best_plan
 from gridlayout.ops.planning.simulation import Simulation
-from gridlayout.ops.planning.spaces import Spaces
+from gridlayout.ops.planning.spaces import End, Spaces
 from gridlayout.ops.planning.traced import Traced, traced_for
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.solver.solve import Unsolved
@@ -164,7 +163,9 @@ def _as_planned(traced: Traced, plan: Plan) -> Simulation:
     chosen = plan.stated.chosen.on(traced.device)
     specs = traced.specs_in([*plan.layouts.values()])
     graph = Graph.of(traced.closed, plan.stated.trips)
-    strategies = Strategies(graph, chosen.units, [[]] * len(specs), [[]] * len(graph.outs))
+    strategies = Strategies(
+        graph, chosen.units, [[]] * len(specs), [[]] * len(graph.outs), traced.operand_names
+    )
     program = traced.program(specs, plan.stated)
     spaces = None
     if traced.device.machine.has_cores:
@@ -173,8 +174,13 @@ def _as_planned(traced: Traced, plan: Plan) -> Simulation:
             division, layout = chosen.units.division(spec), layout_of(spec)
             division = ((),) * len(spec.shape) if division is None else division
             places.append(Place(division, layout is not None and layout.memory == "dram"))
-        far = far_results(strategies, plan.stated.results)
-        spaces = Spaces.of(strategies, places, chosen.choices, far=far)
+        ends = [
+            End()
+            if layout is None
+            else End(chosen.units.division(traced.placed(layout)), layout.memory == "dram")
+            for layout in plan.stated.results
+        ]
+        spaces = Spaces.given(strategies, places, chosen.choices, ends, plan.simulation.dram)
     return Simulation.of(program, traced.report(program), spaces, plan.stated.trips)
 
 
@@ -183,11 +189,7 @@ def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None
     device, room = traced.device, traced.device.machine.device_capacity or 0
     strategies = traced.strategies(trips).limited(room)
     row, alive = strategies.fullest
-    names = [*["a constant"] * traced.consts, *traced.names]
-    listed = [
-        f"{names[v] if v < len(names) else strategies.described(v)}: {nbytes:,} B"
-        for v, nbytes in alive[:_MOST_ALIVE]
-    ]
+    listed = [f"{strategies.described(v)}: {nbytes:,} B" for v, nbytes in alive[:_MOST_ALIVE]]
     more = f" and {len(alive) - _MOST_ALIVE} more" if len(alive) > _MOST_ALIVE else ""
     least = sum(nbytes for _, nbytes in alive)
     copies = ", and more for copies on the way to where these are read," if least <= room else ""

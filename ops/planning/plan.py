@@ -17,7 +17,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.interpret.on_grid import OnGrid
 from gridlayout.ops.planning.record import record_of
-from gridlayout.ops.planning.simulation import Simulation, duration
+from gridlayout.ops.planning.simulation import Life, Simulation, duration
 from gridlayout.ops.trees.arrays import put
 from gridlayout.ops.trees.layouts import ByPath
 from gridlayout.ops.trees.leaves import is_grid, leaves_of
@@ -94,6 +94,27 @@ class Plan(ByPath):
     def peak_bytes(self) -> int:
         """The most bytes that a device holds at a time."""
         return self.simulation.peak_bytes
+
+    @property
+    def lives(self) -> tuple[Life, ...]:
+        """The values in the memory of a device, of a core in its L1, in the order they come there.
+
+        What is held together never has more than `peak_bytes`. On cores each has the lowest address
+        at which it overlaps no other that is there: where an allocator puts it that takes the first
+        hole for each.
+
+        >>> import jax, jax.numpy as jnp, gridlayout as gl
+        >>> x = jax.ShapeDtypeStruct((1024, 1024), "bfloat16")
+        >>> plan = gl.plan(lambda x: jnp.exp(x) * jnp.tanh(x), x, machine="n150")
+        >>> for each in plan.lives:
+        ...     steps = [name for name, _ in plan.simulation.held[each.first : each.last + 1]]
+        ...     print(each.name, each.address, each.nbytes, *steps)
+        x 0 32768 exp:0 tanh:0 mul:0
+        exp:0 32768 32768 exp:0 tanh:0 mul:0
+        tanh:0 65536 32768 tanh:0 mul:0
+        mul:0 98304 32768 mul:0
+        """
+        return self.simulation.lives
 
     def why(self, equation: str) -> str:
         """The ways to run an equation, the best first, with the time of the whole program.

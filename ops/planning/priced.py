@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from math import isfinite
 
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.plan.chosen import Chosen, Stated
+from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.plan import Alternative, Plan
 from gridlayout.ops.planning.simulation import Simulation, equation_names
-from gridlayout.ops.planning.spaces import Spaces
+from gridlayout.ops.planning.spaces import End, Spaces
 from gridlayout.ops.planning.traced import Traced
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.solver.solve import Solution
@@ -53,25 +53,24 @@ def default_plan(traced: Traced, trips: int | None) -> Plan:
 def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Clock) -> Plan:
     """The plan of a solution, priced; clock: for which values are in L1, and which in DRAM."""
     units, choices = strategies.units, strategies.choices(found.choices)
+    divisions = strategies.results(found.choices)
     products = sum(bool(node.flops) for node in strategies.graph.nodes)
     results = tuple(
         None
         if division is None
         else traced.tiled(units.spec(tuple(aval.shape), aval.dtype, division).layout)
-        for aval, division in zip(
-            traced.closed.out_avals, strategies.results(found.choices), strict=True
-        )
+        for aval, division in zip(traced.closed.out_avals, divisions, strict=True)
     )
     places, spaces = strategies.places(found.choices), None
     if traced.device.machine.has_cores:
+        ends = [_end(traced, places, k, x) for k, x in enumerate(divisions)]
+        spaces = Spaces.of(strategies, places, choices, ends, clock=clock)
         results = tuple(
             layout.replace(memory_space="dram")
-            if isinstance(layout, GridLayout) and _is_far(traced, places, k)
+            if isinstance(layout, GridLayout) and v in spaces.dram
             else layout
-            for k, layout in enumerate(results)
+            for v, layout in zip(strategies.graph.outs, results, strict=True)
         )
-        far = far_results(strategies, results)
-        spaces = Spaces.of(strategies, places, choices, far=far, clock=clock)
     chosen = Chosen(units, choices, products)
     stated = Stated(chosen, traced.digest, results, strategies.graph.trips or 1)
     layouts = {
@@ -98,10 +97,17 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
     )
 
 
-def _is_far(traced: Traced, places: Sequence[Place], result: int) -> bool:
-    """Whether a result is in DRAM: as the argument whose next value it is, or as all are."""
+def _end(traced: Traced, places: Sequence[Place], result: int, division: Division | None) -> End:
+    """Where a result is: in DRAM as the argument whose next value it is, or as all are.
+
+    What stays as its rule has it, without a division, is not brought to DRAM.
+    """
     operand = traced.next_of.get(result)
-    return traced.space == "dram" if operand is None else places[operand].in_dram
+    if operand is not None:
+        in_dram: bool | None = places[operand].in_dram
+    else:
+        in_dram = None if traced.space is None else traced.space == "dram"
+    return End(division, None if division is None and in_dram else in_dram)
 
 
 def _alternatives(
@@ -128,9 +134,3 @@ def _alternatives(
             by_variable[at] = tuple(ways[:_MOST_WAYS])
         made[by_path[node.path]] = by_variable[at]
     return made
-
-
-def far_results(strategies: Strategies, results: Sequence[Layout | None]) -> set[int]:
-    """The values that become results in DRAM."""
-    pairs = zip(strategies.graph.outs, results, strict=True)
-    return {v for v, x in pairs if v is not None and x is not None and x.memory == "dram"}

@@ -35,6 +35,7 @@ def record_of(plan: Any) -> dict[str, Any]:
             for each in simulation.equations
         ],
         "held": simulation.held,
+        "lives": [vars(each) for each in simulation.lives],
         "dram": sorted(simulation.dram),
         "units": chosen.units.axes,
         "products": chosen.products,

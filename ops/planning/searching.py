@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import fsum, inf
 from typing import Any
 
@@ -12,7 +11,7 @@ from gridlayout.ops.plan.strategies import Strategies
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.priced import default_plan, made_plan
-from gridlayout.ops.planning.spaces import Spaces, room_in_l1
+from gridlayout.ops.planning.spaces import NoRoom, Spaces, room_in_l1
 from gridlayout.ops.planning.traced import Traced
 from gridlayout.ops.solver.problem import Problem
 from gridlayout.ops.solver.solve import Solution, Unsolved, solve
@@ -21,6 +20,9 @@ from gridlayout.sharding.limits import LIMITS
 
 _MOST_TRIES = 12  # with less room for what copies take
 _MOST = 0.8  # of the time that is left, for each of these
+_LESS = tuple(2**k for k in range(20, 13, -1))  # bytes of L1 that are tried if there are more
+_WORSE = 1.1  # than the best plan: choices after which no less room is tried
+_SOON = 0.5  # seconds for that, or as many as were taken before
 _FIRST = 2 / 3  # of the time, for cores that all have something of each value
 
 
@@ -118,7 +120,7 @@ def _made(traced: Traced, strategies: Strategies, found: Solution, clock: Clock)
 # -- cores -----------------------------------------------------------------------------------------
 
 
-def _on_cores(traced: Traced, trips: int | None, clock: Clock, progress: Any) -> Plan | None:
+def _on_cores(traced: Traced, trips: int | None, clock: Clock, progress: Any) -> Plan:
     """The best plan of cores that all have something of each value, and of such that may have none.
 
     The second have fewer tiles on one core, but relayouts of what is so divided can cost more than
@@ -128,14 +130,16 @@ def _on_cores(traced: Traced, trips: int | None, clock: Clock, progress: Any) ->
     more = clock.through(lambda: traced.strategies(trips, idle=True))
     has_more = more.units.idle and _choices(more) != _choices(free)
     found = _in_spaces(traced, free, clock.part(_FIRST if has_more else 1.0), progress)
-    if found is None or not has_more:
+    if not has_more:
         return found
     other = None
     if clock.left:
-        with suppress(Unsolved):
-            other = _in_spaces(traced, more, clock, progress)
-            if other is None:
-                return found
+        try:
+            other = _in_spaces(traced, more, clock.part(1.0), progress)
+        except NoRoom:
+            return found
+        except Unsolved:
+            pass
     bound = _least(more, clock) if other is None else other.bound
     best = found if other is None or found.time <= other.time else other
     return replace(best, bound=min(found.bound, bound))
@@ -150,13 +154,16 @@ def _least(strategies: Strategies, clock: Clock) -> float:
     return fsum([float(own.min(initial=inf)) for own in _problem(strategies, clock).costs])
 
 
-def _in_spaces(traced: Traced, free: Strategies, clock: Clock, progress: Any) -> Plan | None:
+def _in_spaces(traced: Traced, free: Strategies, clock: Clock, progress: Any) -> Plan:
     """The best plan whose values have room in L1, or are read from DRAM.
 
-    Without a limit to L1 no plan takes less: the bound. Where all but arguments are to be in L1,
-    the solver says which arguments are not; else values go to DRAM that a plan has no room for.
+    Without a limit to L1 no plan takes less: the bound. Where that has no room, values that a plan
+    has no room for go to DRAM, or the solver finds other divisions, and operands to be there. Of
+    plans above the bound one that holds less may turn out to take less, as the solver's seconds of
+    relayouts are not quite those of the plan.
+
+    Raises NoRoom where no plan has room, Unsolved where none that has is known when the time ends.
     """
-    room = room_in_l1(traced.device.machine)
     far = frozenset[int]()
     if traced.space == "dram":
         outs = (v for v in free.graph.outs if v is not None and free.graph.shapes[v])
@@ -164,55 +171,122 @@ def _in_spaces(traced: Traced, free: Strategies, clock: Clock, progress: Any) ->
         free = free.limited(None, far)
     first = _solved(free, clock.part(1 / 3), progress)
     assert first is not None
-    limited = free.limited(room, far, each_step=clock.check)
-    try:
-        if _problem(limited, clock).excess(first.choices) <= 0:
-            return _made(traced, limited, first, clock)
-        found = _with_less(traced, free, far, first, clock, progress)
-    except (Expired, Unsolved):
-        found = [(free, _spilled(traced, free, first, clock))]
-    made = [_made(traced, x, replace(each, bound=first.bound), clock) for x, each in found]
-    return min(made, key=lambda each: each.time, default=None)
+    tries = _Tries(traced, free, first, clock, progress)
+    tries.add(free, first)
+    near = far | {k for k, place in enumerate(free.places(first.choices)) if place.in_dram}
+    if clock.left and not (tries.made and tries.made[0].simulation.dram <= near):
+        far = tries.with_less(far)
+    tries.go_on(far)
+    if tries.best is None and tries.is_late:
+        tries.at_once()
+    return tries.result
 
 
-def _with_less(
-    traced: Traced,
-    free: Strategies,
-    far: frozenset[int],
-    first: Solution,
-    clock: Clock,
-    progress: Any,
-) -> list[tuple[Strategies, Solution]]:
-    """The best choices where L1 has no room for the first solution; far: values in DRAM.
+@dataclass
+class _Tries:
+    """Plans of cores that are made while there is time, and why others could not be made.
 
-    Raises Expired or Unsolved where the time was over before there were any.
+    first: the best choices without a limit to L1. is_late: whether the time ended a search.
     """
-    room = room_in_l1(traced.device.machine)
 
-    def less() -> Strategies | None:
-        """What is left to choose where the values are in DRAM for which those have no room."""
-        spaces = _spaces(free, first, clock)
-        made = {v for v in spaces.dram if v >= len(traced.specs)}
-        if far.issuperset(made):
-            return None
-        return free.limited(room, far | made, each_step=clock.check)
+    traced: Traced
+    free: Strategies
+    first: Solution
+    clock: Clock
+    progress: Any
+    is_late: bool = False
+    made: list[Plan] = field(default_factory=list)
+    refused: list[NoRoom] = field(default_factory=list)
 
-    ways: list[tuple[Callable[[], Strategies | None], float]]
-    ways = [(lambda: free.limited(room, far, each_step=clock.check), 1 / 2), (less, 1.0)]
-    found: list[tuple[Strategies, Solution]] = []
-    late: Exception | None = None
-    for way, share in ways:
+    @property
+    def best(self) -> Plan | None:
+        """The fastest, the first of them."""
+        return min(self.made, key=lambda each: each.time, default=None)
+
+    @property
+    def result(self) -> Plan:
+        """The best of them; an error that says why there is none."""
+        if self.best is not None:
+            return self.best
+        if self.refused and not self.is_late:
+            raise self.refused[0]
+        raise Unsolved("no plan has room so far")
+
+    @property
+    def room(self) -> int:
+        """Bytes of L1 for values."""
+        return room_in_l1(self.traced.device.machine)
+
+    def with_less(self, far: frozenset[int]) -> frozenset[int]:
+        """Make plans where L1 has no room for the first one; the values that then are in DRAM."""
+        self.search(self.room, far, self.clock.part(1 / 2))
+        with suppress(NoRoom):
+            spaces = _spaces(self.free, self.first, self.clock)
+            more = far | {v for v in spaces.dram if v >= len(self.traced.specs)}
+            if more != far:
+                self.search(self.room, more, self.clock)
+                return more
+        return far
+
+    def go_on(self, far: frozenset[int]) -> None:
+        """Make a plan where there is none yet; where one is above the bound, try less room.
+
+        The same sizes whatever room there is, so that more room is not slower.
+        """
+        every = frozenset(v for node in self.free.graph.nodes for v in node.outs)
+        for k in range(_MOST_TRIES):
+            if self.best is not None:
+                break
+            # As much may be lost in gaps between values.
+            self.search(int(0.9**k * self.room), every, self.clock)
+        spent, peaks = self.clock.seconds - self.clock.left, {x.peak_bytes - 1 for x in self.made}
+        clock = Clock(min(max(spent, _SOON), self.clock.left), self.clock.whole)
+        for less in sorted({*peaks, *_LESS}, reverse=True):
+            best = self.best
+            if best is None or best.time <= self.first.bound * (1 + LIMITS.above) or not clock.left:
+                break
+            # With less room than for that nothing is better.
+            if 0 < less < self.room and self.search(less, far, clock) > _WORSE * best.time:
+                break
+
+    def search(self, room: int, far: frozenset[int], clock: Clock) -> float:
+        """Make the plan of the best choices that are found in time, and say what they take.
+
+        room: bytes of L1. far: values in DRAM. The seconds are the solver's, inf where there are no
+        choices.
+        """
+        strategies = self.free.limited(room, far, each_step=clock.check)
         try:
-            strategies = way()
-            solution = strategies and _solved(strategies, clock.part(share), progress)
-        except (Expired, Unsolved) as error:
-            late = error
-            continue
-        if isinstance(strategies, Strategies) and isinstance(solution, Solution):
-            found.append((strategies, solution))
-    if late is not None and not found:
-        raise late
-    return found if clock.left else sorted(found, key=lambda each: each[1].cost)[:1]
+            clock.check()
+            solution = _solved(strategies, clock, self.progress)
+        except (Expired, Unsolved):
+            self.is_late = True
+            return inf
+        if solution is None:
+            return inf
+        if self.clock.left or self.best is None or solution.cost < self.best.time:
+            self.add(strategies, solution)
+        return solution.cost
+
+    def add(self, strategies: Strategies, solution: Solution) -> None:
+        """Make the plan of some choices, unless L1 has no room for it."""
+        found = replace(solution, bound=self.first.bound)
+        try:
+            self.made.append(_made(self.traced, strategies, found, self.clock))
+        except NoRoom as error:
+            self.refused.append(error)
+
+    def at_once(self) -> None:
+        """Make the plan of the first choices with arguments in DRAM: as many as have to be, or all.
+
+        Results that are brought elsewhere may leave no room for as few.
+        """
+        operands = frozenset(range(len(self.traced.specs)))
+        with suppress(NoRoom):
+            far = _spaces(self.free, self.first, self.clock).dram & operands
+            self.add(self.free, _spilled(self.free, self.first, far))
+        if self.best is None:
+            self.add(self.free, _spilled(self.free, self.first, operands))
 
 
 def _spaces(free: Strategies, found: Solution, clock: Clock) -> Spaces:
@@ -221,11 +295,10 @@ def _spaces(free: Strategies, found: Solution, clock: Clock) -> Spaces:
     return clock.through(lambda: Spaces.of(free, places, choices, fixed=False, clock=clock))
 
 
-def _spilled(traced: Traced, free: Strategies, found: Solution, clock: Clock) -> Solution:
-    """The same choices, with those arguments in DRAM for which L1 has no room."""
-    spaces = _spaces(free, found, clock)
+def _spilled(free: Strategies, found: Solution, operands: frozenset[int]) -> Solution:
+    """The same choices, with these arguments in DRAM where they may be."""
     choices = list(found.choices)
-    for v in sorted(v for v in spaces.dram if v < len(traced.specs)):
+    for v in sorted(operands):
         at = free.operand(v)
         places = free.variables[at].choices
         wanted = free.units.among_chips(places[choices[at]].division)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -15,7 +15,7 @@ from gridlayout.draw.timeline import Span, Track, timeline
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.planning.spaces import Spaces
 from gridlayout.ops.planning.trace import write_trace
-from gridlayout.ops.programs.memory import bytes_over_time
+from gridlayout.ops.programs.memory import bytes_over_time, places
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report, aligned
 from gridlayout.ops.programs.row import Row
@@ -54,14 +54,33 @@ class Equation:
 
 
 @dataclass(frozen=True)
+class Life:
+    """A value in the memory of each device, on cores in L1, and when it is there.
+
+    name: of the argument, or of the equation that makes it; `split:0 result 1` where that makes
+    several. nbytes: of the device's part, in whole tiles. first, last: the steps of
+    `Simulation.held` at the first and the last of which it is there. address: of its first byte in
+    the part of L1 that values have; None on devices without cores.
+    """
+
+    name: str
+    nbytes: int
+    first: int
+    last: int
+    address: int | None = None
+
+
+@dataclass(frozen=True)
 class Simulation:
     """What each device of a machine takes for a program, as every device does the same.
 
     title: of the function. machine: by whose figures. equations: in order. held: the name of an
-    equation, or nothing, and the bytes that a device holds then, over time. capacity: bytes of a
-    device, None where the machine states none. links: the bytes that a device receives along each
-    axis of the mesh. dram: the numbers of values that a chip's cores read from its DRAM. in_dram:
-    of a compiled program as `held`, bytes in the chip's DRAM.
+    equation, or nothing, and the bytes that a device holds then, over time; of a core up to which
+    byte its L1 is in use, gaps between values included. peak_bytes: the most of these. lives: the
+    values that are held, in the order in which they come; none of a compiled program. capacity:
+    bytes of a device, None where the machine states none. links: the bytes that a device receives
+    along each axis of the mesh. dram: the numbers of values that a chip's cores read from its DRAM.
+    in_dram: of a compiled program as `held`, bytes in the chip's DRAM.
 
     `print` shows it as a table. Times are seconds, sizes bytes.
     """
@@ -75,6 +94,7 @@ class Simulation:
     links: dict[str, int] = field(default_factory=dict)
     dram: frozenset[int] = field(default_factory=frozenset, repr=False)
     in_dram: tuple[tuple[str, int], ...] = field(default=(), repr=False)
+    lives: tuple[Life, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(
@@ -94,11 +114,10 @@ class Simulation:
         )
         own = {id(row.made): name for row, name in zip(report.rows, names, strict=True)}
         if spaces is None:
-            times = bytes_over_time(program)
-            held = [(own.get(id(program.made[n]), ""), nbytes) for n, nbytes in times]
+            held, lives = _as_xla_holds(program, own, report.graph.names)
         else:
-            at = {row.made.path: own[id(row.made)] for row in report.rows}
-            held = [(at.get(path, ""), nbytes) for path, nbytes in spaces.held]
+            paths = {row.made.path: own[id(row.made)] for row in report.rows}
+            held, lives = _in_l1(spaces, paths, report.graph.result_names)
         links: Counter[str] = Counter()
         for each in (c for row in report.rows for c in row.collectives if c.kind != COPY):
             axes = dict.fromkeys(map(device.machine.whole_axis, each.axes))
@@ -113,6 +132,7 @@ class Simulation:
             report.peak_bytes if spaces is None else max((n for _, n in held), default=0),
             dict(sorted(links.items())),
             frozenset() if spaces is None else spaces.dram,
+            lives=tuple(lives),
         )
 
     @property
@@ -222,6 +242,44 @@ class Simulation:
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
+
+
+def _in_l1(
+    spaces: Spaces, names: Mapping[tuple[int, ...], str], results: Sequence[str]
+) -> tuple[list[tuple[str, int]], list[Life]]:
+    """What a core holds over time, and the values.
+
+    names: of equations, by their paths. results: their names.
+    """
+    held = [(names.get(path, ""), nbytes) for path, nbytes in spaces.held]
+    lives = []
+    for each in spaces.placed:
+        name, which = each.words, "" if each.result is None else f" result {each.result}"
+        if each.path is not None:
+            name = names[each.path] + which if each.path in names else name
+        elif each.result is not None:
+            name = results[each.result]
+        nbytes, first, last = each.block
+        life = Life(name, nbytes, first, min(last, len(held) - 1), each.address)
+        lives.append(life)
+    return held, lives
+
+
+def _as_xla_holds(
+    program: Program, names: Mapping[int, str], operands: Sequence[str]
+) -> tuple[list[tuple[str, int]], list[Life]]:
+    """What a device holds over time, and its buffers; names: of rows, by the ids of decisions."""
+
+    def name(owner: int) -> str:
+        return names.get(id(program.made[owner]), "")
+
+    held = [(name(owner), nbytes) for owner, nbytes in bytes_over_time(program)]
+    if not held:  # nothing is made
+        held = [("", sum(spec.device_bytes for spec in program.operands))]
+    given = zip(operands, program.operands, strict=True)
+    lives = [Life(words, spec.device_bytes, 0, len(held) - 1) for words, spec in given]
+    lives += [Life(name(owner), *block) for owner, *block in places(program)]
+    return held, [each for each in lives if each.nbytes]
 
 
 def equation_names(rows: Sequence[Row]) -> list[str]:

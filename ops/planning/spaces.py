@@ -7,13 +7,16 @@ least time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from bisect import insort
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import inf, prod
+from typing import NamedTuple
 
 import numpy as np
 
 from gridlayout.errors import LayoutError
+from gridlayout.ops.plan.alive import alive, lives
 from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.strategies import Place, Strategies
@@ -24,8 +27,12 @@ from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.machine import Machine
 
 Path = tuple[int, ...]
-
 _LEAST = 1.0  # seconds
+_MOST_ALIVE = 12  # values that an error names
+
+
+class NoRoom(LayoutError):
+    """What has to be in L1 is too much, with these divisions."""
 
 
 @dataclass(frozen=True)
@@ -33,13 +40,15 @@ class Spaces:
     """Where values are. Bytes are one core's.
 
     dram: the values there, by number. streamed: seconds that each equation reads from DRAM and
-    writes to it, by its path. held: bytes in L1 while each equation runs, in order. shared: bytes
-    in DRAM, a core's share.
+    writes to it, by its path. held: up to which byte L1 is in use while each equation runs, in
+    order, and at last while results are brought where they are to be, by an empty path. placed: the
+    values in L1, in the order in which they come there. shared: bytes in DRAM, a core's share.
     """
 
     dram: frozenset[int]
     streamed: Mapping[Path, float]
     held: tuple[tuple[Path, int], ...]
+    placed: tuple[Placed, ...]
     shared: int
 
     @classmethod
@@ -48,17 +57,82 @@ class Spaces:
         strategies: Strategies,
         places: Sequence[Place],
         choices: Mapping[Path, Choice],
+        ends: Sequence[End] = (),
         fixed: bool = True,
-        far: Collection[int] = (),
         clock: Clock | None = None,
     ) -> Spaces:
         """The cheapest way to hold a program's values, divided so.
 
-        fixed: whether operands are where they are; else these may go to DRAM too. far: results that
-        are in DRAM. clock: of the search that this is for; where its time is over a second more is
-        taken, and after an interrupt none. `LayoutError` where L1 or DRAM has no room.
+        ends: of results. fixed: whether operands are where they are; else these may go to DRAM too.
+        clock: of the search that this is for; where its time is over a second more is taken, and
+        after an interrupt none. `NoRoom` where L1 has none, `LayoutError` where DRAM has none.
         """
-        return _Search(strategies, places, choices, fixed, far).found(clock)
+        return _Search(strategies, places, choices, ends, fixed).found(clock)
+
+    @classmethod
+    def given(
+        cls,
+        strategies: Strategies,
+        places: Sequence[Place],
+        choices: Mapping[Path, Choice],
+        ends: Sequence[End],
+        dram: frozenset[int],
+    ) -> Spaces:
+        """What it takes to hold these values in DRAM and the others in L1, whatever its room."""
+        return _Search(strategies, places, choices, ends, True).made(dram)
+
+
+class End(NamedTuple):
+    """Where a result is: its division, and whether in DRAM.
+
+    None: where its equation has it, and in either.
+    """
+
+    division: Division | None = None
+    in_dram: bool | None = None
+
+
+class Block(NamedTuple):
+    """A value's bytes, and the first and the last step at which it is held."""
+
+    nbytes: int
+    first: int
+    last: int
+
+
+class Placed(NamedTuple):
+    """A value in L1, in words; the path of its equation, and which of several results it is.
+
+    path: None of operands, and of a result of the program that is a relayout.
+    """
+
+    words: str
+    path: Path | None
+    result: int | None
+    block: Block
+    address: int
+
+
+def first_fit(blocks: Sequence[Block]) -> list[int]:
+    """The address of each block: the lowest at which it overlaps none that is held with it.
+
+    An earlier one of those that begin at the same step is placed first.
+
+    >>> first_fit([Block(64, 0, 1), Block(32, 0, 3), Block(32, 2, 3), Block(64, 2, 3)])
+    [0, 64, 0, 96]
+    """
+    addresses = [0] * len(blocks)
+    held: list[tuple[int, int]] = []  # the address and number of each, in order of addresses
+    for n in sorted(range(len(blocks)), key=lambda n: blocks[n].first):
+        held = [each for each in held if blocks[each[1]].last >= blocks[n].first]
+        at = 0
+        for address, k in held:
+            if at + blocks[n].nbytes <= address:
+                break
+            at = max(at, address + blocks[k].nbytes)
+        addresses[n] = at
+        insort(held, (at, n))
+    return addresses
 
 
 def room_in_l1(machine: Machine) -> int:
@@ -72,13 +146,19 @@ class _Search:
         strategies: Strategies,
         places: Sequence[Place],
         choices: Mapping[Path, Choice],
+        ends: Sequence[End],
         fixed: bool,
-        far: Collection[int],
     ) -> None:
         self.strategies, self.graph, self.units = strategies, strategies.graph, strategies.units
         self.machine, self.choices = self.units.machine, choices
-        self.fixed = {k: place.in_dram for k, place in enumerate(places) if fixed or place.in_dram}
-        self.fixed |= dict.fromkeys(far, True)
+        self.fixed = {
+            k: place.in_dram
+            for k, (place, given) in enumerate(zip(places, strategies.given, strict=True))
+            if fixed or place.in_dram or (given and not any(x.in_dram for x in given))
+        }
+        for v, end in zip(self.graph.outs, ends, strict=False):
+            if v is not None and end.in_dram is not None:
+                self.fixed.setdefault(v, end.in_dram)
         self.held: dict[int, Division] = {k: place.division for k, place in enumerate(places)}
         for node in self.graph.nodes:
             choice = choices.get(node.path)
@@ -86,63 +166,148 @@ class _Search:
                 rank = len(self.graph.shapes[v])
                 is_known = choice is not None and len(choice.out) == rank
                 self.held[v] = choice.out if is_known and choice is not None else ((),) * rank
-        self.sizes = {v: strategies.ways.nbytes(v, division) for v, division in self.held.items()}
-        self.reads, self.lives = self._lives()
+        self.sizes = {v: strategies.ways.held(v, division) for v, division in self.held.items()}
+        self.spans = lives(self.graph, len(places))
+        self.moved: dict[int, list[tuple[int, int]]] = {}  # of values: results elsewhere, and bytes
+        for k, (v, end) in enumerate(zip(self.graph.outs, ends, strict=False)):
+            if v is not None and end.division not in (None, self.held[v]) and not end.in_dram:
+                nbytes = strategies.ways.held(v, end.division)
+                self.moved.setdefault(v, []).append((k, nbytes))
+        self.makers: dict[int, tuple[Path, int | None]] = {}
+        self.nodes_of: dict[int, list[Path]] = {}  # that read each value, or make it
+        for node in self.graph.nodes:
+            several = len(node.outs) > 1
+            self.makers |= {v: (node.path, k if several else None) for k, v in enumerate(node.outs)}
+            for v in dict.fromkeys((*(v for v in node.ins if v is not None), *node.outs)):
+                self.nodes_of.setdefault(v, []).append(node.path)
 
     def found(self, clock: Clock | None) -> Spaces:
-        """The values in DRAM, and what that takes."""
-        capacity = room_in_l1(self.machine)
-        rows = self._rows(capacity)
-        values = sorted({v for row in rows for v in row})
+        """The values in DRAM, and what that takes.
+
+        Where values end between those that stay, a gap may be too small for the next: what L1 has
+        no room for then is taken from what may be held at that step.
+        """
+        room = room_in_l1(self.machine)
+        limits = [room] * (len(self.graph.nodes) + 1)
+        if clock is not None:
+            clock = Clock(max(clock.left, _LEAST), clock.whole)
+        while True:
+            found = self.made(self._in_dram(limits, clock))
+            if max((nbytes for _, nbytes in found.held), default=0) <= room:
+                return found
+            for n, (_, nbytes) in enumerate(found.held):
+                if nbytes > room:
+                    blocks = (each.block for each in found.placed)
+                    held = sum(x.nbytes for x in blocks if x.first <= n <= x.last)
+                    limits[n] = held - (nbytes - room)
+
+    def made(self, dram: frozenset[int]) -> Spaces:
+        """With these values in DRAM."""
+        placed = self._placed(dram)
+        paths: list[Path] = [node.path for node in self.graph.nodes]
+        paths += [()] if self.moved.keys() - dram or not paths else []
+        over_time = zip(paths, self._used(placed, len(paths)), strict=True)
+        streamed, shared = self._streamed(dram), self._shared_by(dram)
+        return Spaces(dram, streamed, tuple(over_time), placed, shared)
+
+    def _in_dram(self, limits: Sequence[int], clock: Clock | None) -> frozenset[int]:
+        """The values whose reading takes the least time, with so many bytes in L1 at each step."""
+        rows = [
+            (limits[n], dict(live)) for n, live in self._alive() if sum(live.values()) > limits[n]
+        ]
+        at_once = self._at_once(rows, limits)
+        if clock is not None and not clock.left:
+            return at_once
+        values = sorted({v for _, live in rows for v in live})
         at = {v: k for k, v in enumerate(values)}
-        costs = [self._costs(v) for v in values]
-        at_once = None if clock is None or clock.left else self._at_once(rows, capacity)
-        if at_once is not None and clock is not None and clock.interrupted:
-            return self._with(at_once)
         problem = Problem(
-            tuple(np.array(each) for each in costs),
+            tuple(np.array(self._costs(v)) for v in values),
             rows=tuple(
-                Row(capacity, {at[v]: np.array([self.sizes[v], 0.0]) for v in row}) for row in rows
+                Row(limit, {at[v]: np.array([nbytes, 0.0]) for v, nbytes in live.items()})
+                for limit, live in rows
             ),
         )
+        start = [int(v in at_once) for v in values]
         if clock is None:
-            solution = solve(problem)
+            solution = solve(problem, starts=[start])
         else:
-            starts = [] if at_once is None else [[int(v in at_once) for v in values]]
-            seconds = max(clock.left, _LEAST)
-            solution = solve(problem, seconds, starts, on_interrupt=clock.interrupt)
+            solution = solve(problem, clock.left, [start], on_interrupt=clock.interrupt)
         if solution is None:
-            raise self._no_room(capacity)
-        return self._with({v for v, k in zip(values, solution.choices, strict=True) if k})
+            raise NoRoom(self._too_full(limits))
+        dram = {v for v, k in zip(values, solution.choices, strict=True) if k}
+        return frozenset(dram | {v for v, in_dram in self.fixed.items() if in_dram})
 
-    def _no_room(self, capacity: int) -> LayoutError:
-        return LayoutError(
-            f"a core's {capacity:,} B of L1 have no room for the arguments that are fixed "
-            "there: leave them to the plan, or fix them with memory_space='dram'"
-        )
-
-    def _at_once(self, rows: list[list[int]], capacity: int) -> set[int]:
+    def _at_once(
+        self, rows: Sequence[tuple[int, Mapping[int, int]]], limits: Sequence[int]
+    ) -> frozenset[int]:
         """Values in DRAM so that the others have room, those first that take the least a byte."""
         costs: dict[int, float] = {}
         dram = {v for v, in_dram in self.fixed.items() if in_dram}
-        for row in rows:
-            held = sum(self.sizes[v] for v in row if v not in dram)
-            if held <= capacity:
+        for limit, live in rows:
+            held = sum(nbytes for v, nbytes in live.items() if v not in dram)
+            if held <= limit:
                 continue
-            for v in row:
+            for v in live:
                 if v not in costs:
                     costs[v] = self._costs(v)[1] / max(self.sizes[v], 1)
-            for v in sorted(set(row) - dram, key=lambda v: (costs[v], v)):
-                if held > capacity and costs[v] < np.inf:
+            for v in sorted(live.keys() - dram, key=lambda v: (costs[v], v)):
+                if held > limit and costs[v] < inf:
                     dram.add(v)
-                    held -= self.sizes[v]
-            if held > capacity:
-                raise self._no_room(capacity)
-        return dram
+                    held -= live[v]
+            if held > limit:
+                raise NoRoom(self._too_full(limits))
+        return frozenset(dram)
 
-    def _with(self, dram: set[int]) -> Spaces:
-        """The values in DRAM, and those that are fixed there; `LayoutError` without room there."""
-        dram = dram | {v for v, in_dram in self.fixed.items() if in_dram}
+    def _alive(self) -> Iterator[tuple[int, dict[int, int]]]:
+        """The bytes of the values that are held at a time; at last of results, moved ones too."""
+        yield from alive(self.graph, self.sizes, len(self.strategies.given), always=False)
+        end = len(self.graph.nodes)
+        stay = (v for v in self.sizes if self.spans[v][1] >= end)
+        yield end, {v: self.sizes[v] + sum(n for _, n in self.moved.get(v, ())) for v in stay}
+
+    def _too_full(self, limits: Sequence[int]) -> str:
+        """Where what has to be in L1 is too much, and what that is."""
+        most, at, names = -inf, "", list[str]()
+        for n, live in self._alive():
+            near = {v: size for v, size in live.items() if self.fixed.get(v) is False}
+            if (more := sum(near.values()) - limits[n]) > most:
+                largest = sorted(near, key=lambda v: -near[v])[:_MOST_ALIVE]
+                most = more
+                at = self.graph.nodes[n].name if n < len(self.graph.nodes) else "the end"
+                names = [f"{self.strategies.described(v)}: {near[v]:,} B" for v in largest]
+        return (
+            f"a core's {room_in_l1(self.machine):,} B of L1 for values have no room at {at} for "
+            f"what has to be there: {'; '.join(names)}. Leave them to the plan, or fix them with "
+            "memory_space='dram'"
+        )
+
+    def _placed(self, dram: Collection[int]) -> tuple[Placed, ...]:
+        """What is in L1, and where: as an allocator does that takes the first hole for each."""
+        near = [v for v in sorted(self.sizes) if v not in dram]
+        near.sort(key=lambda v: self.spans[v][0])
+        blocks = [Block(self.sizes[v], *self.spans[v]) for v in near]
+        end = len(self.graph.nodes)
+        moved = [each for v, some in self.moved.items() if v not in dram for each in some]
+        blocks += [Block(nbytes, end, end) for _, nbytes in moved]
+        addresses = first_fit(blocks)
+        found = []
+        for v, block, address in zip(near, blocks, addresses, strict=False):
+            path, result = self.makers.get(v, (None, None))
+            found.append(Placed(self.strategies.described(v), path, result, block, address))
+        for k, (result, _) in enumerate(moved, len(near)):
+            found.append(Placed("", None, result, blocks[k], addresses[k]))
+        return tuple(found)
+
+    def _used(self, placed: Collection[Placed], steps: int) -> list[int]:
+        """Up to which byte L1 is in use at each step."""
+        used = [0] * steps
+        for each in placed:
+            for n in range(each.block.first, min(each.block.last + 1, steps)):
+                used[n] = max(used[n], each.address + each.block.nbytes)
+        return used
+
+    def _shared_by(self, dram: Collection[int]) -> int:
+        """A core's share of the values in DRAM; `LayoutError` where that has no room for them."""
         shared = sum(self._shared(v) for v in dram)
         room = self.machine.chip.capacity.get("dram")
         if room is not None and shared > room:
@@ -151,54 +316,16 @@ class _Search:
                 f"{shared * cores:,} B in DRAM have no room on a chip of {room * cores:,} B: plan "
                 "for more chips"
             )
-        return Spaces(frozenset(dram), self._streamed(dram), self._over_time(dram), shared)
-
-    def _lives(self) -> tuple[dict[int, list[Path]], dict[int, tuple[int, int]]]:
-        """Of each value the nodes that read it, and the first and last at which it is held."""
-        reads: dict[int, list[Path]] = {}
-        self.made = {v: [node.path] for node in self.graph.nodes for v in node.outs}
-        end = len(self.graph.nodes)
-        lives = dict.fromkeys(self.held, (0, end))
-        for n, node in enumerate(self.graph.nodes):
-            for v in node.outs:
-                lives[v] = n, n
-            for v in (x for x in node.ins if x is not None and x in self.held):
-                reads.setdefault(v, []).append(node.path)
-                first, last = lives[v]
-                lives[v] = first, max(last, n)
-        for v in (x for x in self.graph.outs if x is not None and x in lives):
-            lives[v] = lives[v][0], end
-        return reads, lives
-
-    def _rows(self, capacity: int) -> list[list[int]]:
-        """The values that are held at a time, where L1 has no room for all; the fullest times."""
-        starts, ends = self._changes()
-        found, live = [], set[int]()
-        for n in range(len(self.graph.nodes)):
-            live |= starts.get(n, set())
-            # Where nothing ends, the next time holds all of these too.
-            if n in ends and sum(self.sizes[v] for v in live) > capacity:
-                found.append(sorted(live))
-            live -= ends.get(n, set())
-        return found
-
-    def _changes(self) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
-        """The values that are held from each node on, and those that are held up to it."""
-        starts: dict[int, set[int]] = {}
-        ends: dict[int, set[int]] = {len(self.graph.nodes) - 1: set()}
-        for v, (first, last) in self.lives.items():
-            starts.setdefault(first, set()).add(v)
-            ends.setdefault(last, set()).add(v)
-        return starts, ends
+        return shared
 
     def _costs(self, value: int) -> list[float]:
         """Seconds in L1, and in DRAM."""
         there, streamed = self.fixed.get(value), 0.0
-        for path in self.reads.get(value, []) + self.made.get(value, []):
+        for path in self.nodes_of.get(value, ()):
             streamed += self._streaming(path, {value})
         return [np.inf if there else 0.0, np.inf if there is False else streamed]
 
-    def _streaming(self, path: Path, dram: set[int]) -> float:
+    def _streaming(self, path: Path, dram: Collection[int]) -> float:
         node = self.strategies.node(path)
         return self.strategies.ways.streaming(node, self.choices.get(path), dram)
 
@@ -210,15 +337,6 @@ class _Search:
         cores = self.units.count(u for u in range(len(self.units.axes)) if u not in chips)
         return -(-whole // (parts * cores))
 
-    def _streamed(self, dram: set[int]) -> dict[Path, float]:
+    def _streamed(self, dram: Collection[int]) -> dict[Path, float]:
         found = {node.path: self._streaming(node.path, dram) for node in self.graph.nodes}
         return {path: seconds for path, seconds in found.items() if seconds}
-
-    def _over_time(self, dram: set[int]) -> tuple[tuple[Path, int], ...]:
-        starts, ends = self._changes()
-        found, held = [], 0
-        for n, node in enumerate(self.graph.nodes):
-            held += sum(self.sizes[v] for v in starts.get(n, set()) - dram)
-            found.append((node.path, held))
-            held -= sum(self.sizes[v] for v in ends.get(n, set()) - dram)
-        return tuple(found)

@@ -19,7 +19,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import fill_devices, same_grid_and_tile
 from gridlayout.ops.decisions.env import Env, trace_context
-from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of
+from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, in_space, layout_of
 from gridlayout.ops.interpret.function import Signature, function_of
 from gridlayout.ops.interpret.grid_call import spec_of, with_constants_as_operands
 from gridlayout.ops.interpret.names import function_name, positional_names, result_names
@@ -98,6 +98,7 @@ class Traced:
                 self.next_of[k] if k in self.next_of else self._results(units, aval)
                 for k, aval in enumerate(self.closed.out_avals)
             ],
+            self.operand_names,
             each_step=each_step,
         )
 
@@ -117,6 +118,11 @@ class Traced:
     def names(self) -> list[str]:
         """The path of each argument that is an array."""
         return [leaf.path for leaf in self.leaves]
+
+    @property
+    def operand_names(self) -> list[str]:
+        """What each operand is called, constants too."""
+        return [*["a constant"] * self.consts, *self.names]
 
     def ask(self, operand: int) -> Layout | None:
         """The layout that an operand is fixed to."""
@@ -208,7 +214,9 @@ class Traced:
         self, specs: Sequence[Spec], stated: Stated | None, algorithm: str | None = None
     ) -> Program:
         """The decisions for operands that are placed so; algorithm: of all products, by name."""
-        layouts = [layout for spec in specs if (layout := layout_of(spec)) is not None]
+        # What a plan has in DRAM is read from there while it is computed with: nothing else is.
+        near = specs if stated is None else [in_space(spec, "l1") for spec in specs]
+        layouts = [layout for spec in near if (layout := layout_of(spec)) is not None]
         templates = {layout.shape: layout for layout in reversed(layouts)}
         env = Env(
             self.device,

@@ -158,7 +158,8 @@ def peak_bytes(program: Program) -> tuple[int, int]:
     """
     found, outs, always = _laid_out(program)
     core = sum(spec.core_bytes for spec in program.operands) + _most(
-        [(b.first, b.last, b.core) for b in found] + [(b.first, b.first, b.inner[1]) for b in found]
+        [(b.first, b.last, b.core, b.owner) for b in found]
+        + [(b.first, b.first, b.inner[1], b.owner) for b in found]
     )
     return always + _most(_temporary(found, outs)), core
 
@@ -176,6 +177,19 @@ def bytes_over_time(program: Program) -> list[tuple[int, int]]:
         most[time] = now
     ordered = sorted(found, key=lambda each: each.first)
     return [(each.owner, always + most[each.first]) for each in ordered]
+
+
+def places(program: Program) -> list[tuple[int, int, int, int]]:
+    """The places of results and of other buffers: the decision, bytes, and the first and last time.
+
+    Times are positions in `bytes_over_time`, at each of which these and the operands add up to what
+    that says. Several buffers may take a place in turn: it is of the last.
+    """
+    found, outs, _ = _laid_out(program)
+    end = len(found) - 1
+    made = [(found[n].owner, found[n].nbytes, 0, end) for n in sorted(outs)]
+    rest = _temporary(found, outs)
+    return made + [(owner, nbytes, first, last) for first, last, nbytes, owner in rest]
 
 
 def _laid_out(program: Program) -> tuple[list[_Buffer], set[int], int]:
@@ -216,8 +230,8 @@ def _live(found: list[_Buffer], order: list[int], outs: set[int]) -> None:
         found[n].last = len(order)
 
 
-def _temporary(found: list[_Buffer], outs: set[int]) -> list[tuple[int, int, int]]:
-    """(first, last, bytes) of the places that buffers need besides those of results."""
+def _temporary(found: list[_Buffer], outs: set[int]) -> list[tuple[int, int, int, int]]:
+    """(first, last, bytes, owner) of the places that buffers need besides those of results."""
     place = list(range(len(found)))
     spans = {n: [(each.first, each.last)] for n, each in enumerate(found)}
     for n in sorted(range(len(found)), key=lambda n: found[n].first):
@@ -238,12 +252,12 @@ def _temporary(found: list[_Buffer], outs: set[int]) -> list[tuple[int, int, int
                 spans[out].append((first, last))
                 break
         else:
-            rest.append((first, last, found[n].nbytes))
-    return rest + [(each.first, each.first, each.inner[0]) for each in found]
+            rest.append((first, last, found[n].nbytes, found[n].owner))
+    return rest + [(each.first, each.first, each.inner[0], each.owner) for each in found]
 
 
-def _most(spans: list[tuple[int, int, int]]) -> int:
-    """The most bytes at a time of (first, last, bytes)."""
+def _most(spans: list[tuple[int, int, int, int]]) -> int:
+    """The most bytes at a time of (first, last, bytes, owner)."""
     changes = _changes(spans)
     held, most = 0, 0
     for time in sorted(changes):
@@ -252,10 +266,10 @@ def _most(spans: list[tuple[int, int, int]]) -> int:
     return most
 
 
-def _changes(spans: list[tuple[int, int, int]]) -> dict[int, int]:
+def _changes(spans: list[tuple[int, int, int, int]]) -> dict[int, int]:
     """By how many bytes what is held changes, at each time where it does."""
     changes: dict[int, int] = {}
-    for first, last, nbytes in spans:
+    for first, last, nbytes, _ in spans:
         changes[first] = changes.get(first, 0) + nbytes
         changes[last + 1] = changes.get(last + 1, 0) - nbytes
     return changes
