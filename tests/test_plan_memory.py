@@ -10,7 +10,7 @@ import pytest
 from jax import lax
 
 import gridlayout as gl
-from gridlayout.sharding.machine import LIMITS
+from gridlayout.sharding.limits import LIMITS
 
 newest = pytest.mark.skipif(jax.__version_info__ < (0, 12), reason="an older XLA")
 
