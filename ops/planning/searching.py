@@ -22,7 +22,7 @@ _MOST_TRIES = 12  # with less room for what copies take
 _MOST = 0.8  # of the time that is left, for each of these
 _LESS = tuple(2**k for k in range(20, 13, -1))  # bytes of L1 that are tried if there are more
 _WORSE = 1.1  # than the best plan: choices after which no less room is tried
-_SOON = 0.5  # seconds for that, or as many as were taken before
+_SOON, _TIMES = 2.0, 4  # seconds for that, or so many times what was taken before
 _FIRST = 2 / 3  # of the time, for cores that all have something of each value
 
 
@@ -240,7 +240,7 @@ class _Tries:
             # As much may be lost in gaps between values.
             self.search(int(0.9**k * self.room), every, self.clock)
         spent, peaks = self.clock.seconds - self.clock.left, {x.peak_bytes - 1 for x in self.made}
-        clock = Clock(min(max(spent, _SOON), self.clock.left), self.clock.whole)
+        clock = Clock(min(max(_TIMES * spent, _SOON), self.clock.left), self.clock.whole)
         for less in sorted({*peaks, *_LESS}, reverse=True):
             best = self.best
             if best is None or best.time <= self.first.bound * (1 + LIMITS.above) or not clock.left:
