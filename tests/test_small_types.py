@@ -44,6 +44,25 @@ def test_floats_of_4_bits_are_placed_moved_and_computed_with(layout):
     np.testing.assert_array_equal(np.asarray(found), x.astype(np.float32) * 2)
 
 
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+def test_sums_of_elements_of_4_bits_are_gathered(dtype):
+    """XLA's all-reduces are of whole bytes; gathered parts are added up on every device."""
+    device, x = (
+        gl.DeviceGrid((2, len(jax.devices()) // 2 or 1)),
+        (values(dtype).astype(int) % 2).astype(dtype),
+    )
+    laid = gl.put(x, gl.GridLayout((6, 8), dtype, grid=(2, 4)), device)
+
+    def total(x):
+        return jax.lax.reduce(x, np.zeros((), dtype), jax.lax.add, (0,))
+
+    np.testing.assert_array_equal(
+        np.asarray(gl.on_grid(total)(laid)).astype(int), x.astype(int).sum(0)
+    )
+    kinds = {each.kind for row in gl.on_grid(total).report(laid).rows for each in row.collectives}
+    assert kinds == {"all_gather"}
+
+
 @pytest.mark.parametrize("dtype", ["int2", "uint2"])
 def test_elements_of_2_bits_are_not_placed(dtype):
     device = gl.DeviceGrid((len(jax.devices()),))

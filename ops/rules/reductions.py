@@ -111,7 +111,7 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
 def _reduced(b: Builder, op: Op, x: Value, over: _Extent, out: Sharded | Replicated) -> Value:
     """The reduction on each device, and then that of the devices along mesh axes."""
     local = out.local_shape if isinstance(out, Sharded) else out.shape
-    if op.name == "reduce_sum" and over.mesh:
+    if over.mesh and _all_reduction(op) is lax.psum:
         along = tuple(sorted(over.along))
         specs = [Local(local, op.out.dtype)]
         (part,) = b.run(
@@ -198,13 +198,9 @@ _ALL_REDUCE: dict[str, Callable[..., Any]] = {
 
 def _combined(b: Builder, op: Op, over: _Extent) -> tuple[Callable[..., Any], Collectives]:
     """A device's reduction, and then that of the devices along mesh axes; and what these send."""
-    dtype, made = op.out.dtype, b.collectives()
-    size = over.part * dtype.itemsize
-    ordered = not jnp.issubdtype(dtype, jnp.complexfloating) or op.name == "reduce_sum"
-    reduce = (
-        _ALL_REDUCE.get(op.name) if ordered and dtype.itemsize * 8 == dtypes.bits(dtype) else None
-    )
-    made = made.all_reduce(over.mesh, size) if reduce else made.all_gather(over.mesh, size)
+    made, reduce = b.collectives(), _all_reduction(op)
+    size = over.part * op.out.dtype.itemsize
+    made.all_reduce(over.mesh, size) if reduce else made.all_gather(over.mesh, size)
 
     def kernel(x: jax.Array) -> list[Any]:
         (out,) = op.bind(x, axes=tuple(sorted(over.along)))
@@ -215,6 +211,18 @@ def _combined(b: Builder, op: Op, over: _Extent) -> tuple[Callable[..., Any], Co
         return op.bind(lax.all_gather(out, over.mesh), axes=(0,))
 
     return kernel, made
+
+
+def _all_reduction(op: Op) -> Callable[..., Any] | None:
+    """What reduces devices' parts along mesh axes; None where these are gathered first.
+
+    As of complex extremes, and of elements that do not fill whole bytes.
+    """
+    dtype = op.out.dtype
+    ordered = not jnp.issubdtype(dtype, jnp.complexfloating) or op.name == "reduce_sum"
+    return (
+        _ALL_REDUCE.get(op.name) if ordered and dtype.itemsize * 8 == dtypes.bits(dtype) else None
+    )
 
 
 def _arg(b: Builder, op: Op, over: _Extent) -> tuple[Callable[..., Any], Collectives]:
