@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gridlayout.arguments import Shape
 from gridlayout.layouts.memory import Chip
 from gridlayout.sharding.chips import Figure, Links, Rates
 from gridlayout.sharding.collectives import (
@@ -74,11 +73,4 @@ def default_machine(platform: str, kind: str, devices: int) -> Machine:
     if platform == "cpu":
         return emulated(devices)
     name = _KINDS.get(kind, "h100" if "H100" in kind else None)
-    return FAST if name is None else replace_mesh(Machine(name), None)
-
-
-def replace_mesh(machine: Machine, mesh: Shape | None) -> Machine:
-    """The machine of another mesh of the same chips."""
-    return Machine(
-        *(machine.chip, mesh, machine.links), rates=machine.rates, figures=machine.figures
-    )
+    return FAST if name is None else Machine(name).on(None)

@@ -415,21 +415,26 @@ class Machine:
             replace(each, latency=each.latency + min(LIMITS.apart * work, each.wait), wait=0.0)
             for each in self.figures
         ]
-        given = {"rates": self.rates, "figures": figures, "axes": self.axis_names}
-        return Machine(self.chip, self.mesh, self.links, **given)  # type: ignore[arg-type]
+        return self._with(figures=figures)
 
-    def on(self, mesh: Shape) -> Machine:
-        """The same chips and links in another mesh."""
-        axes = self.axis_names if len(self.axis_names) >= len(mesh) else None
-        given = {"rates": self.rates, "figures": self.figures, "axes": axes}
-        return Machine(self.chip, mesh, self.links, **given)  # type: ignore[arg-type]
+    def on(self, mesh: Shape | None) -> Machine:
+        """The same chips and links in another mesh, or in any."""
+        has_names = mesh is not None and len(self.axis_names) >= len(mesh)
+        return self._with(mesh=mesh, axes=self.axis_names if has_names else None)
 
     def named(self, axes: Sequence[str]) -> Machine:
         """The same with other names of the mesh's axes."""
         if len(self.links) <= 1 or tuple(axes) == self.axis_names:
             return self
-        more = {"rates": self.rates, "figures": self.figures, "axes": axes}
-        return Machine(self.chip, self.mesh, self.links, **more)  # type: ignore[arg-type]
+        return self._with(axes=axes)
+
+    def _with(self, **changes: Any) -> Machine:
+        """The same with other arguments."""
+        given: dict[str, Any] = {
+            **{"mesh": self.mesh, "links": self.links, "rates": self.rates},
+            **{"figures": self.figures, "axes": self.axis_names},
+        }
+        return Machine(self.chip, **(given | changes))
 
     @cached_property
     def _known(self) -> dict[Any, tuple[list[Links], list[_Path]]]:

@@ -15,7 +15,7 @@ from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.searching import best_plan
 from gridlayout.ops.planning.simulation import Simulation
-from gridlayout.ops.planning.spaces import End, Spaces
+from gridlayout.ops.planning.spaces import MOST_ALIVE, End, Spaces
 from gridlayout.ops.planning.traced import Traced, traced_for
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.solver.solve import Unsolved
@@ -23,7 +23,6 @@ from gridlayout.sharding.chips import check_figure
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.machine import Machine
 
-_MOST_ALIVE = 12  # values that an error names
 _QUICKLY = 5.0  # seconds of a search for whether a larger mesh would do
 _MOST_DOUBLED = 12  # times that a mesh is doubled to find one that would do
 
@@ -189,8 +188,8 @@ def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None
     device, room = traced.device, traced.device.machine.device_capacity or 0
     strategies = traced.strategies(trips).limited(room)
     row, alive = strategies.fullest
-    listed = [f"{strategies.described(v)}: {nbytes:,} B" for v, nbytes in alive[:_MOST_ALIVE]]
-    more = f" and {len(alive) - _MOST_ALIVE} more" if len(alive) > _MOST_ALIVE else ""
+    listed = [f"{strategies.described(v)}: {nbytes:,} B" for v, nbytes in alive[:MOST_ALIVE]]
+    more = f" and {len(alive) - MOST_ALIVE} more" if len(alive) > MOST_ALIVE else ""
     least = sum(nbytes for _, nbytes in alive)
     copies = ", and more for copies on the way to where these are read," if least <= room else ""
     return (

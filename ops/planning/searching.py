@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from math import fsum, inf
+from math import inf
 from typing import Any
 
 from gridlayout.ops.plan.strategies import Strategies
@@ -140,18 +140,14 @@ def _on_cores(traced: Traced, trips: int | None, clock: Clock, progress: Any) ->
             return found
         except Unsolved:
             pass
-    bound = _least(more, clock) if other is None else other.bound
+    # Of cores that may have nothing a bound is known without a search.
+    bound = _problem(more, clock).least if other is None else other.bound
     best = found if other is None or found.time <= other.time else other
     return replace(best, bound=min(found.bound, bound))
 
 
 def _choices(strategies: Strategies) -> int:
     return sum(len(variable.choices) for variable in strategies.variables)
-
-
-def _least(strategies: Strategies, clock: Clock) -> float:
-    """A bound of what is divided in these ways that is known without a search."""
-    return fsum([float(own.min(initial=inf)) for own in _problem(strategies, clock).costs])
 
 
 def _in_spaces(traced: Traced, free: Strategies, clock: Clock, progress: Any) -> Plan:

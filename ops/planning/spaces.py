@@ -28,7 +28,7 @@ from gridlayout.sharding.machine import Machine
 
 Path = tuple[int, ...]
 _LEAST = 1.0  # seconds
-_MOST_ALIVE = 12  # values that an error names
+MOST_ALIVE = 12  # values that an error names
 
 
 class NoRoom(LayoutError):
@@ -271,7 +271,7 @@ class _Search:
         for n, live in self._alive():
             near = {v: size for v, size in live.items() if self.fixed.get(v) is False}
             if (more := sum(near.values()) - limits[n]) > most:
-                largest = sorted(near, key=lambda v: -near[v])[:_MOST_ALIVE]
+                largest = sorted(near, key=lambda v: -near[v])[:MOST_ALIVE]
                 most = more
                 at = self.graph.nodes[n].name if n < len(self.graph.nodes) else "the end"
                 names = [f"{self.strategies.described(v)}: {near[v]:,} B" for v in largest]

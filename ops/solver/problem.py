@@ -113,6 +113,11 @@ class Problem:
                     raise LayoutError(f"the usages of variable {v} have {usage.ndim} dims")
                 self._check(v, len(usage), "usages of a row")
 
+    @cached_property
+    def least(self) -> float:
+        """What every assignment costs at least: each variable's least, as no price is below 0."""
+        return fsum([float(own.min(initial=inf)) for own in self.costs])
+
     def _check(self, variable: int, count: int, what: str) -> None:
         if not 0 <= variable < len(self.costs):
             raise LayoutError(

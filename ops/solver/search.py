@@ -100,8 +100,7 @@ class Search:
     def bound(self) -> float:
         """A proven bound of the cost of each feasible assignment."""
         if self.model is None:
-            least = fsum([float(own.min(initial=inf)) for own in self.problem.costs])
-            return min(least, self.cost)
+            return min(self.problem.least, self.cost)
         found = fsum([*self.model.constants, *(part.bound for part in self.parts)])
         return self.cost if self.cost <= found * (1 + CLOSE) else found
 

@@ -16,14 +16,13 @@ from math import prod
 from gridlayout.errors import LayoutError
 from gridlayout.ops.planning.simulation import Equation, Simulation, in_short
 from gridlayout.ops.tenstorrent.report import Operation
-from gridlayout.ops.tenstorrent.shares import PRODUCTS, Share, needed_bytes, share_of
+from gridlayout.ops.tenstorrent.shares import PRODUCTS, SIDE, Share, needed_bytes, share_of
 from gridlayout.ops.tenstorrent.work import Work, work_of
 from gridlayout.sharding.machine import Machine
 from gridlayout.tables.cells import ttnn_place
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 _HOST = ("system", "mmio")
-_SIDE = 32  # of a tile
 _FIDELITY = re.compile(r"math_fidelity = (\w+)")
 
 
@@ -100,7 +99,7 @@ def _passes(op: Operation, core: Machine) -> float:
         return 1.0
     by_name = {name.lower(): cycles for name, cycles in rates.tile_cycles.items()}
     cycles = by_name.get(stated[1].lower(), 0)
-    return cycles / rates.clock / core.seconds(flops=2 * _SIDE**3) if cycles else 1.0
+    return cycles / rates.clock / core.seconds(flops=2 * SIDE**3) if cycles else 1.0
 
 
 def _traffic(op: Operation, share: Share, core: Machine) -> tuple[float, int, int]:
