@@ -2,7 +2,8 @@
 
 Of each step of `benchmarks.steps` three programs on 8 emulated devices, in turns: by `gl.plan`,
 with layouts of operands free; by `gl.on_grid`, with the operands as the case places them; and
-GSPMD's on these. Medians, and what the machine predicted of the first two.
+GSPMD's on these. Medians, and what the machine predicted of the first two: the one that
+`gl.Machine.measure` finds at the start, or with `--default` the one that emulated devices have.
 """
 
 from __future__ import annotations
@@ -42,13 +43,12 @@ class Planned:
         )
 
 
-def measure(case: Case, rounds: int = ROUNDS) -> Planned:
-    """One step, in three ways in turns."""
+def measure(case: Case, device: gl.DeviceGrid, rounds: int = ROUNDS) -> Planned:
+    """One step on a device grid, in three ways in turns."""
     import jax
     import numpy as np
     from jax.sharding import NamedSharding
 
-    device = gl.DeviceGrid((2, 4))
     random = np.random.default_rng(0)
     arrays = [
         random.standard_normal(shape, np.float32) / np.sqrt(shape[-2] if len(shape) > 1 else 1)
@@ -88,12 +88,15 @@ def measure(case: Case, rounds: int = ROUNDS) -> Planned:
     return Planned(case.name, found, (plan.time, default), taken, plan.gap)  # type: ignore[arg-type]
 
 
-def report(names: list[str]) -> None:
+def report(names: list[str], default: bool = False) -> None:
     """Measure the steps whose names hold one of these, all without any, and print a row of each."""
+    device = gl.DeviceGrid((2, 4))
+    if not default:
+        device = device.with_machine(gl.Machine.measure(device))
     found = []
     for case in cases(8):
         if not names or any(name in case.name for name in names):
-            found.append(measure(case))
+            found.append(measure(case, device))
             print(found[-1].row(), flush=True)
     ratios = [(x.times[0] / x.times[1], x.times[0] / x.times[2]) for x in found]
     print(
@@ -125,7 +128,8 @@ def by_function(found: list[Planned]) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
+    parser.add_argument("--default", action="store_true")
     parser.add_argument("names", nargs="*")
     given = parser.parse_args()
     gl.emulate_devices(8)
-    report(given.names)
+    report(given.names, given.default)

@@ -45,6 +45,9 @@ class Limits:
     # one of fewer equations.
     choices: int = 128
     all_choices: int = 1024
+    # By how much less a plan has to take, by measured figures, for arrays to be laid out otherwise
+    # than they are.
+    stays: float = 0.1
     # Of plans that take as long, the one that sends less often and whose operands hold less: what
     # each collective adds, in seconds, and what of the time to pass over an operand.
     once: float = 1e-12

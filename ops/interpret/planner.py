@@ -136,7 +136,7 @@ class Planner:
         if other < LIMITS.less * seconds:
             alone.against = seconds
             return alone
-        together.against = other
+        together.against, together.chosen = other, chosen
         return together
 
     @property

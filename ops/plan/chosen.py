@@ -170,10 +170,8 @@ class Stated:
             )
         graph = Graph.of(closed, self.trips)
         ways = Ways(graph, replace(self.chosen.units, idle=device.machine.has_cores))
-        known = {node.path: node for node in graph.nodes}
         for path, choice in self.chosen.choices.items():
-            node = known.get(path)
-            if node is None or not ways.has(node, choice):
+            if not ways.has(path, choice):
                 raise LayoutError(
                     f"the plan's choice for the equation {path} is none of this program's: the "
                     "file has been changed; make the plan again with gl.plan"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from math import prod
 from typing import Any
@@ -41,7 +42,6 @@ class Ways:
 
     graph: Graph
     units: Units
-    _every: dict[Any, frozenset[Choice]] = field(default_factory=dict)
     _ops: dict[Any, Op] = field(default_factory=dict)
     _known: dict[Any, tuple[list[Choice], NDArray[np.float64]]] = field(default_factory=dict)
 
@@ -87,16 +87,57 @@ class Ways:
                     found.setdefault(Choice(ins, made, out, summed, True))
         return list(found)
 
-    def has(self, node: Node, choice: Choice) -> bool:
-        """Whether a choice is a way to run a node."""
-        if node.factors is None:
+    @cached_property
+    def _nodes(self) -> dict[tuple[int, ...], Node]:
+        return {node.path: node for node in self.graph.nodes}
+
+    def has(self, path: tuple[int, ...], choice: Choice) -> bool:
+        """Whether a choice is a way to run the node there: one of these, or of a default."""
+        node = self._nodes.get(path)
+        factors = None if node is None else node.factors
+        if node is None or factors is None:
             return False
         if node.name == WITH_LAYOUT:
             return len(choice.ins) == len(node.ins) and choice.made == choice.out == choice.ins[0]
-        key = node.name, node.factors, tuple(self.graph.shapes[v] for v in node.outs)
-        if key not in self._every:
-            self._every[key] = frozenset(self._ways(node))
-        return choice in self._every[key]
+        if (along := self._along(node, choice)) is None:
+            return False
+        summed = tuple(u for f in sorted(factors.summed) for u in along.get(f, ()))
+        if choice.summed != summed:
+            return False
+        if not choice.scattered:
+            return choice.out == choice.made and not choice.joined
+        if not summed or len(choice.out) != len(choice.made):
+            return False
+        pairs = [*zip(choice.made, choice.out, strict=True)]
+        more = [u for made, out in pairs for u in out[len(made) :]]
+        return all(out[: len(made)] == made for made, out in pairs) and (
+            sorted(more) == sorted(summed)
+        )
+
+    def _along(self, node: Node, choice: Choice) -> dict[int, tuple[int, ...]] | None:
+        """The units along each factor of a choice; None where it divides the node in no way."""
+        factors, graph = node.factors, self.graph
+        assert factors is not None
+        along: dict[int, tuple[int, ...]] = {}
+        if len(choice.ins) != len(node.ins):
+            return None
+        values, divisions = (*node.ins, node.outs[0]), (*choice.ins, choice.made)
+        dims = *factors.ins, factors.outs[0]
+        for v, own, division in zip(values, dims, divisions, strict=True):
+            if v is None or (v != node.outs[0] and not graph.shapes[v]):
+                if division is not None:
+                    return None
+                continue
+            if division is None or len(division) != len(own):
+                return None
+            for f, units in zip(own, division, strict=True):
+                if units if f is None else along.setdefault(f, units) != units:
+                    return None
+        used = [u for units in along.values() for u in units]
+        if len({*used}) != len(used):
+            return None
+        counts = ((f, self.units.count(units)) for f, units in along.items() if units)
+        return along if all(factors.fits(f, n, self.units.idle) for f, n in counts) else None
 
     def _fewer(self, node: Node, choices: Sequence[Choice]) -> NDArray[np.int64]:
         """Of too many ways those that compute for the least time, whatever they send."""

@@ -3,49 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isfinite
 
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.plan.chosen import Chosen, Stated
 from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.strategies import Place, Strategies
+from gridlayout.ops.plan.ways import Ways
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.plan import Alternative, Plan
 from gridlayout.ops.planning.simulation import Simulation, equation_names
 from gridlayout.ops.planning.spaces import End, Spaces
 from gridlayout.ops.planning.traced import Traced
+from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.solver.solve import Solution
 
 _MOST_WAYS = 8  # alternatives of an equation that are kept
 
 
-def default_plan(traced: Traced, trips: int | None) -> Plan:
-    """The plan in which every equation chooses for itself, on arguments as `gl.put` lays them out.
+def default_plan(traced: Traced, trips: int | None, kept: bool = False) -> Plan:
+    """The plan of the program that `gl.on_grid` makes.
 
-    It may run products by algorithms that no strategy has. Its bound is 0, as nothing is known.
+    kept: of arguments as they are laid out now, instead of as `gl.put` lays them out. It may run
+    products by algorithms that no strategy has. Its bound is 0, as nothing is known.
     """
     numbered = enumerate(traced.leaves, traced.consts)
-    layouts = {leaf.path: traced.default(k, kept=False) for k, leaf in numbered}
-    wanted = [traced.next_of.get(k) for k in range(len(traced.closed.jaxpr.outvars))]
+    layouts = {leaf.path: traced.default(k, kept) for k, leaf in numbered}
     of_operand = dict(enumerate(layouts.values(), traced.consts))
+    wanted = [traced.next_of.get(k) for k in range(len(traced.closed.jaxpr.outvars))]
     results = tuple(None if k is None else of_operand.get(k) for k in wanted)
-    graph = traced.graph(trips)
+    specs = traced.specs_in([*layouts.values()])
+    requested = [None if layout is None else traced.placed(layout) for layout in results]
+    by_default, graph = traced.program(specs, None, requested=requested), traced.graph(trips)
     chosen = Chosen(traced.units(graph), {}, 0)
+    if (found := by_default.chosen) is not None:
+        has = Ways(graph, found.units).has
+        choices = {path: choice for path, choice in found.choices.items() if has(path, choice)}
+        chosen, results = replace(found, choices=choices), _filled(results, by_default)
     stated = Stated(chosen, traced.digest, results, graph.trips or 1)
-    program = traced.program(traced.specs_in([*layouts.values()]), stated)
-    made = map(layout_of, program.results)
-    results = tuple(a or b for a, b in zip(results, made, strict=True))
+    program = traced.program(specs, stated)
     return Plan(
         layouts,
-        dict(zip(traced.result_names, results, strict=True)),
+        dict(zip(traced.result_names, _filled(results, program), strict=True)),
         0.0,
         Simulation.of(program, traced.report(program), None, stated.trips),
         traced.device,
         stated,
         {},
-        "each equation by itself",
+        "as by default",
         traced.fn,
     )
 
@@ -82,11 +91,9 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
     program = traced.program(traced.specs_in([*layouts.values()]), stated)
     report = traced.report(program)
     simulation = Simulation.of(program, report, spaces, stated.trips)
-    made = map(layout_of, program.results)
-    results = tuple(a or b for a, b in zip(results, made, strict=True))
     return Plan(
         layouts,
-        dict(zip(traced.result_names, results, strict=True)),
+        dict(zip(traced.result_names, _filled(results, program), strict=True)),
         min(found.bound, simulation.time),
         simulation,
         traced.device,
@@ -95,6 +102,12 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
         found.how,
         traced.fn,
     )
+
+
+def _filled(results: Sequence[Layout | None], program: Program) -> tuple[Layout | None, ...]:
+    """The layouts of results, as a program has them where they are None."""
+    made = map(layout_of, program.results)
+    return tuple(a or b for a, b in zip(results, made, strict=True))
 
 
 def _end(traced: Traced, places: Sequence[Place], result: int, division: Division | None) -> End:

@@ -53,27 +53,51 @@ def _on_devices(traced: Traced, trips: int | None, clock: Clock, progress: Any) 
 
     Never one that takes longer than the default, which is also what is known if nothing is found.
     """
-    room = traced.device.machine.device_capacity
-    default: Plan | None = clock.through(lambda: default_plan(traced, trips))
-    if default is not None and room is not None and default.peak_bytes > room:
-        default = None
+    known = clock.through(lambda: _Known.of(traced, trips))
     clock.start()
     try:
-        found = _divided(traced, trips, default, clock, progress)
+        found = _divided(traced, trips, known, clock, progress)
     except (Expired, Unsolved):
-        if default is None:
+        if known.plan is None:
             raise
-        return default
-    return default if found is None else found
+        return known.plan
+    return known.plan if found is None else found
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The default's plan, None where it has no room, and seconds below which another is better.
+
+    Arrays that are laid out are to be relaid out only for what measured figures can tell.
+    """
+
+    plan: Plan | None
+    seconds: float = inf
+
+    @staticmethod
+    def of(traced: Traced, trips: int | None) -> _Known:
+        """Of arguments as `gl.put` lays them out, or as they are laid out now."""
+        machine, known = traced.device.machine, []
+        for kept in (True, False) if any(leaf.is_laid_out for leaf in traced.leaves) else (False,):
+            plan = default_plan(traced, trips, kept)
+            if machine.device_capacity is None or plan.peak_bytes <= machine.device_capacity:
+                stays = LIMITS.stays if kept and machine.figures else 0.0
+                known.append(_Known(plan, plan.time * (1 - stays)))
+        return min(known, key=lambda each: each.seconds, default=_Known(None))
+
+    def with_bound(self, bound: float) -> Plan:
+        """The plan, where it is known that none takes less than so many seconds."""
+        assert self.plan is not None
+        return replace(self.plan, bound=min(bound, self.plan.time))
 
 
 def _divided(
-    traced: Traced, trips: int | None, default: Plan | None, clock: Clock, progress: Any
+    traced: Traced, trips: int | None, known: _Known, clock: Clock, progress: Any
 ) -> Plan | None:
     """The plan of the best solution that has room, or the default where that is as good."""
     capacity = room = traced.device.machine.device_capacity
     # If the default has no room, only the problem tells of anything that has.
-    each_step = no_step if default is None else clock.check
+    each_step = no_step if known.plan is None else clock.check
     free = clock.through(lambda: traced.strategies(trips, each_step=each_step))
     for k in range(_MOST_TRIES):
         strategies = free.limited(capacity, copies=k > 0)
@@ -82,11 +106,11 @@ def _divided(
         solution = _solved(strategies, clock.part(share), progress)
         if solution is None:
             return None
-        if default is not None and not clock.left and default.time <= solution.cost:
-            return replace(default, bound=min(solution.bound, default.time))
+        if not clock.left and known.seconds <= solution.cost:
+            return known.with_bound(solution.bound)
         made = _made(traced, strategies, solution, clock)
-        if default is not None and (default.time < made.time or (k and not clock.left)):
-            return replace(default, bound=min(made.bound, default.time))
+        if known.plan is not None and (known.seconds < made.time or (k and not clock.left)):
+            return known.with_bound(made.bound)
         if room is None or capacity is None or made.peak_bytes <= room:
             return made
         if k:

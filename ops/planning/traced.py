@@ -211,9 +211,16 @@ class Traced:
         return found
 
     def program(
-        self, specs: Sequence[Spec], stated: Stated | None, algorithm: str | None = None
+        self,
+        specs: Sequence[Spec],
+        stated: Stated | None,
+        algorithm: str | None = None,
+        requested: Sequence[Spec | None] = (),
     ) -> Program:
-        """The decisions for operands that are placed so; algorithm: of all products, by name."""
+        """The decisions for operands that are placed so.
+
+        algorithm: of all products, by name. requested: the specs of results, None for any.
+        """
         # What a plan has in DRAM is read from there while it is computed with: nothing else is.
         near = specs if stated is None else [in_space(spec, "l1") for spec in specs]
         layouts = [layout for spec in near if (layout := layout_of(spec)) is not None]
@@ -226,7 +233,7 @@ class Traced:
             context=trace_context(),
             stated=stated,
         )
-        return planned(env, self.closed, specs)
+        return planned(env, self.closed, specs, requested)
 
 
 def traced_for(

@@ -59,6 +59,7 @@ class Program:
     number of its decision there. parts: of each step those that are done as one in it, with their
     owners; empty where none are. offers: all good decisions for an op on operands of some specs.
     against: seconds of the program that this one was chosen over; None where there was none.
+    chosen: the choices for the whole of it; None where each equation chooses by itself.
     """
 
     device: DeviceGrid
@@ -72,6 +73,7 @@ class Program:
     parts: list[list[tuple[int, Step]]] = field(default_factory=list)
     offers: Callable[..., Sequence[Decision]] | None = None
     against: float | None = None
+    chosen: Any = None
     _made: dict[Any, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
