@@ -19,31 +19,34 @@ import gridlayout as gl
 from benchmarks.published import correlation
 from benchmarks.steps import Case, cases, geometric_mean
 
-ROUNDS = 15
+ROUNDS, SECONDS = 15, 3.0  # of one step, at least; short steps are run more often
 
 
 @dataclass(frozen=True)
 class Planned:
-    """Seconds of a step: planned, by default, by GSPMD; and what was predicted of the first two."""
+    """Seconds of a step: planned, by default, by GSPMD; and what was predicted of the first two.
+
+    ratios: of the first to each of the others, medians over rounds.
+    """
 
     name: str
     times: tuple[float, float, float]
+    ratios: tuple[float, float]
     predicted: tuple[float, float]
     seconds: float
     gap: float
 
     def row(self) -> str:
-        planned, default, gspmd = self.times
         return (
-            f"{self.name:44} {planned * 1e3:8.2f} ms {planned / default:6.2f}x of the default "
-            f"{planned / gspmd:6.2f}x of GSPMD's   predicted "
+            f"{self.name:44} {self.times[0] * 1e3:8.2f} ms {self.ratios[0]:6.2f}x of the default "
+            f"{self.ratios[1]:6.2f}x of GSPMD's   predicted "
             f"{self.predicted[0] * 1e3:8.2f} ms {self.predicted[0] / self.predicted[1]:6.2f}x   "
             f"planned in {self.seconds:5.2f} s, "
             f"gap {self.gap:.1%}"
         )
 
 
-def measure(case: Case, device: gl.DeviceGrid, rounds: int = ROUNDS) -> Planned:
+def measure(case: Case, device: gl.DeviceGrid) -> Planned:
     """One step on a device grid, in three ways in turns."""
     import jax
     import numpy as np
@@ -77,15 +80,20 @@ def measure(case: Case, device: gl.DeviceGrid, rounds: int = ROUNDS) -> Planned:
         jax.tree.leaves(outs[0], is_leaf=is_grid), jax.tree.leaves(outs[2]), strict=True
     ):
         np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=2e-2, atol=2e-2)
-    times: list[list[float]] = [[], [], []]
-    for _ in range(rounds):
-        for own, run in zip(times, runs, strict=True):
+    times: list[list[float]] = []
+    begin = perf_counter()
+    while len(times) < ROUNDS or perf_counter() - begin < SECONDS:
+        # In turns, the other way round every other time.
+        order = (0, 1, 2) if len(times) % 2 else (2, 1, 0)
+        times.append([0.0] * len(runs))
+        for k in order:
             start = perf_counter()
-            jax.block_until_ready(run())
-            own.append(perf_counter() - start)
+            jax.block_until_ready(runs[k]())
+            times[-1][k] = perf_counter() - start
     default = by_default.report(*laid).seconds
-    found = tuple(map(median, times))
-    return Planned(case.name, found, (plan.time, default), taken, plan.gap)  # type: ignore[arg-type]
+    planned, own, gspmd = (median(each) for each in zip(*times, strict=True))
+    ratios = median(x[0] / x[1] for x in times), median(x[0] / x[2] for x in times)
+    return Planned(case.name, (planned, own, gspmd), ratios, (plan.time, default), taken, plan.gap)
 
 
 def report(names: list[str], default: bool = False) -> None:
@@ -98,7 +106,7 @@ def report(names: list[str], default: bool = False) -> None:
         if not names or any(name in case.name for name in names):
             found.append(measure(case, device))
             print(found[-1].row(), flush=True)
-    ratios = [(x.times[0] / x.times[1], x.times[0] / x.times[2]) for x in found]
+    ratios = [x.ratios for x in found]
     print(
         f"geometric mean: {geometric_mean([a for a, _ in ratios]):.2f}x of the default, "
         f"{geometric_mean([b for _, b in ratios]):.2f}x of GSPMD's; "

@@ -31,7 +31,9 @@ from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.planning.traced import traced_for
 from gridlayout.ops.products.bound import least_words
 from gridlayout.ops.solver.solve import solve
+from gridlayout.ops.trees.leaves import is_grid
 from gridlayout.sharding.chips import KINDS, Figure
+from gridlayout.sharding.limits import LIMITS
 
 COUNT = len(jax.devices())
 needs_8 = pytest.mark.skipif(COUNT < 8, reason="the plans are run on 8 devices")
@@ -468,6 +470,7 @@ def test_a_plan_whose_choices_are_not_the_programs_is_refused(tmp_path):
         {"ins": []},
         {"path": [99]},
         {"summed": [0, 1], "scattered": True},
+        {"joined": True},
     ):
         choices = [{**record["choices"][0], **change}, *record["choices"][1:]]
         path.write_text(json.dumps({**record, "choices": choices}))
@@ -720,6 +723,41 @@ def test_arrays_that_are_laid_out_otherwise_are_laid_out_as_planned():
     laid = gl.put(X, gl.GridLayout((32, 16), "float32", grid=(1, 2)), device)
     for plan in (gl.plan(fn, X, machine=emulated((2, 4))), gl.plan(fn, laid)):
         assert_same(plan.run(laid), fn(X), rtol=1e-4, atol=1e-5)
+
+
+GRIDS = [
+    [(8, 1), (1, 1), (1, 1)],
+    [(2, 1), (1, 4), (4, 1)],
+    [(3, 2), (5, 1), (1, 3)],
+]
+
+
+@needs_8
+@pytest.mark.parametrize("grids", GRIDS)
+@pytest.mark.parametrize("name", ["mlp", "training"])
+def test_arrays_are_laid_out_otherwise_only_where_that_saves_much(name, grids, tmp_path):
+    x, *weights = (array(shape, k) for k, shape in enumerate([(64, 40), (40, 96), (96, 24)]))
+    device = gl.DeviceGrid((2, 4))
+    laid = [
+        gl.put(each, gl.GridLayout(each.shape, "float32", grid=grid, collapse=[]), device)
+        for each, grid in zip((x, *weights), grids, strict=True)
+    ]
+
+    def train(x, weights):
+        grads = jax.grad(lambda ws: jnp.mean(mlp(x, *ws) ** 2))(weights)
+        return [w - 0.1 * g for w, g in zip(weights, grads, strict=True)]
+
+    fn, args = (mlp, laid) if name == "mlp" else (train, (laid[0], laid[1:]))
+    plan = gl.plan(fn, *args)
+    seconds = gl.on_grid(fn).report(*args).seconds
+    stays = [*plan.layouts.values()] == [each.layout for each in laid]
+    assert plan.bound <= plan.time <= seconds * ((1 if stays else 1 - LIMITS.stays) + 1e-9)
+    plan.save(tmp_path / "plan.json")
+    loaded = gl.load_plan(tmp_path / "plan.json", fn)
+    for each in (plan, loaded):
+        assert_same(
+            each.run(*args), fn(*jax.tree.map(np.asarray, args, is_leaf=is_grid)), 1e-4, 1e-5
+        )
 
 
 def test_results_that_are_next_values_are_where_their_arguments_are():
