@@ -21,6 +21,7 @@ from gridlayout.layouts.blocks import find_blocks
 from gridlayout.layouts.program import PadMove
 from gridlayout.ops.moves.relayout import find_move, offered_moves
 from gridlayout.sharding.collectives import total_bytes
+from gridlayout.sharding.default_machine import emulated
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.overlaps import find_overlaps
 from gridlayout.sharding.pieces import find_pieces
@@ -109,6 +110,21 @@ def test_little_more_is_received_than_must_move_and_nothing_more_where_parts_are
             assert plan.pieces.moved == plan.moved, (mesh, a, b)
         ways[plan.how, is_even] += 1
     assert min(ways["pieces", True], ways["pieces", False], ways["exchange", True]) > 9
+
+
+@pytest.mark.parametrize("seed", few(range(20), 3))
+def test_more_is_received_only_where_the_machine_takes_less_time_for_it(seed):
+    chosen = Counter()
+    for mesh, a, b in random_pairs(50, seed):
+        device = abstract(mesh).with_machine(emulated(prod(mesh)))
+        plan = gl.relayout_plan(a, b, device)
+        if plan.received <= 1.3 * plan.moved:
+            continue
+        fewer = [x for x in plan.alternatives if x.received <= 1.3 * plan.moved]
+        assert all(x.seconds >= plan.seconds for x in plan.alternatives)
+        assert all(str(x) in str(plan) for x in plan.alternatives)
+        chosen[bool(fewer)] += 1
+    assert chosen[True] > 10
 
 
 def by_kind(found):

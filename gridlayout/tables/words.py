@@ -52,3 +52,15 @@ def plain(text: str, width: int = 1 << 16) -> str:
     if len(text) > width:
         text = text[: width - 1] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people, in the unit that fits.
+
+    >>> duration(1.5e-6), duration(0.0123), duration(2e-9), duration(3.0)
+    ('1.50 us', '12.30 ms', '2.00 ns', '3.00 s')
+    """
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:,.2f} {unit}"
+    return f"{seconds / 1e-9:,.2f} ns"

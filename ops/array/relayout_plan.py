@@ -17,11 +17,12 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.relayout import check_relayout
-from gridlayout.ops.moves.relayout import find_move, nothing_moves
+from gridlayout.ops.moves.relayout import LocalMove, find_move, nothing_moves, offered_moves
 from gridlayout.sharding.collectives import COPY, Collective, Collectives, total_bytes
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.exchange import Exchange, local_bytes
 from gridlayout.sharding.pieces import Pieces
+from gridlayout.tables.words import duration
 
 Shape = tuple[int, ...]
 
@@ -30,6 +31,18 @@ Shape = tuple[int, ...]
 MOST_DEVICES = 4096
 # So many collectives of a program are printed.
 MOST_LINES = 8
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Another way to do a relayout: bytes that it brings to devices, and seconds that it takes."""
+
+    how: str
+    received: int
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.how}: receives {self.received:,} B in {duration(self.seconds)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +54,9 @@ class RelayoutPlan:
     goes from one to the other), or `logical` (through the logical array, whole on every device).
     received: bytes that the program brings to devices, padding and what is sliced off included, and
     what is copied between memory spaces; collectives: what they are sent in. exchange: the program
-    of one device, for `local` and `exchange`; pieces: for `pieces`. Without a `device` grid each
-    core is a device of its own, numbered row-major, and there is no program.
+    of one device, for `local` and `exchange`; pieces: for `pieces`. alternatives: ways that take
+    longer on the device grid's machine, or as long, some of which bring less to devices. Without a
+    `device` grid each core is a device of its own, numbered row-major, and there is no program.
     """
 
     source: Layout
@@ -53,6 +67,12 @@ class RelayoutPlan:
     exchange: Exchange | None = None
     collectives: tuple[Collective, ...] = ()
     pieces: Pieces | None = None
+    alternatives: tuple[Alternative, ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """What the collectives take on the device grid's machine; 0 without a device grid."""
+        return 0.0 if self.device is None else self.device.machine.seconds(self.collectives)
 
     @property
     def devices(self) -> int:
@@ -100,6 +120,9 @@ class RelayoutPlan:
             f"the program receives {self.received:,} B",
             *(f"  {line}" for line in _program_lines(self.exchange, self.collectives)),
         ]
+        if self.alternatives:
+            lines.append(f"  takes {duration(self.seconds)}; alternatives:")
+            lines += [f"    {each}" for each in self.alternatives]
         if self.devices <= 16:
             lines += _matrix_lines(self.bytes)
         return "\n".join(lines)
@@ -178,12 +201,21 @@ def relayout_plan(
     move = find_move(source, target, device, before, after)
     if move is None:
         return staying
-    received = total_bytes(move.collectives)
-    how = "exchange" if received else "local"
-    if move.exchange is None:
-        how = "logical" if move.pieces is None else "pieces"
-    ways = (move.exchange, (*move.collectives, *copied[1]), move.pieces)
-    return RelayoutPlan(source, target, device, how, received + copied[0], *ways)
+    others = tuple(
+        Alternative(_how(x), total_bytes(x.collectives), device.machine.seconds(x.collectives))
+        for x in offered_moves(source, target, device, before, after)
+        if x is not move
+    )
+    received = total_bytes(move.collectives) + copied[0]
+    ways = (move.exchange, (*move.collectives, *copied[1]), move.pieces, others)
+    return RelayoutPlan(source, target, device, _how(move), received, *ways)
+
+
+def _how(move: LocalMove) -> str:
+    """The word of `RelayoutPlan.how` for a way."""
+    if move.exchange is not None:
+        return "exchange" if total_bytes(move.collectives) else "local"
+    return "logical" if move.pieces is None else "pieces"
 
 
 def _copied(

@@ -16,10 +16,10 @@ from gridlayout.draw.svg import Drawing
 from gridlayout.layouts.memory import number, size
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.planning.kinds import KINDS, kind_of
-from gridlayout.ops.planning.simulation import Equation, Simulation, duration
+from gridlayout.ops.planning.simulation import Equation, Simulation
 from gridlayout.tables.columns import WIDTH, tables_of
 from gridlayout.tables.html import framed, heading, paragraph, plain_table, whole
-from gridlayout.tables.words import plain
+from gridlayout.tables.words import duration, plain
 
 _COLUMN = 34  # of one program, at most
 _SHOWN = 40  # equations of the text

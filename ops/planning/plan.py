@@ -17,11 +17,12 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.interpret.on_grid import OnGrid
 from gridlayout.ops.planning.record import record_of
-from gridlayout.ops.planning.simulation import Life, Simulation, duration
+from gridlayout.ops.planning.simulation import Life, Simulation
 from gridlayout.ops.trees.arrays import put
 from gridlayout.ops.trees.layouts import ByPath
 from gridlayout.ops.trees.leaves import is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.tables.words import duration
 
 
 @dataclass(frozen=True)

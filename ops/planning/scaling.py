@@ -11,8 +11,9 @@ from gridlayout.draw.chart import Chart, Curve, Point
 from gridlayout.draw.curves import curves
 from gridlayout.draw.svg import Drawing
 from gridlayout.draw.units import bytes_text
-from gridlayout.ops.planning.simulation import Simulation, duration
+from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.programs.report import aligned
+from gridlayout.tables.words import duration
 
 PLANNED = "planned"  # the way whose arguments are where they suit it
 _LISTED = 12  # numbers of devices that a line names

@@ -22,6 +22,7 @@ from gridlayout.ops.programs.row import Row
 from gridlayout.ops.rules.control import PER_TRIP
 from gridlayout.sharding.collectives import COPY, Collective, in_words
 from gridlayout.sharding.machine import Machine
+from gridlayout.tables.words import duration
 
 _HEAD = ("equation", "in", "out", "compute", "movement", "limit", "how", "each device receives")
 
@@ -330,15 +331,3 @@ def in_short(layout: object) -> str:
         return "-"
     dims, cores = ",".join(map(str, shape)), "x".join(map(str, layout.core_shape))  # type: ignore[attr-defined]
     return f"{layout.dtype.name}[{dims}]@{cores}"  # type: ignore[attr-defined]
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people, in the unit that fits.
-
-    >>> duration(1.5e-6), duration(0.0123), duration(2e-9), duration(3.0)
-    ('1.50 us', '12.30 ms', '2.00 ns', '3.00 s')
-    """
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:,.2f} {unit}"
-    return f"{seconds / 1e-9:,.2f} ns"
