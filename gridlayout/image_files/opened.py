@@ -6,7 +6,6 @@ import operator
 import os
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from gridlayout.arguments import Shape, as_flag, as_index, check_progress
 from gridlayout.errors import LayoutError
 from gridlayout.image_files import windows
-from gridlayout.image_files.elements import elements_at
+from gridlayout.image_files.elements import elements_at, ranked
 from gridlayout.image_files.sidecar import (
     Sidecar,
     as_path,
@@ -249,20 +248,20 @@ class ImageFile:
         found, shape = self._index(box), tuple(map(len, box))
         core = np.asarray(weighted(found[:rank], strides_of(layout.core_shape)))
         offset = np.asarray(weighted(found[rank:], strides_of(layout.local_shape)))
-        cores = np.unique(core).tolist()
+        cores, which = ranked(core)
         if not self._place.per_core:
             for number in cores:
-                self._bytes(number)
-            places = np.broadcast_to(core * prod(layout.local_shape) + offset, shape)
-            return elements_at(self._mapped(self.path), places, layout)
-        core, offset = np.broadcast_to(core, shape).ravel(), np.broadcast_to(offset, shape).ravel()
-        out = np.empty(core.size, layout.dtype)
-        order = np.argsort(core, kind="stable")
-        edges = np.searchsorted(core[order], [*cores, layout.num_cores])
-        for k, number in enumerate(cores):
-            here = order[edges[k] : edges[k + 1]]
-            out[here] = elements_at(self._bytes(number), offset[here], layout)
-        return out.reshape(shape)
+                self._bytes(int(number))
+            read = elements_at(np.asarray(self._mapped(self.path)), core, offset, layout)
+            return np.broadcast_to(read, shape)
+        which, offset = np.broadcast_arrays(which, offset)
+        read = np.empty(which.size, layout.dtype)
+        order = np.argsort(which.ravel(), kind="stable")
+        ends = np.cumsum(np.bincount(which.ravel()))
+        for number, here in zip(cores, np.split(order, ends[:-1]), strict=True):
+            data = np.asarray(self._bytes(int(number)))
+            read[here] = elements_at(data, 0, offset.ravel()[here], layout)
+        return np.broadcast_to(read.reshape(which.shape), shape)
 
 
 def _ranges(box: Any, shape: Shape) -> tuple[Box, tuple[bool, ...]]:
