@@ -140,7 +140,7 @@ class ImageFile:
         return self._bytes(int(weighted(core, strides_of(core_shape))))
 
     def check(self, progress: Progress | None = None) -> None:
-        """Compare the checksum of every core that was not read yet.
+        """Compare the checksum of every core, also of those that were read before.
 
         progress: called with the bytes of every core. `LayoutError` names the file and the core
         whose bytes are others than were saved.

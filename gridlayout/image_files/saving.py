@@ -54,7 +54,8 @@ def save_image(
     elements, so that one larger than memory can be saved from `np.load(..., mmap_mode="r")`; only
     where a layout's map has no inverse in closed form is the whole packed in memory. All files are
     written under other names first, and get theirs when all is written, the sidecar last: an error
-    leaves an image that was there as it was, and without a sidecar there is no image.
+    leaves an image that was there as it was, and without a sidecar there is no image. A link at one
+    of the names is replaced, not what it leads to.
 
     `LayoutError`: what `gl.image` refuses; no path; an array that several processes hold parts of;
     a layout without a text, or of more than 2**19 cores; a folder with other files in it; a file
@@ -75,12 +76,12 @@ def save_image(
     check_progress(progress, "a number of bytes")
     if layout.num_cores > MAX_CORES:
         raise LayoutError(f"{layout!r} has {layout.num_cores} cores, over {MAX_CORES} of an image")
-    text_of(layout)
+    text = text_of(layout)
     _check_is_here(x)
     array = as_logical(x, layout)
     try:
         _check_free(place, layout)
-        _write(array, layout, place, progress or (lambda count: None))
+        _write(array, layout, text, place, progress or (lambda count: None))
     except OSError as error:
         raise LayoutError(f"the image {str(place.path)!r} can't be written: {error}") from error
 
@@ -123,18 +124,18 @@ def _check_free(place: Place, layout: Layout) -> None:
                     f"the folder {str(path)!r} holds {entry.name!r}, which is no file of this "
                     "image: remove it, or give another folder"
                 )
-    elif os.path.lexists(path) and (place.per_core or path.is_dir()):
-        raise LayoutError(
-            f"{str(path)!r} is there, and {'no' if place.per_core else 'a'} folder: give another "
-            "path"
-        )
+    elif os.path.lexists(path) and (place.per_core or (path.exists() and not path.is_file())):
+        wanted = "folder" if place.per_core else "regular file"
+        raise LayoutError(f"{str(path)!r} is there, and no {wanted}: give another path")
 
 
 def _cores(layout: Layout) -> Iterator[Shape]:
     return product(*map(range, layout.core_shape))
 
 
-def _write(array: NDArray[Any], layout: Layout, place: Place, progress: Progress) -> None:
+def _write(
+    array: NDArray[Any], layout: Layout, text: str, place: Place, progress: Progress
+) -> None:
     """All files under other names, then under theirs."""
     sidecar = sidecar_of(place.path)
     with _folder(place), staged() as files:
@@ -146,7 +147,7 @@ def _write(array: NDArray[Any], layout: Layout, place: Place, progress: Progress
             progress(data.nbytes)
         output.close()
         file = files.open(sidecar)
-        file.write(text_of_sidecar(layout, place.per_core, output.checksums).encode())
+        file.write(text_of_sidecar(layout, text, place.per_core, output.checksums).encode())
         files.close(file)
         sidecar.unlink(missing_ok=True)  # it is of bytes that are about to go
         files.put_in_place()

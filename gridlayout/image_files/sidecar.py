@@ -64,8 +64,11 @@ def as_path(path: Any) -> Path:
     'w.bin'
     """
     given = os.fspath(path) if isinstance(path, os.PathLike) else path
-    if not isinstance(given, str) or "\0" in given:
-        raise LayoutError(f"path {path!r} must be a path to a file, a str or a pathlib.Path")
+    try:
+        if not isinstance(given, str) or b"\0" in os.fsencode(given):
+            raise LayoutError(f"path {path!r} must be a path to a file, a str or a pathlib.Path")
+    except UnicodeError as error:
+        raise LayoutError(f"path {path!r} is none that the system has: {error}") from None
     found = Path(given)
     if found.name in ("", ".."):
         raise LayoutError(f"path {given!r} has no name of a file: give one, e.g. 'weights.bin'")
@@ -86,12 +89,12 @@ def text_of(layout: Layout) -> str:
     )
 
 
-def text_of_sidecar(layout: Layout, per_core: bool, checksums: Sequence[str]) -> str:
-    """The sidecar of an image, as JSON."""
+def text_of_sidecar(layout: Layout, text: str, per_core: bool, checksums: Sequence[str]) -> str:
+    """The sidecar of an image in a layout of that text, as JSON."""
     record = {
         "format": FORMAT,
         "version": VERSION,
-        "layout": text_of(layout),
+        "layout": text,
         **_facts(layout),
         "per_core": per_core,
         "checksum": CHECKSUM,
@@ -168,6 +171,7 @@ def _sidecar(path: Path, record: Any) -> Sidecar:
         found = record.get(key)
         if found != wanted or isinstance(found, bool):
             raise LayoutError(f"{key} is {_short(found)}, but {_short(wanted)} of its layout")
+    layout.index_map  # noqa: B018  # refuses what is too large to say
     if layout.size > prod(layout.physical_shape):
         raise LayoutError(f"{layout!r} puts several elements in one place, which no image does")
     per_core = record.get("per_core")
