@@ -67,10 +67,15 @@ def assert_round_trip(x, layout, path, per_core, wanted=None):
 
 # -- round trips -----------------------------------------------------------------------------------
 
+# Types that are saved in every layout; the others take turns.
+EVERYWHERE = ("bool", "int4", "bfloat16")
+
 
 @pytest.mark.parametrize("dtype", MLIR_NAMES)
 def test_every_system_and_type(dtype, tmp_path, small_windows):
-    for n, (name, layout) in enumerate(systems(dtype).items()):
+    turn = [*MLIR_NAMES].index(dtype)
+    some = slice(None) if dtype in EVERYWHERE else slice(turn % 4, None, 4)
+    for n, (name, layout) in enumerate([*systems(dtype).items()][some]):
         try:
             assert_round_trip(example(SHAPE, dtype), layout, tmp_path / str(n), n % 3 == 0)
         except AssertionError as error:
@@ -131,13 +136,15 @@ def test_a_map_without_an_inverse_is_packed_whole(tmp_path, small_windows):
     assert_round_trip(x, layout, tmp_path / "y", True)
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int2", "uint4", "float4_e2m1fn", "int8", "float32"])
+@pytest.mark.parametrize("dtype", ["bool", "int4", "float32"])
 def test_what_is_no_element_is_never_read(dtype, tmp_path, small_windows):
     for n, layout in enumerate(systems(dtype).values()):
         x, path = example(SHAPE, dtype), tmp_path / str(n)
         value = 1 if dtype == "bool" else (1 << BITS.get(dtype, 8 * x.dtype.itemsize)) - 1
         ones = np.full(x.shape, value, f"u{x.dtype.itemsize}").view(x.dtype)
         mask = gl.image(ones, layout.with_oob(None))
+        if dtype == "bool" and layout.stored_bits >= 8:  # a byte that is not 0 is true
+            mask[mask == 1] = 0xFF
         gl.save_image(x, layout, path, per_core=n % 2 == 0)
         for file, core in zip(files_of(path), mask.reshape(len(files_of(path)), -1), strict=True):
             file.write_bytes(bytes(np.frombuffer(file.read_bytes(), np.uint8) | ~core))
@@ -248,7 +255,7 @@ def test_progress_is_told_of_every_byte(tmp_path, small_windows):
 
 # -- sizes -----------------------------------------------------------------------------------------
 
-# 128 MiB are saved from a map of a file and read in parts, by a process that may have 24 MiB more.
+# 64 MiB are saved from a map of a file and read in parts, by a process that may have 24 MiB more.
 BOUNDED = """
 import resource, sys, tracemalloc
 import numpy as np
@@ -279,8 +286,8 @@ except MemoryError:
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
     path = tmp_path_factory.mktemp("large") / "x.npy"
-    x = np.lib.format.open_memmap(path, "w+", np.float32, (8192, 4096))
-    row = np.random.default_rng(0).random(4096, np.float32)
+    x = np.lib.format.open_memmap(path, "w+", np.float32, (8192, 2048))
+    row = np.random.default_rng(0).random(2048, np.float32)
     for first in range(0, len(x), 512):
         x[first : first + 512] = row + np.arange(first, first + 512, dtype=np.float32)[:, None]
     del x
@@ -289,11 +296,11 @@ def large(tmp_path_factory):
 
 
 LARGE = {
-    "document": gl.GridLayout((8192, 4096), "float32", (8, 8), (32, 32)),
-    "block format": gl.GridLayout((8192, 4096), "float32", (8, 8), (32, 32), tile_format="bfp_bf8"),
-    "xla": gl.parse("f32[8192,4096]{0,1:T(8,128)}"),
+    "document": gl.GridLayout((8192, 2048), "float32", (8, 8), (32, 32)),
+    "block format": gl.GridLayout((8192, 2048), "float32", (8, 8), (32, 32), tile_format="bfp_bf8"),
+    "xla": gl.parse("f32[8192,2048]{0,1:T(8,128)}"),
     "pages": gl.tenstorrent.tensor_layout(
-        *((8192, 4096), "float32", "row_major"), shard_shape=(64, 61), cores=64, page_alignment=64
+        *((8192, 2048), "float32", "row_major"), shard_shape=(64, 61), cores=64, page_alignment=64
     ),
 }
 

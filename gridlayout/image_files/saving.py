@@ -118,11 +118,12 @@ def _check_free(place: Place, layout: Layout) -> None:
         )
     if place.per_core and path.is_dir():
         own = {place.file_of(core).name for core in _cores(layout)}
-        for entry in os.scandir(path):
-            if entry.name not in own or entry.is_dir(follow_symlinks=False):
+        with os.scandir(path) as entries:
+            others = (e.name for e in entries if e.name not in own or e.is_dir(follow_symlinks=False))
+            if (other := next(others, None)) is not None:
                 raise LayoutError(
-                    f"the folder {str(path)!r} holds {entry.name!r}, which is no file of this "
-                    "image: remove it, or give another folder"
+                    f"the folder {str(path)!r} holds {other!r}, which is no file of this image: "
+                    "remove it, or give another folder"
                 )
     elif os.path.lexists(path) and (place.per_core or (path.exists() and not path.is_file())):
         wanted = "folder" if place.per_core else "regular file"

@@ -98,9 +98,10 @@ def text_of_sidecar(layout: Layout, text: str, per_core: bool, checksums: Sequen
         **_facts(layout),
         "per_core": per_core,
         "checksum": CHECKSUM,
-        "checksums": list(checksums),
     }
-    return json.dumps(record, indent=1) + "\n"
+    lines = [f" {json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()]
+    each = ",\n".join(f"  {json.dumps(checksum)}" for checksum in checksums)
+    return "{\n" + ",\n".join([*lines, f' "checksums": [\n{each}\n ]\n}}\n'])
 
 
 def _facts(layout: Layout) -> dict[str, Any]:
@@ -147,10 +148,10 @@ def is_sidecar_file(path: Path) -> bool:
 
 def _record(path: Path) -> Any:
     with opened(path) as file:
-        text = file.read(_MOST_BYTES + 1)
-    if len(text) > _MOST_BYTES:
-        raise LayoutError(f"it is larger than {_MOST_BYTES:,} B")
-    return json.loads(text.decode("utf-8"))
+        size = os.fstat(file.fileno()).st_size
+        if size > _MOST_BYTES:
+            raise LayoutError(f"it is larger than {_MOST_BYTES:,} B")
+        return json.loads(file.read(size).decode("utf-8"))
 
 
 def _is_sidecar(record: Any) -> bool:
