@@ -119,12 +119,12 @@ def _check_free(place: Place, layout: Layout) -> None:
     if place.per_core and path.is_dir():
         own = {place.file_of(core).name for core in _cores(layout)}
         with os.scandir(path) as entries:
-            others = (e.name for e in entries if e.name not in own or e.is_dir(follow_symlinks=False))
-            if (other := next(others, None)) is not None:
-                raise LayoutError(
-                    f"the folder {str(path)!r} holds {other!r}, which is no file of this image: "
-                    "remove it, or give another folder"
-                )
+            others = [e.name for e in entries if e.name not in own or e.is_dir()]
+        if others:
+            raise LayoutError(
+                f"the folder {str(path)!r} holds {others[0]!r}, which is no file of this image: "
+                "remove it, or give another folder"
+            )
     elif os.path.lexists(path) and (place.per_core or (path.exists() and not path.is_file())):
         wanted = "folder" if place.per_core else "regular file"
         raise LayoutError(f"{str(path)!r} is there, and no {wanted}: give another path")
