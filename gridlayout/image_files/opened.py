@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +91,11 @@ class ImageFile:
         self._place, self._checksums = sidecar.place, sidecar.checksums
         self._unchecked = set(range(self.layout.num_cores)) if check else set()
         self._index = Results(self.layout.ndim, self.layout.index_map.results)
-        self._mapped = lru_cache(maxsize=_MAPS)(self._map)
-        for number in range(self.layout.num_cores if self._place.per_core else 0):
-            self._check_size(self._place.file_of(self._core(number)))
-        if not self._place.per_core:
+        self._mapped = lru_cache(maxsize=_MAPS)(partial(_mapped, sidecar))
+        if self._place.per_core:
+            for number in range(self.layout.num_cores):
+                _check_size(sidecar, self._place.file_of(self._core(number)))
+        else:
             self._mapped(self.path)
 
     # -- what it is ----------------------------------------------------------------------------
@@ -173,37 +174,6 @@ class ImageFile:
             self._unchecked.discard(number)
         return data
 
-    def _check_size(self, path: Path) -> None:
-        try:
-            found = os.stat(path).st_size
-        except OSError as error:
-            raise LayoutError(
-                f"{str(path)!r}, a file of the image, can't be read: {error}"
-            ) from error
-        layout = self.layout
-        wanted = layout.bytes_per_core if self._place.per_core else layout.nbytes
-        if found != wanted:
-            raise LayoutError(
-                f"{str(path)!r} has {found} B, but {wanted} B in the layout that "
-                f"{str(sidecar_of(self.path))!r} states: it was cut off, or is of another image"
-            )
-
-    def _map(self, path: Path) -> Bytes:
-        """The bytes of a file."""
-        self._check_size(path)
-        try:
-            with opened(path) as file:
-                size = os.fstat(file.fileno()).st_size
-                if size:
-                    return np.memmap(file, np.uint8, "r", shape=(size,))
-        except (OSError, ValueError) as error:
-            raise LayoutError(
-                f"{str(path)!r}, a file of the image, can't be read: {error}"
-            ) from error
-        empty = np.zeros(0, np.uint8)
-        empty.flags.writeable = False
-        return empty
-
     # -- elements ------------------------------------------------------------------------------
 
     def read(self, box: Any = ...) -> NDArray[Any]:
@@ -262,6 +232,41 @@ class ImageFile:
             data = np.asarray(self._bytes(int(number)))
             read[here] = elements_at(data, 0, offset.ravel()[here], layout)
         return np.broadcast_to(read.reshape(which.shape), shape)
+
+
+def _mapped(sidecar: Sidecar, path: Path) -> Bytes:
+    """The bytes of a file of the image."""
+    try:
+        with opened(path) as file:
+            size = _check_size(sidecar, path, file.fileno())
+            if size:
+                return np.memmap(file, np.uint8, "r", shape=(size,))
+    except OSError as error:
+        raise LayoutError(_unreadable(path, error)) from error
+    empty = np.zeros(0, np.uint8)
+    empty.flags.writeable = False
+    return empty
+
+
+def _check_size(sidecar: Sidecar, path: Path, file: int | None = None) -> int:
+    """The bytes of a file, by its descriptor where it is open, which are those of its cores."""
+    try:
+        size = os.stat(path if file is None else file).st_size
+    except OSError as error:
+        raise LayoutError(_unreadable(path, error)) from error
+    layout = sidecar.layout
+    wanted = layout.bytes_per_core if sidecar.place.per_core else layout.nbytes
+    if size != wanted:
+        name = sidecar_of(sidecar.place.path)
+        raise LayoutError(
+            f"{str(path)!r} has {size} B, but {wanted} B in the layout that {str(name)!r} states: "
+            "it was cut off, or is of another image"
+        )
+    return size
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    return f"{str(path)!r}, a file of the image, can't be read: {error}"
 
 
 def _ranges(box: Any, shape: Shape) -> tuple[Box, tuple[bool, ...]]:
