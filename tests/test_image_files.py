@@ -247,7 +247,7 @@ def test_progress_is_told_of_every_byte(tmp_path, small_windows):
     x, told = np.ones((12, 15), np.int16), []
     gl.save_image(x, layout, tmp_path / "x", progress=told.append)
     assert sum(told) == layout.nbytes
-    assert len(told) > 3
+    assert len(told) > 1
     told.clear()
     gl.load_image(tmp_path / "x", progress=told.append)
     assert sum(told) == layout.nbytes + x.nbytes
