@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from gridlayout.dump.comparing.comparison import Comparison
     from gridlayout.dump.explanation import Explanation, explain
     from gridlayout.explorer.page import Explorer, explore
+    from gridlayout.image_files.opened import ImageFile, load_image, open_image
+    from gridlayout.image_files.saving import save_image
     from gridlayout.ops.array.grid_array import GridArray
     from gridlayout.ops.array.map_shards import (
         all_gather,
@@ -76,6 +78,10 @@ _LAZY = {
     "explain": "dump.explanation",
     "Explorer": "explorer.page",
     "explore": "explorer.page",
+    "ImageFile": "image_files.opened",
+    "load_image": "image_files.opened",
+    "open_image": "image_files.opened",
+    "save_image": "image_files.saving",
     "DeviceGrid": "sharding.device_grid",
     "emulate_devices": "sharding.emulate",
     "GridArray": "ops.array.grid_array",
@@ -137,6 +143,7 @@ __all__ = [
     "Fit",
     "GridArray",
     "GridLayout",
+    "ImageFile",
     "Layout",
     "LayoutError",
     "LayoutWarning",
@@ -166,6 +173,7 @@ __all__ = [
     "from_image",
     "from_physical",
     "image",
+    "load_image",
     "load_plan",
     "map_shards",
     "megengine",
@@ -173,6 +181,7 @@ __all__ = [
     "nn",
     "numpy",
     "on_grid",
+    "open_image",
     "pack",
     "parse",
     "plan",
@@ -183,6 +192,7 @@ __all__ = [
     "relayout",
     "relayout_plan",
     "ring_attention",
+    "save_image",
     "scaling",
     "shift",
     "simulate",

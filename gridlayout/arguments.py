@@ -140,6 +140,15 @@ def as_items(values: Any, what: str, of: str) -> tuple[Any, ...]:
         raise LayoutError(f"{what} {values!r} must be a sequence of {of}") from None
 
 
+def check_progress(progress: Any, told: str) -> None:
+    """`LayoutError` unless `progress` is None, or may be called with what it is told.
+
+    >>> check_progress(print, "a number of bytes")
+    """
+    if progress is not None and not callable(progress):
+        raise LayoutError(f"progress {progress!r} must be a function of {told}")
+
+
 def one_of(word: Any, known: Sequence[str], what: str) -> str:
     """`word` if it is one of the known ones, else a `LayoutError` that lists them.
 

@@ -9,8 +9,8 @@ are those of `gridlayout.tenstorrent.bfp`. NumPy does it all, on the host.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -25,7 +25,7 @@ from gridlayout.layouts.program import pack_host, unpack_host
 from gridlayout.tenstorrent import bfp
 
 Bytes = NDArray[np.uint8]
-_TILE = 32 * 32  # elements of a tile in a block format
+TILE = 32 * 32  # elements of a tile in a block format
 
 
 def image(x: Any, layout: Layout) -> Bytes:
@@ -54,20 +54,10 @@ def image(x: Any, layout: Layout) -> Bytes:
     >>> held.shape, held[:4].tobytes().hex(), layout.locate((0, 1, 0, 0)).bit
     ((32,), '10325476', 4)
     """
-    _check(layout)
-    array = _as_logical(x, layout)
-    layout.check_invertible()
-    cores, elements = layout.num_cores, prod(layout.local_shape)
-    held = pack_host(array, layout).reshape(cores, elements)
-    out = np.zeros((cores, layout.bytes_per_core), np.uint8)
-    if layout.tile_format is not None:
-        _blocks(out, layout)[...] = bfp.encode(_as_tiles(held, layout), layout.tile_format)
-    else:
-        fields = held.view(np.uint8).reshape(cores, elements, layout.dtype.itemsize)
-        for first, count, byte in _runs(layout):
-            data = joined(_own_bits(fields[:, first : first + count], layout), layout.stored_bits)
-            out[:, byte : byte + data.shape[-1]] = data
-    return out.reshape(*layout.core_shape, layout.bytes_per_core)
+    array = as_logical(x, layout)
+    array = array.astype(layout.dtype, copy=False)  # native byte order
+    held = pack_host(array, layout).reshape(layout.num_cores, prod(layout.local_shape))
+    return encoded(held, layout).reshape(*layout.core_shape, layout.bytes_per_core)
 
 
 def from_image(data: Any, layout: Layout) -> NDArray[Any]:
@@ -84,50 +74,100 @@ def from_image(data: Any, layout: Layout) -> NDArray[Any]:
     >>> held.shape, bytes(held[0, 1]), from_image(bytes(held), layout).tolist()
     ((1, 2, 2), b'\\x03\\n', [[1, 2, 3], [4, 5, -6]])
     """
-    _check(layout)
+    check_stored(layout)
     cores, elements = layout.num_cores, prod(layout.local_shape)
     held = _as_bytes(data, layout)
     if layout.tile_format is not None:
-        physical = _from_tiles(bfp.decode(_blocks(held, layout), layout.tile_format), layout)
+        physical = decoded_tiles(blocks(held, layout), layout)
     else:
         size = layout.dtype.itemsize
         fields = np.zeros((cores, elements, size), np.uint8)
-        for first, count, byte in _runs(layout):
-            part = parted(held[:, byte:], layout.stored_bits, count, size)
-            fields[:, first : first + count] = _own_bits(part, layout)
+        for run in _runs(layout, 0, elements):
+            part = parted(run.of_bytes(held, 0), layout.stored_bits, run.count, size)
+            run.of_elements(fields, 0)[...] = own_bits(part, layout)
         physical = fields.reshape(cores, elements * size).view(layout.dtype)
     return unpack_host(physical.reshape(layout.physical_shape), layout)
 
 
-def _runs(layout: Layout) -> Iterator[tuple[int, int, int]]:
-    """What lies side by side in a core's buffer: the first element, how many, the first byte.
+# -- what lies in a core's buffer ----------------------------------------------------------------
 
-    One run where nothing is aligned, else one a page.
+
+def encoded(held: NDArray[Any], layout: Layout, first: int = 0) -> Bytes:
+    """The bytes of elements of cores' buffers, which follow one another from `first` on.
+
+    held: (cores, count), in the order of the buffers. `first` and the end begin a byte, and a tile
+    in a block format. Returns (cores, bytes); the last element's bytes end with the buffer.
+
+    >>> from gridlayout import GridLayout
+    >>> layout = GridLayout((8,), "int4", grid=(1,))
+    >>> encoded(np.array([[5, 6]], "int4"), layout, 4).tolist()
+    [[101]]
     """
-    total, bits = prod(layout.local_shape), layout.stored_bits
-
-    def gap(first: int, count: int) -> bool:
-        """Whether elements from `first` on span more bits than `count` of them have."""
-        return _place(layout, first + count - 1) - _place(layout, first) > (count - 1) * bits
-
-    first, count = 0, total
-    while first < total:
-        if gap(first, min(count, total - first)):
-            count = bisect_left(range(1, total - first), True, key=lambda n: gap(first, n + 1)) + 1
-        count = min(count, total - first)
-        yield first, count, (_place(layout, first) - _place(layout, 0)) // 8
-        first += count
+    cores, count = held.shape
+    start = byte_at(layout, first)
+    out = np.zeros((cores, byte_at(layout, first + count) - start), np.uint8)
+    if layout.tile_format is not None:
+        blocks(out, layout)[...] = bfp.encode(_as_tiles(held, layout), layout.tile_format)
+        return out
+    fields = np.ascontiguousarray(held).view(np.uint8).reshape(*held.shape, layout.dtype.itemsize)
+    for run in _runs(layout, first, count):
+        data = joined(own_bits(run.of_elements(fields, first), layout), layout.stored_bits)
+        run.of_bytes(out, start)[..., : data.shape[-1]] = data
+    return out
 
 
-def _place(layout: Layout, offset: int) -> int:
-    """The first bit of an element of a core's buffer, counted as `Location.byte` is."""
-    byte, bit = layout.byte_of(offset), layout.bit_of(offset)
+def byte_at(layout: Layout, offset: int) -> int:
+    """The byte of a core's buffer at which an element's bytes begin, or all of them end."""
+    total = prod(layout.local_shape)
+    if offset == total:
+        return layout.bytes_per_core
+    if layout.tile_format is not None:
+        return offset * layout.bytes_per_core // total
+    byte, first = layout.byte_of(offset), layout.byte_of(0)
     assert byte is not None
-    assert bit is not None
-    return byte * 8 + bit
+    assert first is not None
+    return byte - first
 
 
-def _own_bits(fields: Bytes, layout: Layout) -> Bytes:
+@dataclass(frozen=True)
+class _Run:
+    """Elements of a core's buffer in pages of one size: `count` each, from `first` and `byte` on.
+
+    pitch: bytes from one page to the next.
+    """
+
+    first: int
+    pages: int
+    count: int
+    byte: int
+    pitch: int
+
+    def of_elements(self, fields: Bytes, first: int) -> Bytes:
+        """Of fields (cores, elements, size) from `first` on: a view (cores, pages, count, size)."""
+        at = self.first - first
+        part = fields[:, at : at + self.pages * self.count]
+        return part.reshape(len(fields), self.pages, self.count, fields.shape[-1])
+
+    def of_bytes(self, held: Bytes, start: int) -> Bytes:
+        """Of bytes (cores, bytes) from `start` on: a view (cores, pages, pitch)."""
+        at = self.byte - start
+        part = held[:, at : at + self.pages * self.pitch]
+        return part.reshape(len(held), self.pages, self.pitch)
+
+
+def _runs(layout: Layout, first: int, count: int) -> Iterator[_Run]:
+    """What `count` elements from `first` on are made of: the rest of a page, whole ones, a part."""
+    page, last = layout.page_elements, first + count
+    while first < last:
+        inside = first % page
+        pages = 1 if inside else max((last - first) // page, 1)
+        each = min(page - inside, last - first)
+        byte, end = byte_at(layout, first), byte_at(layout, first + pages * each)
+        yield _Run(first, pages, each, byte, (end - byte) // pages)
+        first += pages * each
+
+
+def own_bits(fields: Bytes, layout: Layout) -> Bytes:
     """Elements, the lowest byte first, without bits that say nothing of their value."""
     bits = _value_bits(layout)
     if layout.dtype == np.bool_:
@@ -142,11 +182,19 @@ def _value_bits(layout: Layout) -> int:
 # -- block formats -----------------------------------------------------------------------------
 
 
-def _blocks(held: Bytes, layout: Layout) -> Bytes:
-    """The cores' bytes by tile, without those that align it: a view, (cores, tiles, bytes)."""
+def blocks(held: Bytes, layout: Layout) -> Bytes:
+    """Bytes of whole tiles by tile, without those that align it: (cores, tiles, bytes), a view."""
     cores, size = held.shape
-    tiles, block = prod(layout.local_shape) // _TILE, dtypes.BLOCK_FORMATS[str(layout.tile_format)]
-    return held.reshape(cores, tiles, size // tiles if tiles else block)[..., :block]
+    pitch = tile_pitch(layout)
+    whole = held.reshape(cores, size // pitch, pitch)
+    return whole[..., : dtypes.BLOCK_FORMATS[str(layout.tile_format)]]
+
+
+def tile_pitch(layout: Layout) -> int:
+    """Bytes from one tile in a block format to the next."""
+    tiles = prod(layout.local_shape) // TILE
+    block = dtypes.BLOCK_FORMATS[str(layout.tile_format)]
+    return layout.bytes_per_core // tiles if tiles else block
 
 
 def _as_tiles(held: NDArray[Any], layout: Layout) -> NDArray[Any]:
@@ -155,15 +203,16 @@ def _as_tiles(held: NDArray[Any], layout: Layout) -> NDArray[Any]:
     A block format has 16x16 faces of its own, whatever blocks the layout has.
     """
     cores, elements = held.shape
-    whole = (cores, elements // _TILE, 32, 32)
+    whole = (cores, elements // TILE, 32, 32)
     if layout.local_shape[-2:] == (32, 32):
         return held.reshape(whole)
     by_face = held.reshape(*whole[:2], *layout.local_shape[-4:])
     return by_face.swapaxes(-3, -2).reshape(whole)
 
 
-def _from_tiles(tiles: NDArray[np.float32], layout: Layout) -> NDArray[Any]:
-    """The cores' elements in the order of their buffers, from tiles as `_as_tiles` has them."""
+def decoded_tiles(encoded: Bytes, layout: Layout) -> NDArray[Any]:
+    """The elements of tiles (cores, tiles, bytes) in the order of the cores' buffers."""
+    tiles = bfp.decode(encoded, str(layout.tile_format))
     inside = layout.local_shape[-2:]
     if inside != (32, 32):
         down, across = 32 // inside[0], 32 // inside[1]
@@ -175,7 +224,8 @@ def _from_tiles(tiles: NDArray[np.float32], layout: Layout) -> NDArray[Any]:
 # -- arguments ---------------------------------------------------------------------------------
 
 
-def _check(layout: Any) -> None:
+def check_stored(layout: Any) -> None:
+    """`LayoutError` for what is no layout, and for elements of more bits than it stores."""
     if not isinstance(layout, Layout):
         raise LayoutError(
             f"layout must be a gl.Layout, such as gl.GridLayout(...), not {type(layout).__name__}"
@@ -187,22 +237,24 @@ def _check(layout: Any) -> None:
         )
 
 
-def _as_logical(x: Any, layout: Layout) -> NDArray[Any]:
-    """`x` as a NumPy array of the layout's shape and dtype, or `LayoutError`."""
+def as_logical(x: Any, layout: Layout) -> NDArray[Any]:
+    """`x` as a NumPy array that the layout can hold, in any byte order, or `LayoutError`."""
+    check_stored(layout)
     try:
         array = np.asarray(x) if hasattr(x, "dtype") else np.asarray(x, layout.dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise LayoutError(
             f"the array is no {layout.dtype.name}{list(layout.shape)}: {error}"
         ) from None
-    array = array.astype(dtypes.as_dtype(array.dtype), copy=False)  # native byte order
-    if array.dtype != layout.dtype:
+    dtype = dtypes.as_dtype(array.dtype)
+    if dtype != layout.dtype:
         raise LayoutError(
-            f"the array is {array.dtype.name}, but the layout {layout.dtype.name}: "
+            f"the array is {dtype.name}, but the layout {layout.dtype.name}: "
             f"convert one, e.g. x.astype({layout.dtype.name!r})"
         )
     if array.shape != layout.shape:
         raise LayoutError(f"the array has shape {array.shape}, but {layout!r} has {layout.shape}")
+    layout.check_invertible()
     return array
 
 

@@ -35,6 +35,8 @@ SLICES = gl.slices(LAYOUT, "wormhole")
 PLAN = gl.plan(lambda x: x @ x.T, ARRAY, machine=gl.Machine("v5e 4x4", mesh=(2, 2)))
 PLANNED = Path(tempfile.mkdtemp()) / "plan.json"
 PLAN.save(PLANNED)
+IMAGES = Path(tempfile.mkdtemp())
+gl.save_image(ARRAY, LAYOUT, IMAGES / "x.bin")
 
 ANYTHING = {
     **{repr(x): x for x in (None, True, 5, -1, 2.5, 1j, "x", "", "\ud800", b"x", ..., (), [], {})},
@@ -116,6 +118,21 @@ CALLS = {
     "explain": (gl.explain, {"source": "f32[3,5]{1,0:T(2,2)}"}),
     "image": (gl.image, {"x": ARRAY, "layout": LAYOUT}),
     "from_image": (gl.from_image, {"data": gl.image(ARRAY, LAYOUT), "layout": LAYOUT}),
+    "save_image": (
+        lambda x, layout, path, per_core=False, progress=None: gl.save_image(
+            x,
+            layout,
+            IMAGES / path if isinstance(path, str) else path,
+            per_core=per_core,
+            progress=progress,
+        ),
+        {"x": ARRAY, "layout": LAYOUT, "path": IMAGES / "saved"},
+    ),
+    "open_image": (gl.open_image, {"path": IMAGES / "x.bin"}),
+    "load_image": (gl.load_image, {"path": IMAGES / "x.bin"}),
+    "ImageFile.core": (gl.open_image(IMAGES / "x.bin").core, {"coordinates": (0, 0)}),
+    "ImageFile.read": (gl.open_image(IMAGES / "x.bin").read, {"box": ...}),
+    "ImageFile.check": (gl.open_image(IMAGES / "x.bin").check, {}),
     "summary": (LAYOUT.summary, {"chip": "wormhole"}),
     "convert": (gl.convert, {"layout": LAYOUT, "to": "xla"}),
     "fits": (LAYOUT.fits, {"chip": "wormhole"}),
@@ -303,8 +320,9 @@ REFUSED = (
 def test_every_public_function_is_called():
     """Of each module's public names, those that users call and that are no results of calls."""
     called = {getattr(call, "__name__", "") for call, _ in CALLS.values()} | {*CALLS}
-    made = {"Explanation", "Explorer", "Fit", "GridArray", "Location", "OnGrid", "RelayoutPlan"}
+    made = {"Explanation", "Explorer", "Fit", "GridArray", "ImageFile", "Location", "OnGrid"}
     made |= {
+        "RelayoutPlan",
         "Comparison",
         "Conversion",
         "Summary",

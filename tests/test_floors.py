@@ -129,7 +129,7 @@ ROOMS = {
     "gridlayout": (
         *("errors", "arguments", "dtypes", "affine", "draw", "layouts", "document"),
         *("mlir", "strided", "megengine", "mli", "xla", "sophon", "tenstorrent"),
-        *("images", "constructor", "text", "conversion", "costs", "tables", "dump"),
+        *("images", "constructor", "text", "image_files", "conversion", "costs", "tables", "dump"),
         *("explorer", "gallery", "demo"),
     ),
     "sharding": (

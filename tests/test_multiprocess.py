@@ -23,6 +23,14 @@ grad = jax.jit(jax.grad(gl.on_grid(lambda w, x: jnp.sum(jnp.tanh(x @ w)))))(w, x
 want = jax.grad(lambda w: jnp.sum(jnp.tanh(a @ w)))(b)
 np.testing.assert_allclose(np.asarray(grad), want, rtol=1e-4, atol=1e-5)
 assert repr(x)
+import tempfile
+path = tempfile.mkdtemp() + "/x.bin"
+try:
+    gl.save_image(x, path=path)
+except gl.LayoutError as error:
+    assert "x.to_logical() in every process" in str(error)
+    gl.save_image(x.to_logical(), x.layout, path)
+np.testing.assert_array_equal(gl.load_image(path), a)
 print("fine", flush=True)
 """
 

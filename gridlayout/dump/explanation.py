@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Protocol, TypedDict, Unpack, overload
 
 from gridlayout import objects
-from gridlayout.arguments import as_flag
+from gridlayout.arguments import as_flag, check_progress
 from gridlayout.costs import Costs, fit_of
 from gridlayout.dump.comparing.comparison import Comparison
 from gridlayout.dump.comparing.costs import costs_of
@@ -279,8 +279,7 @@ def _summary(layout: Layout, chip: Chip | None, plan: bool) -> Summary:
 def _check(limit: Any, progress: Any, pass_name: Any, function: Any) -> None:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_LIMIT:
         raise LayoutError(f"limit {limit!r} must be a whole number from 1 to {MAX_LIMIT}")
-    if progress is not None and not callable(progress):
-        raise LayoutError(f"progress {progress!r} must be a function of a number of bytes")
+    check_progress(progress, "a number of bytes")
     if isinstance(pass_name, bool) or not isinstance(pass_name, str | int | None):
         raise LayoutError(f"pass_name {pass_name!r} must be a part of a title, or a number from 1")
     if not isinstance(function, str | None):

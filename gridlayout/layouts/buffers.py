@@ -104,6 +104,18 @@ class Buffers:
         """The logical dim of which a slot holds one index: the channels of local memory."""
         return None
 
+    @property
+    def page_elements(self) -> int:
+        """Elements of a core's buffer that lie side by side; after them bytes may hold none.
+
+        >>> from gridlayout import GridLayout, tenstorrent
+        >>> GridLayout((4, 6), grid=(2, 1)).page_elements
+        12
+        >>> tenstorrent.tensor_layout((4, 6), page="row_major", page_alignment=64).page_elements
+        6
+        """
+        return prod(self.local_shape)
+
     # -- bytes ---------------------------------------------------------------------------------
 
     @property

@@ -303,6 +303,11 @@ class TensorLayout(Layout):
         return self.tile or (1, self.shard_shape[-1])
 
     @property
+    def page_elements(self) -> int:
+        """Elements of one page."""
+        return prod(self.page_shape)
+
+    @property
     def page_bytes(self) -> int:
         """Bytes of a page, without what the bank's alignment adds."""
         if self.tile_format is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from gridlayout.arguments import one_of
+from gridlayout.arguments import check_progress, one_of
 from gridlayout.errors import LayoutError
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.interpret.names import function_name
@@ -102,8 +102,7 @@ def planned(
 def check_search(seconds: Any, progress: Any, told: str) -> None:
     """`LayoutError` unless a search may take so many seconds, and `progress` may be told of it."""
     check_figure(seconds, "seconds", above=False)
-    if progress is not None and not callable(progress):
-        raise LayoutError(f"progress {progress!r} must be a function of ({told})")
+    check_progress(progress, f"({told})")
 
 
 def simulate(

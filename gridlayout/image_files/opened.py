@@ -1,0 +1,299 @@
+"""`open_image` and `load_image`: images in files, mapped and read in part, or read whole."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Iterator
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.arguments import Shape, as_flag, as_index, check_progress
+from gridlayout.errors import LayoutError
+from gridlayout.image_files import windows
+from gridlayout.image_files.elements import elements_at, ranked
+from gridlayout.image_files.sidecar import (
+    Sidecar,
+    as_path,
+    checksum_of,
+    opened,
+    read_sidecar,
+    sidecar_of,
+)
+from gridlayout.image_files.windows import Box, Results, parts, strides_of, weighted
+from gridlayout.images import Bytes
+from gridlayout.layouts.layout import Layout
+
+_MAPS = 64  # files of one core each that are mapped at a time
+
+Progress = Callable[[int], None]
+
+
+def open_image(path: str | os.PathLike[str], *, check: bool = True) -> ImageFile:
+    """An image that `gl.save_image` wrote, its bytes mapped into memory and read when asked for.
+
+    path: as it was saved. check: whether the checksum of each core's bytes is compared before they
+    are first read, which reads all of that core's; else what is asked for is all that is read.
+
+    `LayoutError` names the file that is missing, or has another size than the sidecar and its
+    layout say, and what of a sidecar does not hold together; nothing is allocated by its numbers.
+    Bytes that were changed, or are another image's, are refused when their core is read.
+
+    >>> import gridlayout as gl, tempfile
+    >>> layout = gl.GridLayout((4, 6), "int16", grid=(2, 2), oob=-1)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     gl.save_image(np.arange(24, dtype="int16").reshape(4, 6), layout, f"{folder}/x.bin")
+    ...     image = gl.open_image(f"{folder}/x.bin")
+    ...     image.core((0, 1)).view("<i2").tolist(), image[1:3, 2:4].tolist()
+    ([3, 4, 5, 9, 10, 11], [[8, 9], [14, 15]])
+    """
+    return ImageFile(read_sidecar(as_path(path)), as_flag(check, "check"))
+
+
+def load_image(path: str | os.PathLike[str], *, progress: Progress | None = None) -> NDArray[Any]:
+    """The logical array of an image that `gl.save_image` wrote, whatever its padding is.
+
+    path: as it was saved. progress: called with the bytes of every core that was checked and of
+    every piece of the array that was read, `layout.nbytes` and the array's in all. Returns a NumPy
+    array of the layout's shape and dtype. A bool is True where its byte is not 0; elements in a
+    block format are what their codes say.
+
+    `LayoutError` as `gl.open_image`; all checksums are compared first.
+
+    >>> import gridlayout as gl, tempfile
+    >>> x = np.arange(10, dtype=np.float32).reshape(2, 5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     gl.save_image(x, gl.parse("f32[2,5]{0,1:T(2,2)}"), f"{folder}/x.bin")
+    ...     gl.load_image(f"{folder}/x.bin").tolist()
+    [[0.0, 1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0, 9.0]]
+    """
+    check_progress(progress, "a number of bytes")
+    found = open_image(path)
+    found.check(progress)
+    return found._read(tuple(map(range, found.shape)), progress)
+
+
+class ImageFile:
+    """An image in files, which `gl.open_image` opens. Its bytes are mapped, and never written.
+
+    layout: the `gl.Layout` that it is laid out in. path: as it was saved. Slices, integers and
+    `...` read a part of the logical array: `image[2:4, ..., 0]`. Files that are changed while they
+    are open are not noticed; `gl.save_image` replaces files and changes none.
+    """
+
+    def __init__(self, sidecar: Sidecar, check: bool) -> None:
+        self.layout: Layout = sidecar.layout
+        self.path: Path = sidecar.place.path
+        self._place, self._checksums = sidecar.place, sidecar.checksums
+        self._unchecked = set(range(self.layout.num_cores)) if check else set()
+        self._index = Results(self.layout.ndim, self.layout.index_map.results)
+        self._mapped = lru_cache(maxsize=_MAPS)(partial(_mapped, sidecar))
+        if self._place.per_core:
+            for number in range(self.layout.num_cores):
+                _check_size(sidecar, self._place.file_of(self._core(number)))
+        else:
+            self._mapped(self.path)
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Shape:
+        """The logical shape."""
+        return self.layout.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return self.layout.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The logical rank."""
+        return self.layout.ndim
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all cores."""
+        return self.layout.nbytes
+
+    def __repr__(self) -> str:
+        layout = self.layout
+        return (
+            f"ImageFile({str(self.path)!r}, {layout.dtype.name}[{','.join(map(str, layout.shape))}]"
+            f", {layout.num_cores} cores of {layout.bytes_per_core} B)"
+        )
+
+    # -- bytes ---------------------------------------------------------------------------------
+
+    def core(self, coordinates: Any = ()) -> Bytes:
+        """The bytes of one core, as they are in the file: a uint8 array that can't be written to.
+
+        coordinates: those of the core in the grid, as `layout.locate(index).core` has them; none
+        where the layout has no dims of cores. `LayoutError` for others, and for bytes of another
+        checksum.
+        """
+        core_shape = self.layout.core_shape
+        core = as_index(coordinates, core_shape, "core")
+        return self._bytes(int(weighted(core, strides_of(core_shape))))
+
+    def check(self, progress: Progress | None = None) -> None:
+        """Compare the checksum of every core, also of those that were read before.
+
+        progress: called with the bytes of every core. `LayoutError` names the file and the core
+        whose bytes are others than were saved.
+        """
+        check_progress(progress, "a number of bytes")
+        for number in range(self.layout.num_cores):
+            self._unchecked.add(number)
+            self._bytes(number)
+            if progress is not None:
+                progress(self.layout.bytes_per_core)
+
+    def _core(self, number: int) -> Shape:
+        """The coordinates of a core, counted in row-major order."""
+        return tuple(map(int, np.unravel_index(number, self.layout.core_shape)))
+
+    def _bytes(self, number: int) -> Bytes:
+        """The bytes of a core, checked once."""
+        size, core = self.layout.bytes_per_core, self._core(number)
+        file = self._place.file_of(core)
+        data = self._mapped(file)
+        if not self._place.per_core:
+            data = data[number * size : (number + 1) * size]
+        if number in self._unchecked:
+            if checksum_of(data) != self._checksums[number]:
+                raise LayoutError(
+                    f"{str(file)!r}: the bytes of core {core} have another checksum than "
+                    f"{str(sidecar_of(self.path))!r} states: they were changed, or are of another "
+                    "image"
+                )
+            self._unchecked.discard(number)
+        return data
+
+    # -- elements ------------------------------------------------------------------------------
+
+    def read(self, box: Any = ...) -> NDArray[Any]:
+        """A part of the logical array, which is all that is allocated.
+
+        box: an index as NumPy has it, of slices, integers and `...`; everything by default. Returns
+        a new array. `LayoutError` for other indices, those beyond the shape, and bytes of another
+        checksum in a core that holds something of the part.
+        """
+        ranges, is_kept = _ranges(box, self.shape)
+        shape = [len(each) for each, kept in zip(ranges, is_kept, strict=True) if kept]
+        return self._read(ranges, None).reshape(shape)
+
+    def __getitem__(self, box: Any) -> NDArray[Any]:
+        return self.read(box)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an image of a 0-d array")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return (self.read(i) for i in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("an image has no logical array to share: copy=False can't be met")
+        array = self.read()
+        return array if dtype is None else array.astype(dtype)
+
+    def _read(self, ranges: Box, progress: Progress | None) -> NDArray[Any]:
+        out = np.empty(tuple(map(len, ranges)), self.dtype)
+        for place, part in parts(ranges, windows.ELEMENTS):
+            out[place] = self._part(part)
+            if progress is not None:
+                progress(out[place].nbytes)
+        return out
+
+    def _part(self, box: Box) -> NDArray[Any]:
+        """The elements of a box, which is not large."""
+        layout, rank = self.layout, self.layout.core_rank
+        found, shape = self._index(box), tuple(map(len, box))
+        core = np.asarray(weighted(found[:rank], strides_of(layout.core_shape)))
+        offset = np.asarray(weighted(found[rank:], strides_of(layout.local_shape)))
+        cores, which = ranked(core)
+        if not self._place.per_core:
+            for number in cores:
+                self._bytes(int(number))
+            read = elements_at(np.asarray(self._mapped(self.path)), core, offset, layout)
+            return np.broadcast_to(read, shape)
+        which, offset = np.broadcast_arrays(which, offset)
+        read = np.empty(which.size, layout.dtype)
+        order = np.argsort(which.ravel(), kind="stable")
+        ends = np.cumsum(np.bincount(which.ravel()))
+        for number, here in zip(cores, np.split(order, ends[:-1]), strict=True):
+            data = np.asarray(self._bytes(int(number)))
+            read[here] = elements_at(data, 0, offset.ravel()[here], layout)
+        return np.broadcast_to(read.reshape(which.shape), shape)
+
+
+def _mapped(sidecar: Sidecar, path: Path) -> Bytes:
+    """The bytes of a file of the image."""
+    try:
+        with opened(path) as file:
+            size = _check_size(sidecar, path, file.fileno())
+            if size:
+                return np.memmap(file, np.uint8, "r", shape=(size,))
+    except OSError as error:
+        raise LayoutError(_unreadable(path, error)) from error
+    empty = np.zeros(0, np.uint8)
+    empty.flags.writeable = False
+    return empty
+
+
+def _check_size(sidecar: Sidecar, path: Path, file: int | None = None) -> int:
+    """The bytes of a file, by its descriptor where it is open, which are those of its cores."""
+    try:
+        size = os.stat(path if file is None else file).st_size
+    except OSError as error:
+        raise LayoutError(_unreadable(path, error)) from error
+    layout = sidecar.layout
+    wanted = layout.bytes_per_core if sidecar.place.per_core else layout.nbytes
+    if size != wanted:
+        name = sidecar_of(sidecar.place.path)
+        raise LayoutError(
+            f"{str(path)!r} has {size} B, but {wanted} B in the layout that {str(name)!r} states: "
+            "it was cut off, or is of another image"
+        )
+    return size
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    return f"{str(path)!r}, a file of the image, can't be read: {error}"
+
+
+def _ranges(box: Any, shape: Shape) -> tuple[Box, tuple[bool, ...]]:
+    """The indices that an index of the shape reads along each dim, and which dims it keeps."""
+    items = box if isinstance(box, tuple) else (box,)
+    dots = [k for k, item in enumerate(items) if item is ...]
+    if len(dots) > 1 or len(items) - len(dots) > len(shape):
+        raise LayoutError(f"index {box!r} has more parts than the shape {shape} has dims")
+    at = dots[0] if dots else len(items)
+    rest = (slice(None),) * (len(shape) - len(items) + len(dots))
+    items = (*items[:at], *rest, *items[at + 1 :])
+    ranges = tuple(_range(item, n, shape) for item, n in zip(items, shape, strict=True))
+    return ranges, tuple(isinstance(item, slice) for item in items)
+
+
+def _range(item: Any, extent: int, shape: Shape) -> range:
+    try:
+        if isinstance(item, slice):
+            return range(extent)[item]
+        if isinstance(item, (bool, np.bool_)):
+            raise TypeError("a truth value")
+        index = operator.index(item)
+    except (TypeError, ValueError) as error:
+        raise LayoutError(
+            f"index {item!r} must be a slice, an integer or ... ({error}): read a box, and index "
+            "the array"
+        ) from None
+    if not -extent <= index < extent:
+        raise LayoutError(f"index {index} is outside the shape {shape}")
+    return range(index % extent, index % extent + 1)

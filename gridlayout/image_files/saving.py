@@ -1,0 +1,233 @@
+"""`save_image`: each core's bytes to files, a few at a time, and the sidecar last."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from hashlib import sha256
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.arguments import Shape, as_flag, check_progress
+from gridlayout.errors import LayoutError
+from gridlayout.image_files import windows
+from gridlayout.image_files.sidecar import (
+    MAX_CORES,
+    Place,
+    as_path,
+    is_sidecar_file,
+    sidecar_of,
+    text_of,
+    text_of_sidecar,
+)
+from gridlayout.image_files.staged import Staged, staged
+from gridlayout.image_files.windows import consecutive, physical_windows
+from gridlayout.images import TILE, Bytes, as_logical, check_stored, encoded
+from gridlayout.layouts.layout import Layout
+
+Progress = Callable[[int], None]
+
+
+def save_image(
+    x: Any,
+    layout: Layout | None = None,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    per_core: bool = False,
+    progress: Progress | None = None,
+) -> None:
+    """Write the bytes of each core, as `gl.image` makes them, to files.
+
+    x: an array of `layout.shape` and `layout.dtype`: NumPy's, a memory-mapped one, JAX's, or a
+    `gl.GridArray`, of whose own layout the image is where `layout` is None. path: a file for the
+    bytes of all cores, one after another in row-major order; with `per_core` a folder for files
+    `core_0_1.bin`, named by coordinates. `PATH.json` beside it says in JSON what the bytes are: the
+    layout's text, shape, dtype, byte order, cores, bytes per core, and the sha256 of each core's
+    bytes. progress: called with the bytes of every piece written, `layout.nbytes` in all.
+
+    Padding and bytes of no element are those of `gl.image`. The tensor is read in pieces of 2**17
+    elements, so that one larger than memory can be saved from `np.load(..., mmap_mode="r")`; only
+    where a layout's map has no inverse in closed form is the whole packed in memory. All files are
+    written under other names first, and get theirs when all is written, the sidecar last: an error
+    leaves an image that was there as it was, and without a sidecar there is no image. A link at one
+    of the names is replaced, not what it leads to.
+
+    `LayoutError`: what `gl.image` refuses; no path; an array that several processes hold parts of;
+    a layout without a text, or of more than 2**19 cores; a folder with other files in it; a file
+    that can't be written.
+
+    >>> import gridlayout as gl, tempfile
+    >>> layout = gl.GridLayout((4, 6), "int16", grid=(2, 2))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     gl.save_image(np.arange(24, dtype="int16").reshape(4, 6), layout, f"{folder}/x.bin")
+    ...     gl.load_image(f"{folder}/x.bin")[1].tolist(), gl.open_image(f"{folder}/x.bin")
+    ([6, 7, 8, 9, 10, 11], ImageFile('...x.bin', int16[4,6], 4 cores of 12 B))
+    """
+    if path is None:
+        raise LayoutError("save_image needs a path: save_image(x, layout, path)")
+    layout = _layout_of(x) if layout is None else layout
+    check_stored(layout)
+    place = Place(as_path(path), as_flag(per_core, "per_core"))
+    check_progress(progress, "a number of bytes")
+    if layout.num_cores > MAX_CORES:
+        raise LayoutError(f"{layout!r} has {layout.num_cores} cores, over {MAX_CORES} of an image")
+    text = text_of(layout)
+    _check_is_here(x)
+    array = as_logical(x, layout)
+    try:
+        _check_free(place, layout)
+        _write(array, layout, text, place, progress or (lambda count: None))
+    except OSError as error:
+        raise LayoutError(f"the image {str(place.path)!r} can't be written: {error}") from error
+
+
+def _layout_of(x: Any) -> Layout:
+    layout = getattr(x, "layout", None)
+    if not isinstance(layout, Layout):
+        raise LayoutError(
+            f"{type(x).__name__} brings no layout: save_image(x, layout, path); a gl.GridArray has "
+            "its own"
+        )
+    return layout
+
+
+def _check_is_here(x: Any) -> None:
+    """`LayoutError` where other processes hold parts of an array."""
+    storage = getattr(x, "storage", x)
+    is_here = getattr(storage, "is_fully_addressable", True)
+    if not is_here and (storage is not x or not getattr(x, "is_fully_replicated", False)):
+        raise LayoutError(
+            "this process holds a part of the array, and an image is of all cores: call "
+            "whole = x.to_logical() in every process (for a jax.Array, "
+            "jax.experimental.multihost_utils.process_allgather), and gl.save_image(whole, "
+            "x.layout, path) where jax.process_index() == 0"
+        )
+
+
+def _check_free(place: Place, layout: Layout) -> None:
+    """`LayoutError` where files would be replaced that are none of an image."""
+    path, sidecar = place.path, sidecar_of(place.path)
+    if os.path.lexists(sidecar) and not is_sidecar_file(sidecar):
+        raise LayoutError(
+            f"{str(sidecar)!r} is there, and no sidecar of an image: give another path"
+        )
+    if place.per_core and path.is_dir():
+        own = {place.file_of(core).name for core in _cores(layout)}
+        with os.scandir(path) as entries:
+            others = [e.name for e in entries if e.name not in own or e.is_dir()]
+        if others:
+            raise LayoutError(
+                f"the folder {str(path)!r} holds {others[0]!r}, which is no file of this image: "
+                "remove it, or give another folder"
+            )
+    elif os.path.lexists(path) and (place.per_core or (path.exists() and not path.is_file())):
+        wanted = "folder" if place.per_core else "regular file"
+        raise LayoutError(f"{str(path)!r} is there, and no {wanted}: give another path")
+
+
+def _cores(layout: Layout) -> Iterator[Shape]:
+    return product(*map(range, layout.core_shape))
+
+
+def _write(
+    array: NDArray[Any], layout: Layout, text: str, place: Place, progress: Progress
+) -> None:
+    """All files under other names, then under theirs."""
+    sidecar = sidecar_of(place.path)
+    with _folder(place), staged() as files:
+        output = _Output(place, files)
+        cores = _cores(layout)
+        for data, is_end in _pieces(array, layout):
+            for row in data:
+                output.write(row, cores, is_end)
+            progress(data.nbytes)
+        output.close()
+        file = files.open(sidecar)
+        file.write(text_of_sidecar(layout, text, place.per_core, output.checksums).encode())
+        files.close(file)
+        sidecar.unlink(missing_ok=True)  # it is of bytes that are about to go
+        files.put_in_place()
+
+
+@contextmanager
+def _folder(place: Place) -> Iterator[None]:
+    """The folder of files of one core each, which is made, and removed where nothing is written."""
+    is_made = place.per_core and not place.path.is_dir()
+    if is_made:
+        place.path.mkdir()
+    try:
+        yield
+    finally:
+        if is_made:
+            with suppress(OSError):
+                place.path.rmdir()
+
+
+class _Output:
+    """Bytes of cores, one core after another, to one file or to one each; their checksums."""
+
+    def __init__(self, place: Place, files: Staged) -> None:
+        self.place, self.files = place, files
+        self.checksums: list[str] = []
+        self._digest: Any = None
+        self._file = None if place.per_core else files.open(place.path)
+
+    def write(self, data: Bytes, cores: Iterator[Shape], is_end: bool) -> None:
+        """A part of a core's bytes, of the next of the cores where the last one was at its end."""
+        if self._digest is None:
+            self._digest, core = sha256(), next(cores)
+            if self._file is None:
+                self._file = self.files.open(self.place.file_of(core))
+        assert self._file is not None
+        self._digest.update(data)
+        self._file.write(data)
+        if is_end:
+            self.checksums.append(self._digest.hexdigest())
+            self._digest = None
+            if self.place.per_core:
+                self.close()
+
+    def close(self) -> None:
+        """Close the file that is open, if there is one."""
+        if self._file is not None:
+            self.files.close(self._file)
+            self._file = None
+
+
+def _pieces(array: NDArray[Any], layout: Layout) -> Iterator[tuple[Bytes, bool]]:
+    """The bytes of cores, (cores, bytes), a few at a time, and whether a core's end there.
+
+    A piece is of several whole cores, or a part of one that begins and ends a byte, and a tile in a
+    block format: elements beyond these wait for the next piece.
+    """
+    window, total = physical_windows(array, layout), prod(layout.local_shape)
+    waiting, first = np.empty((1, 0), layout.dtype), 0
+    for box in consecutive(layout.physical_shape, windows.ELEMENTS):
+        cores, count = (
+            prod(map(len, dims)) for dims in (box[: layout.core_rank], box[layout.core_rank :])
+        )
+        held = window(box).reshape(cores, count)
+        if count == total:
+            yield encoded(held, layout), True
+            continue
+        held = np.concatenate([waiting, held], axis=1) if waiting.size else held
+        end = first + held.shape[1]
+        cut = _last_cut(layout, end)
+        yield encoded(held[:, : cut - first], layout, first), end == total
+        waiting, first = held[:, cut - first :], cut % total
+
+
+def _last_cut(layout: Layout, end: int) -> int:
+    """The last element up to `end` that begins a byte, and a tile in a block format."""
+    if end == prod(layout.local_shape):
+        return end
+    if layout.tile_format is not None:
+        return end - end % TILE
+    while layout.bit_of(end):
+        end -= 1
+    return end
