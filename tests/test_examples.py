@@ -89,6 +89,8 @@ def test_every_example_is_run_listed_and_short():
     assert scripts == sorted([*PRINTED, "restart.py"])
     page = (EXAMPLES / "README.md").read_text()
     assert re.findall(r"^\* \[`(.*?)`\]\(\1\): ", page, re.MULTILINE) == scripts
+    shown = (ROOT / "docs" / "examples.md").read_text()
+    assert re.findall(r"^```{literalinclude} \.\./examples/(.*)$", shown, re.MULTILINE) == scripts
     for name in scripts:
         lines = (EXAMPLES / name).read_text().splitlines()
         assert len(lines) < 120

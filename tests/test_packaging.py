@@ -86,7 +86,7 @@ def built(tmp_path_factory):
     for name in [*FOLDERS, *AROUND]:
         shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=ignore)
     for path in ROOT.iterdir():
-        if path.is_file() and path.suffix in {".md", ".toml", ".cff", ".yaml", ""}:
+        if path.is_file() and path.name != ".git":  # a file in a linked worktree
             shutil.copy(path, source)
     out = tmp_path_factory.mktemp("built")
     # Without isolation setuptools is the one already installed: no network.
