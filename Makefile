@@ -2,11 +2,15 @@
 #   make demo    the tour of the library
 #   make test    every test, doctests too, each on few cases     PYTEST_ARGS="-k affine -n0" narrows it
 #   make test-all   the same on all cases, before a release
+#   make test-jax   what touches JAX, for other versions         JAX_VERSION=0.10 installs that one
 #   make programs   programs of other libraries on the grid, which it installs
 #   make lint    ruff check, ruff format --check, mypy
 #   make bench   the benchmarks
 #   make docs    the site, in build/docs; a warning is an error
 #   make notebooks   runs notebooks/*.py, writes the .ipynb beside each
+#   make wheel   builds sdist and wheel into dist/, runs the README's lines on the wheel installed alone
+#   make release-check TAG=v0.1.0   whether version and changelog are those of the tag
+#   make publish   uploads dist/, from CI alone: .github/workflows/release.yml
 #   make clean   removes the environments, builds and caches
 
 # The newest Python there is, pyenv's too. Each is run, not only looked up: a version manager may
@@ -17,11 +21,20 @@ PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 pyth
 	v >= (3, 11) and v.releaselevel == "final" and print("%d.%d.%d" % v[:3], sys.executable)' \
 	</dev/null 2>/dev/null; done | sort -V | tail -n 1 | cut -d " " -f 2-)
 
+# The version of JAX that is installed; empty for the newest that pyproject.toml allows.
+JAX_VERSION ?=
+
 VENV ?= .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test test-all programs lint bench docs notebooks clean
+# The tests that compile and run with JAX, which pass on every Python and JAX that is supported.
+# Others show numbers and texts of the newest.
+TOUCH_JAX := $(patsubst %,tests/test_%.py,on_grid control along packing placement relayout xla models \
+	cores multiprocess plan steps slices)
+
+.PHONY: demo test test-all test-jax programs lint bench docs notebooks wheel release-check publish \
+	clean
 .DEFAULT_GOAL := test
 
 demo: $(INSTALLED)
@@ -32,6 +45,9 @@ test: $(INSTALLED)
 
 test-all: $(INSTALLED)
 	$(RUN) -m pytest --all-cases $(PYTEST_ARGS)
+
+test-jax: $(INSTALLED)
+	$(RUN) -m pytest $(TOUCH_JAX) $(PYTEST_ARGS)
 
 programs: $(INSTALLED)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev,programs]'
@@ -51,12 +67,28 @@ docs: $(INSTALLED)
 notebooks: $(INSTALLED)
 	$(RUN) notebooks/execute.py
 
+# Nothing of this checkout or of its environment is on the path of the environment with the wheel.
+wheel: $(INSTALLED)
+	rm -rf dist .venv-wheel
+	$(RUN) -m build --no-isolation
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	.venv-wheel/bin/python -I tests/readme.py
+
+release-check:
+	$(PYTHON) .github/release.py "$$TAG"
+
+# Trusted publishing: whoever runs this shows the identity of the workflow, and there is no password.
+publish:
+	uv publish --trusted-publishing always dist/*
+
 # An environment that an interrupted install or a removed interpreter broke is made anew.
 $(INSTALLED): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "no Python >= 3.11 with venv found; try: make PYTHON=/path/to/python3.12" >&2; exit 1; }
 	@echo "installing gridlayout and its development tools into $(VENV), once"
 	@$(RUN) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --editable '.[dev]' \
+		$(if $(JAX_VERSION),'jax==$(JAX_VERSION)')
 	@touch $@
 
 clean:

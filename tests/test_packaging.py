@@ -17,6 +17,8 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"gridlayout": "gridlayout", "sharding": "gridlayout/sharding", "ops": "gridlayout/ops"}
+# Folders that no wheel holds.
+AROUND = ("tests", "examples", "notebooks", "benchmarks", ".github")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 # What a user runs first, against the installed wheel in a foreign folder: each floor does work.
@@ -81,11 +83,11 @@ def built(tmp_path_factory):
     # A copy, so that no earlier build/ or egg-info can get into the wheel, and none is left behind.
     source = tmp_path_factory.mktemp("source") / "gridlayout"
     ignore = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for name in [*FOLDERS, "tests"]:
+    for name in [*FOLDERS, *AROUND]:
         shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=ignore)
-    for name in ["pyproject.toml", "LICENSE", "README.md", "CHANGELOG.md"]:
-        if (ROOT / name).exists():
-            shutil.copy(ROOT / name, source)
+    for path in ROOT.iterdir():
+        if path.is_file() and path.name != ".git":  # a file in a linked worktree
+            shutil.copy(path, source)
     out = tmp_path_factory.mktemp("built")
     # Without isolation setuptools is the one already installed: no network.
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, source, cwd=out)
@@ -166,6 +168,13 @@ def test_installed_wheel_runs_beside_foreign_ops_and_sharding(installed, tmp_pat
     assert {"gridlayout", "gridlayout.sharding", "gridlayout.ops"} <= set(files)
     elsewhere = {name: file for name, file in files.items() if not file.is_relative_to(packages)}
     assert not elsewhere, f"imported from outside the fresh environment: {elsewhere}"
+
+
+def test_installed_wheel_prints_what_the_readme_shows(installed, tmp_path):
+    python, _ = installed
+    assert "prints what the README shows" in run(
+        python, "-I", ROOT / "tests" / "readme.py", cwd=tmp_path
+    )
 
 
 def test_the_foreign_folders_would_be_imported(installed, tmp_path):

@@ -4,29 +4,20 @@ A page's `python` blocks are one program. The `text` block after one of them is 
 prints; without such a block it prints nothing. `console` blocks hold commands and their output.
 """
 
-import doctest
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from processes import run_alone
+from readme import README, ROOT, blocks, commands, session_fails
 
 from gridlayout.draw import palette
 
-ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
-FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BETWEEN = "\x00between two blocks\n"
-
-
-def blocks(page, *kinds):
-    return [(kind, text) for kind, text in FENCE.findall(page.read_text()) if kind in kinds]
 
 
 def pages(kind):
@@ -73,12 +64,8 @@ def test_programs_print_what_is_shown(page):
 
 @pytest.mark.parametrize("page", pages("console"))
 def test_commands_print_what_is_shown(page):
-    for _, text in blocks(page, "console"):
-        for command in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-            line, _, shown = command.partition("\n")
-            python, *arguments = shlex.split(line)
-            assert python == "python"
-            assert printed(*arguments) == shown
+    for arguments, shown in commands(page):
+        assert printed(*arguments) == shown
 
 
 def test_the_readme_has_one_program_of_about_twenty_lines():
@@ -91,9 +78,8 @@ def test_the_readme_begins_with_a_picture_and_five_lines():
     order = ["<picture>", "## Install", "## Five lines", "## Where next", "## Speed"]
     assert sorted(order, key=text.index) == order
     ((_, session),) = blocks(README, "pycon")
-    found = doctest.DocTestParser().get_doctest(session, {}, "README", None, None)
-    assert len(found.examples) == 5
-    assert doctest.DocTestRunner(verbose=False).run(found).failed == 0
+    assert session.count(">>> ") == 5
+    assert session_fails(README) == 0
 
 
 def test_what_the_index_shows_fits_its_page():
