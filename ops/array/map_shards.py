@@ -24,7 +24,12 @@ from jax.sharding import PartitionSpec
 from gridlayout.arguments import as_flag, as_items
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
+from gridlayout.ops.array.grid_array import (
+    GridArray,
+    check_has_data,
+    check_no_stack,
+    check_same_devices,
+)
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.moves.packing import as_operand
 from gridlayout.ops.moves.spaces import brought_back, fetched
@@ -125,8 +130,8 @@ def _check(found: Sequence[GridArray], layouts: Sequence[Any]) -> None:
                 f"map_shards: {what} has core grid {layout.core_shape}, but the first array has "
                 f"{grid}; gl.relayout brings arrays onto one grid"
             )
-    if any(x.device != device for x in found):
-        raise LayoutError(f"map_shards: the arrays are on device grids other than {device!r}")
+    for x in found:
+        check_same_devices(x, device, "map_shards")
 
 
 def _lines(fn: Any, layouts: Sequence[Layout], operands: Any, static: _Static) -> list[str]:

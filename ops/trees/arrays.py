@@ -17,7 +17,7 @@ from gridlayout.ops.array import placing
 from gridlayout.ops.array import relayout as moving
 from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
 from gridlayout.ops.array.grid_type import placed
-from gridlayout.ops.array.policy import fill_devices
+from gridlayout.ops.array.policy import fill_devices, is_replicated
 from gridlayout.ops.moves import packing
 from gridlayout.ops.trees.layouts import asked
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
@@ -53,11 +53,12 @@ def put(
 
     * None: `gl.fill_devices`, grids that fill the devices and waste little.
     * A rule `(shape, dtype) -> layout`, or None for the default; not asked for scalars and keys.
-    * A dict of path patterns, `{"*/kernel": layout or rule or None}`. A path is its keys with
-      slashes between; `*` stands for any characters, slashes too, and a leading `*/` for nothing
-      too; a pattern holds for all below what it matches. The first that matches wins. Without a
-      match it is the default; a pattern that is never used is an error.
-    * A tree of layouts, rules and None, or a prefix of one as in `jax.tree.map`.
+    * "replicated": every device has every array whole.
+    * A dict of path patterns, `{"*/kernel": layout or rule or "replicated" or None}`. A path is its
+      keys with slashes between; `*` stands for any characters, slashes too, and a leading `*/` for
+      nothing too; a pattern holds for all below what it matches. The first that matches wins.
+      Without a match it is the default; a pattern that is never used is an error.
+    * A tree of layouts, rules, "replicated" and None, or a prefix of one as in `jax.tree.map`.
     * A tree of `GridArray`s, which leaves follow: each whose path ends with the path of one and
       that has its shape is laid out as that one is. So does an optimizer's state follow its
       parameters, `put(optimizer.init(weights), device, layouts=params)`.
@@ -77,6 +78,8 @@ def put(
     `gl.summary`, which needs no devices. `LayoutError` for another shape or dtype and for layouts
     that put two elements in one place; of a tree it names the path, and nothing has been placed.
     """
+    if is_replicated(layout) and layouts is None:
+        layout, layouts = None, layout
     if isinstance(layout, DeviceGrid):
         if device is not None and layouts is not None:
             raise LayoutError("put(tree, device, layouts) takes one layouts, not two")
@@ -134,7 +137,7 @@ def _check_placed(x: GridArray, wanted: Layout | None, device: DeviceGrid) -> No
     """`LayoutError` for a `GridArray` that put would have to move."""
     if x.device != device:
         raise LayoutError(
-            f"it is on {x.device}; gl.put(np.asarray(x), device) brings it to {device}"
+            f"it is on {x.device}; gl.put(np.asarray(x), x.layout, device) brings it to {device}"
         )
     if wanted is not None and wanted.with_oob(None) != x.layout.with_oob(None):
         raise LayoutError(
@@ -200,7 +203,7 @@ def relayout(x: Any, layout: Any) -> Any:
     >>> relayout(x, GridLayout((3,), "int32", grid=(1,))).physical.tolist()
     [[1, 2, 3]]
 
-    Of a tree it is a rule, path patterns, or a tree of layouts or of `GridArray`s, as `gl.put`
+    Of a tree it is a rule, "replicated", path patterns, or a tree of layouts or of `GridArray`s, as `gl.put`
     takes them; `GridArray`s of which none is asked stay where they are, and so do scalars, random
     keys and what is no array. `LayoutError` for another shape or dtype, and for an array that is
     not laid out; of a tree it names the path, and nothing has moved.
