@@ -81,9 +81,7 @@ def fill_devices(
     return _filling(as_shape(shape, "shape"), as_dtype(dtype), like, device)
 
 
-def replicated(
-    shape: Sequence[int], dtype: DTypeLike, like: Layout | None = None
-) -> GridLayout:
+def replicated(shape: Sequence[int], dtype: DTypeLike, like: Layout | None = None) -> GridLayout:
     """The layout of one core, of which every device has a copy: what "replicated" asks for.
 
     like: a layout whose memory space is taken.

@@ -203,10 +203,10 @@ def relayout(x: Any, layout: Any) -> Any:
     >>> relayout(x, GridLayout((3,), "int32", grid=(1,))).physical.tolist()
     [[1, 2, 3]]
 
-    Of a tree it is a rule, "replicated", path patterns, or a tree of layouts or of `GridArray`s, as `gl.put`
-    takes them; `GridArray`s of which none is asked stay where they are, and so do scalars, random
-    keys and what is no array. `LayoutError` for another shape or dtype, and for an array that is
-    not laid out; of a tree it names the path, and nothing has moved.
+    Of a tree it is a rule, "replicated", path patterns, or a tree of layouts or of `GridArray`s, as
+    `gl.put` takes them; `GridArray`s of which none is asked stay where they are, and so do scalars,
+    random keys and what is no array. `LayoutError` for another shape or dtype, and for an array
+    that is not laid out; of a tree it names the path, and nothing has moved.
 
     >>> relayout({"w": x, "count": 3}, {"w": lambda shape, dtype: GridLayout(shape, dtype, (2,))})
     {'count': 3, 'w': GridArray(int32[3], grid 2, on 1 devices)}

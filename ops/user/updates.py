@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from gridlayout.errors import LayoutError
 from gridlayout.ops.user.lifted import lifted
 
 # The methods of `jnp.ndarray.at[index]` that take values.
-_WITH_VALUES = (
-    *("set", "add", "subtract", "mul", "multiply", "divide", "power", "min", "max"),
-)
+_WITH_VALUES = ("set", "add", "subtract", "mul", "multiply", "divide", "power", "min", "max")
 
 
 class At:
@@ -41,11 +40,11 @@ class Places:
 
     def get(self, **options: Any) -> Any:
         """The elements there."""
-        return lifted(_got)(self._x, self._index, **options)
+        return _call("get", options)(self._x, self._index)
 
     def apply(self, fn: Any, **options: Any) -> Any:
         """The array with a function of its elements there."""
-        return lifted(_applied)(self._x, self._index, fn, **options)
+        return _call("apply", options)(self._x, self._index, fn)
 
     def __getattr__(self, name: str) -> Any:
         if name not in _WITH_VALUES:
@@ -54,7 +53,7 @@ class Places:
             )
 
         def update(values: Any, **options: Any) -> Any:
-            return lifted(_updated)(self._x, self._index, name, values, **options)
+            return _call(name, options)(self._x, self._index, values)
 
         return update
 
@@ -62,13 +61,20 @@ class Places:
         raise LayoutError("x.at[index] is not assigned to: x.at[index].set(values) gives a new one")
 
 
-def _got(x: Any, index: Any, **options: Any) -> Any:
-    return x.at[index].get(**options)
+@dataclass(frozen=True)
+class _Method:
+    """A method of `jnp.ndarray.at[index]` with its keywords, which are static."""
+
+    name: str
+    options: tuple[tuple[str, Any], ...]
+
+    @property
+    def __name__(self) -> str:
+        return f"at.{self.name}"
+
+    def __call__(self, x: Any, index: Any, *values: Any) -> Any:
+        return getattr(x.at[index], self.name)(*values, **dict(self.options))
 
 
-def _applied(x: Any, index: Any, fn: Any, **options: Any) -> Any:
-    return x.at[index].apply(fn, **options)
-
-
-def _updated(x: Any, index: Any, name: str, values: Any, **options: Any) -> Any:
-    return getattr(x.at[index], name)(values, **options)
+def _call(name: str, options: dict[str, Any]) -> Any:
+    return lifted(_Method(name, tuple(sorted(options.items()))))
