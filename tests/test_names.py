@@ -242,3 +242,26 @@ def test_decompositions_of_matrices_without_elements_under_vmap(name):
         assert_same(jax.vmap(gl.on_grid(fn), in_axes=axis)(laid_out), wanted)
         assert_same(gl.on_grid(jax.vmap(fn, in_axes=axis))(laid_out), wanted)
         assert_same(jax.vmap(gl.on_grid(fn, DEVICE), in_axes=axis)(x), wanted)
+
+
+# -- idle cores ------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_grid_with_idle_cores_warns_once_where_it_is_put():
+    def put(shape, grid):
+        return gl.put(np.zeros(shape, "f4"), gl.GridLayout(shape, grid=grid), DEVICE)
+
+    words = r"grid \(2, 4\) leaves 4 of 8 cores idle: a grid of rank 2 .* rank 1 .*; grid=\(8,\)"
+    with pytest.warns(gl.LayoutWarning, match=words) as found:
+        x = put((16,), (2, 4))
+    gl.numpy.reshape(x + x, (2, 8))  # layouts that operations choose do not warn
+    assert len(found) == 1
+    assert found[0].filename == __file__
+    layout = gl.GridLayout((3, 5), grid=(4, 8))
+    with pytest.warns(UserWarning, match=r"leaves 17 of 32 cores idle.*grid=\(3, 5\)") as found:
+        gl.put({"a": np.zeros((3, 5), "f4"), "b": np.ones((3, 5), "f4")}, DEVICE, {"*": layout})
+    assert [each.filename for each in found] == [__file__]
+    for shape, grid in (((16,), (1, 8)), ((5, 7), (5, 7)), ((0, 3), (2, 2)), ((9,), (8,))):
+        put(shape, grid)
+    gl.put({"a": np.zeros(3, "f4")}, DEVICE)

@@ -292,8 +292,8 @@ def check_same_devices(x: GridArray, device: DeviceGrid, what: str) -> None:
     if x.device is not device and x.device != device:
         raise LayoutError(
             f"{what}: the arrays are on different device grids, {device!r} and {x.device!r}; an "
-            f"operation runs on one. gl.put(np.asarray(y), y.layout, x.device) brings y, here {x!r}, "
-            "to the device grid of x"
+            f"operation runs on one. gl.put(np.asarray(y), y.layout, x.device) brings y, here "
+            f"{x!r}, to the device grid of x"
         )
 
 

@@ -19,6 +19,7 @@ from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.policy import fill_devices, is_replicated
 from gridlayout.ops.moves import packing
+from gridlayout.ops.trees.idle import warn_of_idle_cores
 from gridlayout.ops.trees.layouts import asked
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -75,8 +76,10 @@ def put(
 
     Leaves are read and placed one after the other, so that `np.memmap`s need not be in memory at
     once. A `jax.ShapeDtypeStruct` makes a `GridArray` without data, for `gl.on_grid(fn).report` and
-    `gl.summary`, which needs no devices. `LayoutError` for another shape or dtype and for layouts
-    that put two elements in one place; of a tree it names the path, and nothing has been placed.
+    `gl.summary`, which needs no devices. A `LayoutWarning` for a grid with more cores along a dim
+    than there are elements, so that some are idle. `LayoutError` for another shape or dtype and for
+    layouts that put two elements in one place; of a tree it names the path, and nothing has been
+    placed.
     """
     if is_replicated(layout) and layouts is None:
         layout, layouts = None, layout
@@ -93,6 +96,7 @@ def put(
         )
     if layouts is not None:
         raise LayoutError("layouts are for trees, gl.put(tree, device, layouts): leave layout out")
+    warn_of_idle_cores(layout, 2)
     return placing.put(array, layout, device, check=check)
 
 
@@ -104,6 +108,8 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -
             " or a layout, gl.put(list, layout, device)"
         )
     wanted = asked(layouts, tree, leaves)
+    for ask in dict.fromkeys(wanted):
+        warn_of_idle_cores(ask, 3)
     planned = [_planned(leaf, ask, device) for leaf, ask in zip(leaves, wanted, strict=True)]
     made: list[Any] = []
     for leaf, layout in zip(leaves, planned, strict=True):
