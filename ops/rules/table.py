@@ -256,8 +256,9 @@ _WITHOUT_RULE: dict[str, Flops] = {
 # Why what has a rule, or could have one, falls back: the report says it.
 REASONS: dict[str, str] = {
     **dict.fromkeys(LINALG, "one matrix, of which no dim can stay spread"),
+    **dict.fromkeys(("cholesky", "lu"), "one matrix, which panels would take longer for"),
     **dict.fromkeys(("qr", "svd"), "one matrix: by its rows only if tall, and not full_matrices"),
-    "sort": "no other dim stays spread",
+    "sort": "one vector, which merging blocks would take longer for",
     "pallas_call": "a kernel chooses its blocks: give it each core's with gl.map_shards",
     **dict.fromkeys(("pure_callback", "io_callback"), "the host gets the whole array"),
 }
