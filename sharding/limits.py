@@ -69,7 +69,7 @@ class Limits:
     apart: float = 0.3
 
     # Factorizations of one matrix and sorts of one vector go in no more steps: each is compiled.
-    panels: int = 128
+    panels: int = 64
 
     # Relayouts. How many times what must move may be received, for the sake of fewer collectives,
     # where devices have unequal parts.
