@@ -101,7 +101,8 @@ def test_a_column_of_zeros_is_factored_as_jax_does():
 
 
 def test_systems_and_gradients_of_one_matrix_are_jaxs():
-    a, y = positive(2 * COUNT + 3), RNG.normal(size=2 * COUNT + 3).astype("f4")
+    n = 40 * COUNT + 3  # of which products are most
+    a, y = positive(n), RNG.normal(size=n).astype("f4")
 
     def fn(a, y):
         factor = jnp.linalg.cholesky(a)

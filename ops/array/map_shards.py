@@ -70,12 +70,14 @@ def map_shards(
     `gl.pmax`, `gl.pmin` and `gl.all_gather` speak of the grid of cores; a Pallas kernel may be
     called. arrays: `GridArray`s on one device grid whose layouts have one `core_shape`; plain
     arrays go to every core whole. out: the layout of the result, or a pytree of them like what `fn`
-    returns; nothing is claimed of a result's padding, whatever `out` says. padding: what is
-    written to the padding of all `GridArray`s before, but where it is known to be that, as a
-    layout's `oob` says it; None leaves it as it lies, which after `x + 1` is no 0 any more. mask:
-    whether `fn` gets, after its buffers, one more for each `GridArray`, in their order: bools, True
-    where an element lives. Moves nothing by itself. Differentiable: padding of results has no
-    derivative. `LayoutError` where grids or shapes do not fit.
+    returns; nothing is claimed of a result's padding, whatever `out` says. Moves nothing by itself.
+    Differentiable; the derivative is that of `fn` on the buffers, padding included. `LayoutError`
+    where grids or shapes do not fit.
+
+    padding: what is written to the padding of all `GridArray`s before, as a layout's `oob` says it,
+    but where it is known to be that; None leaves it as it lies, which after `x + 1` is no 0 any
+    more. mask: whether `fn` gets, after its buffers, one more for each `GridArray`, in their order:
+    bools, True where an element lives. With either, padding of results has no derivative.
 
     >>> from gridlayout import DeviceGrid, GridLayout, put
     >>> layout = GridLayout((5,), "float32", grid=(3,))
@@ -115,7 +117,8 @@ def map_shards(
         ]
         inputs = tuple(x.layout for x in found)
         masked = tuple(layout.with_oob(None) for layout in inputs) if mask else ()
-        static = _Static(device, grid, spread, outs, structure, masked)
+        is_told = bool(masked) or padding is not None
+        static = _Static(device, grid, spread, outs, structure, masked, is_told)
         operand_types = tuple((x.shape, x.dtype) for x in operands)
         call.agree(
             (inputs, operand_types, static), lambda: _lines(fn, inputs, operands, static), owner=fn
@@ -167,7 +170,8 @@ def _lines(fn: Any, layouts: Sequence[Layout], operands: Any, static: _Static) -
 class _Static:
     """The part of a call that is known when it is traced.
 
-    masked: the layouts of operands of which `fn` gets masks, after all operands.
+    masked: the layouts of operands of which `fn` gets masks, after all operands. is_told: whether
+    it is told what is padding, so that nothing depends on that of results.
     """
 
     device: DeviceGrid
@@ -176,6 +180,7 @@ class _Static:
     outs: tuple[Layout, ...]
     structure: Any
     masked: tuple[Layout, ...] = ()
+    is_told: bool = False
 
 
 _programs: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
@@ -199,15 +204,15 @@ def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Sta
     device, placement = static.device, static.device.placement(static.grid)
     run, spec = _on_one_device(held(), static), placement.spec
 
-    def program(*parts: jax.Array) -> list[jax.Array]:
+    def told(*parts: jax.Array) -> tuple[jax.Array, ...]:
         made = zip(run(*parts), static.outs, strict=True)
-        return [_without_derivative(part, layout, placement) for part, layout in made]
+        return tuple(_without_derivative(part, layout, placement) for part, layout in made)
 
     return jax.shard_map(
-        program,
+        told if static.is_told else run,
         mesh=device.fine,
         in_specs=tuple(spec if yes else PartitionSpec() for yes in static.spread),
-        out_specs=[spec] * len(static.outs),
+        out_specs=(spec,) * len(static.outs),
         check_vma=False,
     )(*operands)
 

@@ -53,7 +53,7 @@ def _cholesky(b: Builder, op: Op, value: Value, slots: int) -> Any:
         is_positive = jnp.bool_(True)
         for k in range(panels.count):
             blocks, diagonal = _cholesky_step(op, blocks, panels, k)
-            is_positive &= jnp.isfinite(diagonal).all()
+            is_positive &= ~jnp.isnan(diagonal).any()
         made = jnp.concatenate(panels.back(blocks))[:, :n]
         below = jnp.arange(n) <= _first(panels) + jnp.arange(len(made))[:, None]
         made = jnp.where(below, jnp.where(is_positive, made, jnp.nan), 0).astype(made.dtype)
