@@ -12,7 +12,7 @@ source code in elements, and so does this module; `strides_bytes` has the others
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
@@ -191,6 +191,12 @@ class FormatLayout(Layout):
     def blocks(self) -> tuple[int, ...]:
         """The channels or images that lie side by side as one, in elements."""
         return (self.physical_shape[-1],) if "%" in FORMATS[self.format][-1] else ()
+
+    def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        now: dict[str, Any] = {"shape": self.shape, "name": self.format, "dtype": self.dtype}
+        if self.align != elements_per_byte(self.dtype):
+            now["align"] = self.align
+        return FormatLayout, {**now, "groups": self.channel_groups, "oob": self.oob}
 
     def __repr__(self) -> str:
         named = {"groups": self.channel_groups} if self.channel_groups != 1 else {}

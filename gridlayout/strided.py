@@ -10,7 +10,7 @@ inverse, and neither has one whose strides overlap; both are read-only.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -102,11 +102,19 @@ class StridedLayout(Layout):
         _check_low_bits(self.shape, self.strides, self.start, new.dtype)
         return new
 
-    def __repr__(self) -> str:
+    def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        now: dict[str, Any] = {name: getattr(self, name) for name in ("shape", "strides", "dtype")}
+        return StridedLayout, {**now, **self._place(), "oob": self.oob}
+
+    def _place(self) -> dict[str, int]:
+        """Where the buffer begins and ends, where strides alone would not say it."""
         named = {"start": self.start} if self.start != -self.low else {}
-        named |= {"size": self.buffer_size} if self.buffer_size != self.start + self.high else {}
+        is_own = self.buffer_size != self.start + self.high
+        return named | ({"size": self.buffer_size} if is_own else {})
+
+    def __repr__(self) -> str:
         place = (self.shape, self.strides, self.dtype.name)
-        return call_text("megengine.strided", *place, **named, **oob_argument(self))
+        return call_text("megengine.strided", *place, **self._place(), **oob_argument(self))
 
     # -- sizes ---------------------------------------------------------------------------------
 

@@ -179,6 +179,11 @@ class DeviceGrid:
         """The axes of `fine` that an axis of `mesh` is made of."""
         return self._axes.factors[axis]
 
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Devices along each axis of `mesh`, by its name."""
+        return {str(name): int(size) for name, size in self.mesh.shape.items()}
+
     def names(self, axes: tuple[str, ...]) -> tuple[str, ...]:
         """Axes of `fine` as axes of `mesh`, where all factors of one are among them."""
         if axes not in self._names:

@@ -71,6 +71,9 @@ class Limits:
     # Of what devices compute before a collective, how much later the last finishes at most.
     apart: float = 0.3
 
+    # Factorizations of one matrix and sorts of one vector go in no more steps: each is compiled.
+    panels: int = 64
+
     # Relayouts. How many times what must move may be received, for the sake of fewer collectives,
     # where devices have unequal parts.
     slack: float = 1.25

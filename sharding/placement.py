@@ -6,7 +6,7 @@ mesh of two.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
@@ -18,6 +18,26 @@ from gridlayout.arguments import Shape
 from gridlayout.layouts.folding import dealt, primes
 
 Axes = tuple[str, ...]
+
+
+def parts_in_words(names: Iterable[str], mesh: Mapping[str, int]) -> list[str]:
+    """What names of parts of mesh axes mean, a line an axis; whole axes need no words.
+
+    names: such as tables of collectives print. mesh: the devices along each axis of the mesh.
+
+    >>> parts_in_words(["x", "y0"], {"x": 2, "y": 4})
+    ['y0, y1: the mesh axis y of 4 devices in its prime factors, 2 x 2, the major first']
+    """
+    met = set(names) - set(mesh)
+    if not met:
+        return []
+    axes = MeshAxes.of(tuple(mesh), tuple(mesh.values()))
+    return [
+        f"{', '.join(factors)}: the mesh axis {whole} of {mesh[whole]} devices in its prime "
+        f"factors, {' x '.join(str(axes.size_of[name]) for name in factors)}, the major first"
+        for whole, factors in axes.factors.items()
+        if len(factors) > 1 and met & set(factors)
+    ]
 
 
 @dataclass(frozen=True)

@@ -441,10 +441,3 @@ def test_elements_keep_their_bits():
     found = gl.on_grid(lambda x: x[np.arange(8), np.arange(8) % 2])(laid)
     wanted = x[np.arange(8), np.arange(8) % 2]
     assert np.asarray(found).tobytes() == wanted.tobytes()
-
-
-def test_without_a_dim_to_spare_a_sort_falls_back():
-    x = gl.put(example((9,)), gl.GridLayout((9,), grid=(4,)), DEVICE)
-    fn = gl.on_grid(jnp.sort)
-    assert [row.how for row in fn.report(x).rows] == ["fallback"]
-    np.testing.assert_array_equal(np.asarray(fn(x)), np.sort(example((9,))))

@@ -251,9 +251,11 @@ CALLS = {
     "core_map": (DEVICE.core_map, {"grid": (2, 2)}),
     "placement": (DEVICE.placement, {"grid": (2, 2)}),
     "emulate_devices": (gl.emulate_devices, {"count": 8}),
-    "def_rule": (gl.def_rule, {"primitive": "no_such_primitive"}),
+    "def_rule": (gl.def_rule, {"primitive": "cos"}),
     "map_shards": (
-        lambda x, out: gl.map_shards(lambda s, *_: s, GX, x, out=out),
+        lambda x, out, padding=None, mask=False: gl.map_shards(
+            *(lambda s, *_: s, GX, x), out=out, padding=padding, mask=mask
+        ),
         {"x": 1, "out": LAYOUT},
     ),
     "core_index": (inside(lambda _, dim: gl.core_index(dim)), {"dim": 0}),

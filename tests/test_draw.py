@@ -762,7 +762,7 @@ def test_numbers_are_explained_where_there_are_some():
     assert SMALL["document"].draw("memory").svg.count("Numbers are logical indices") == 1
     # 32 elements a row leave no room for indices of three dims.
     for drawing in (layout.draw(label="none"), HUGE["4096^2"].draw(), SMALL["mli"].draw("memory")):
-        assert not Read(drawing).labels or drawing.svg.count("Large cells")
+        assert not Read(drawing).labels or drawing.svg.count("shows a sample")
         assert "Numbers are" not in drawing.svg
 
 

@@ -10,7 +10,7 @@ The grid divides first, the tile second, both ceil-wise; the physical shape is
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -151,16 +151,21 @@ class GridLayout(Layout):
     def replace(self, **changes: Any) -> GridLayout:
         """The same layout with some constructor arguments changed.
 
-        A stated shard stays as it is: `shard_shape=None` gives that of another shape or grid.
+        The linear map stays as it is, unless that or `collapse` is given, and so does a stated
+        shard: `shard_shape=None` gives that of another shape or grid. `LayoutError` for a name that
+        is no argument.
 
         >>> GridLayout((53, 63), grid=(3, 2)).replace(tile=(32, 32), oob=0).physical_shape
         (3, 2, 1, 1, 32, 32)
         """
+        return super().replace(**changes)
+
+    _either = (("collapse", "linear"),)
+
+    def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         now = {name: getattr(self, name) for name in _ARGUMENTS}
         now["shard_shape"] = self.stated_shard if any(self.stated_shard) else None
-        if "collapse" in changes:
-            now.pop("linear")
-        return GridLayout(**{**now, **changes})
+        return GridLayout, now
 
     def __repr__(self) -> str:
         extras = [f"tile={self.tile}"] if self.tile else []

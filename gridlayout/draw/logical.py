@@ -310,7 +310,7 @@ def caveats(panels: Sequence[Panel]) -> list[str]:
     if any(box.share for box in boxes):
         notes.append("Cells of data and padding are hatched by the share of padding.")
     if any(box.sampled for box in boxes):
-        notes.append("Large cells are told from samples.")
+        notes.append("A cell of many positions shows a sample of them, its corners among them.")
     return notes
 
 

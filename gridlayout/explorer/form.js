@@ -130,7 +130,7 @@ function showLegend() {
   const samples = seen.some((picture) => picture.samples);
   field("legend").innerHTML =
     legendOf(layout, new Set(seen.flatMap((picture) => [...picture.fills]))) +
-    (samples ? "<small>Large cells are told from samples.</small>" : "");
+    (samples ? "<small>A cell of many positions shows a sample of them, its corners among them.</small>" : "");
 }
 
 function showIndex(core, offset) {

@@ -13,7 +13,7 @@ the data and no part of what makes two layouts hold it alike: see `Layout.same_p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -29,6 +29,7 @@ from gridlayout.layouts import padding
 from gridlayout.layouts.buffers import Buffers
 from gridlayout.layouts.location import Location
 from gridlayout.layouts.memory import Chip, as_chip
+from gridlayout.layouts.replacing import replaced
 from gridlayout.layouts.steps import Scatter, Step, StepBuilder, inverse_exprs, is_small
 from gridlayout.layouts.summary import Summary
 from gridlayout.layouts.traffic import Traffic, core_traffic
@@ -144,6 +145,28 @@ class Layout(Buffers):
         if new == self.dtype and oob is self.oob and self.tile_format is None:
             return self
         return self._changed(dtype=new, oob=oob, tile_format=None)
+
+    def replace(self, **changes: Any) -> Self:
+        """The same layout with some arguments of its constructor changed.
+
+        changes: by the constructor's own names. Arguments that are what they are by default follow
+        those that change. `LayoutError` for another name, and for what the constructor refuses.
+
+        >>> from gridlayout import tenstorrent
+        >>> tenstorrent.ttnn((64, 64), "bfloat16", grid=(2, 1)).replace(grid=(1, 4)).memory_layout
+        'width_sharded'
+        """
+        made, now = self._call()
+        found: Self = replaced(made, now, changes, self._either)
+        return found
+
+    # Arguments of which only one is given.
+    _either: ClassVar[tuple[tuple[str, ...], ...]] = ()
+
+    def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """The constructor, and the arguments that make this layout."""
+        names = ("shape", "dtype", "steps", "order", "core_rank", "oob")
+        return type(self), {name: getattr(self, name) for name in names}
 
     def same_physical(self, other: Layout) -> bool:
         """Whether every element has the same physical index in both; dtype and oob may differ."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import permutations
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
@@ -82,7 +82,12 @@ class TensorLayout(Layout):
         _check_memory(self.min_elements, self.capacity, new.dtype)
         return new
 
-    def __repr__(self) -> str:
+    def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        place = {name: getattr(self, name) for name in ("shape", "layout", "dtype", "oob")}
+        return TensorLayout, {**place, **self._named()}
+
+    def _named(self) -> dict[str, Any]:
+        """The arguments that are not what they are by default."""
         named: dict[str, Any] = {}
         if self.mem_stride != _row_major(self.shape):
             named["mem_stride"] = self.mem_stride
@@ -92,8 +97,11 @@ class TensorLayout(Layout):
             named["start"] = self.start
         if self.buffer_size != self.start + self.min_elements:
             named["size"] = self.buffer_size
+        return named
+
+    def __repr__(self) -> str:
         place = (self.shape, self.layout, self.dtype.name)
-        return call_text("mli.tensor", *place, **named, **oob_argument(self))
+        return call_text("mli.tensor", *place, **self._named(), **oob_argument(self))
 
     def permute(self, perm: Sequence[int], mem_stride: Sequence[int] | None = None) -> TensorLayout:
         """The tensor to which the permute kernel writes: its dim `k` is dim `perm[k]` of this one.

@@ -10,7 +10,7 @@ memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from gridlayout import dtypes
@@ -171,6 +171,18 @@ class LocalLayout(Tensor):
             name = None
         rules.check_start(self.start, name, self.chip, bits)
         return new._changed(layout=name)
+
+    _either = (("layout", "strides"), ("storage", "lanes"))
+
+    def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        now: dict[str, Any] = {"dtype": self.dtype, "start": self.start, "chip": self.chip}
+        now |= {} if self.layout else {"strides": self.strides}
+        now |= {"allocation": self.own_allocation, "oob": self.oob}
+        if self.ndim == 2:
+            rows, cols = self.shape
+            return matrix, {"rows": rows, "cols": cols, "width": self.view_shape[3], **now}
+        now |= {"layout": self.layout} if self.layout else {}
+        return local, {"shape": self.shape, **now, **storage_argument(self)}
 
     def __repr__(self) -> str:
         strides: dict[str, Any] = {} if self.layout else {"strides": self.strides}

@@ -6,7 +6,7 @@ the start of the memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
@@ -69,6 +69,17 @@ class SystemLayout(Tensor):
 
     def _key(self) -> tuple[Any, ...]:
         return (self.shape, self.dtype, self._moving, self.lanes, self.start, repr(self.oob))
+
+    _either = (("storage", "lanes"),)
+
+    def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        now = {"shape": self.shape, "dtype": self.dtype, "start": self.start, "oob": self.oob}
+        is_own = self.strides != _continuous(self.view_shape)
+        return system, {
+            **now,
+            **({"strides": self.strides} if is_own else {}),
+            **storage_argument(self),
+        }
 
     def __repr__(self) -> str:
         named: dict[str, Any] = {}

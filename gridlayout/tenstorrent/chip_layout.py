@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -44,6 +44,9 @@ class ChipLayout(Layout):
 
     def _key(self) -> tuple[Any, ...]:
         return (self.chips, self.local, self.dtype, repr(self.oob))
+
+    def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        return ChipLayout, {"chips": self.chips, "local": self.local, "oob": self.oob}
 
     def __repr__(self) -> str:
         return f"ChipLayout({self.chips}, {self.local!r})"

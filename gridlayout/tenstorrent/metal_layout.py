@@ -12,7 +12,7 @@ interval and between intervals it loses. Such a layout would lose data, so here 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -110,6 +110,18 @@ class MetalLayout(Layout):
             *(self.shape, self.dtype, self.dim_alignments, self.collapsed_intervals, self.grid),
             *(self.tile, self.tile_format, self.memory_space, self.memory_layout, repr(self.oob)),
         )
+
+    def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        names = ("shape", "dtype", "tile", "memory_space", "memory_layout", "tile_format", "oob")
+        now = {name: getattr(self, name) for name in names}
+        intervals, sides = self.collapsed_intervals, self.tile or (_SIDE, _SIDE)
+        if self.dim_alignments != tile_alignments(self.shape, intervals, sides):
+            now["dim_alignments"] = self.dim_alignments
+        if intervals != default_intervals(self.ndim):
+            now["collapsed_intervals"] = intervals
+        if prod(self.grid) > 1:
+            now["grid"] = self.grid
+        return MetalLayout, now
 
     def __repr__(self) -> str:
         extras = [f"tile_format={self.tile_format!r}"] if self.tile_format else []

@@ -12,7 +12,7 @@ of one page. Sizes are in elements unless they say bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -251,13 +251,8 @@ class TensorLayout(Layout):
         found = {name: getattr(self, name) for name in _ARGUMENTS}
         return found | {"shard_shape": None if interleaved else self.shard_shape}
 
-    def replace(self, **changes: Any) -> TensorLayout:
-        """The same layout with some arguments of `tensor_layout` changed.
-
-        >>> tensor_layout((64, 64), cores=4).replace(cores=3).shards_per_core
-        (2, 1, 1)
-        """
-        return TensorLayout(**{**self._arguments(), **changes})
+    def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        return TensorLayout, self._arguments()
 
     def __repr__(self) -> str:
         said = self._arguments()

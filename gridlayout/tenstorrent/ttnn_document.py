@@ -11,7 +11,7 @@ and strides are in elements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -108,13 +108,8 @@ class TtnnDocument(Layout):
             *(self.tile_format, self.memory_space, self.row_multiple, repr(self.oob)),
         )
 
-    def replace(self, **changes: Any) -> TtnnDocument:
-        """The same layout with some arguments of `ttnn_document` changed.
-
-        >>> ttnn_document((53, 63), grid=(3, 2)).replace(tile=(32, 32)).physical_shard_shape
-        (32, 32)
-        """
-        return TtnnDocument(**{**{name: getattr(self, name) for name in _ARGUMENTS}, **changes})
+    def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        return TtnnDocument, {name: getattr(self, name) for name in _ARGUMENTS}
 
     def __repr__(self) -> str:
         defaults = {

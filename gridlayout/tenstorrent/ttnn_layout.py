@@ -9,7 +9,7 @@ The tile comes before the grid: in the document model (`gl.GridLayout`) the grid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +126,16 @@ class TtnnLayout(Layout):
             *(self.memory_layout, self.buffer_type, self.row_multiple, repr(self.oob)),
             *(self.workers, self.core_ranges),
         )
+
+    def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        grid = self.workers or self.grid
+        now: dict[str, Any] = {"shape": self.shape, "dtype": self.dtype, "grid": grid}
+        if self.memory_layout != _default_memory_layout(grid):
+            now["memory_layout"] = self.memory_layout
+        if self.has_stated_ranges:
+            now["core_ranges"] = self.core_ranges
+        names = ("tile", "buffer_type", "tile_format", "row_alignment", "oob")
+        return TtnnLayout, now | {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:
         extras = [f"buffer_type={self.buffer_type!r}"] if self.buffer_type != "l1" else []

@@ -12,7 +12,7 @@ element is the document's linear index.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, Self
@@ -101,6 +101,12 @@ class XlaLayout(Layout):
     def _fields(self) -> dict[str, Any]:
         """What a text says beside the dims and the tiles, by constructor argument."""
         return {name: getattr(self, name) for name in _PLAIN}
+
+    def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        now: dict[str, Any] = {"shape": self.shape, "dtype": self.dtype, "tiles": self.tiles}
+        if self.minor_to_major != _permutation(None, self.ndim):
+            now["minor_to_major"] = self.minor_to_major
+        return XlaLayout, {**now, **self._fields(), "oob": self.oob}
 
     def __repr__(self) -> str:
         fields = {name: value for name, value in self._fields().items() if value != _PLAIN[name]}

@@ -12,6 +12,7 @@ on a claim that may not hold. Calls of this library's own functions hand claims 
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -33,6 +34,7 @@ from gridlayout.ops.array.grid_type import (
     represent,
     storage_of,
 )
+from gridlayout.ops.array.located import DeviceLocation, located
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.agreement import agree_on, check_has_part
@@ -172,6 +174,19 @@ class GridArray(metaclass=_Meta):
     def __index__(self) -> int:
         return operator.index(self.to_logical())
 
+    def locate(self, index: Sequence[int]) -> DeviceLocation:
+        """Where an element is: its core and device, and the place in the core's buffer.
+
+        index: logical, a number for each dim. `LayoutError` for one outside of the shape.
+
+        >>> from gridlayout import GridLayout, put
+        >>> layout = GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
+        >>> put(jnp.zeros((53, 63), "bfloat16"), layout, DeviceGrid((1,))).locate((20, 40))
+        DeviceLocation(device=(0,), core=(1, 1), local=(0, 0, 2, 8), offset=72, byte=144)
+        """
+        check_no_stack(self)
+        return located(index, self.type.layout, self.type.device)
+
     # -- out of the grid -----------------------------------------------------------------------
 
     @property
@@ -272,6 +287,16 @@ def check_no_stack(x: GridArray) -> None:
         )
 
 
+def check_same_devices(x: GridArray, device: DeviceGrid, what: str) -> None:
+    """`LayoutError` for an array of another device grid than `device`, that of the others."""
+    if x.device is not device and x.device != device:
+        raise LayoutError(
+            f"{what}: the arrays are on different device grids, {device!r} and {x.device!r}; an "
+            f"operation runs on one. gl.put(np.asarray(y), y.layout, x.device) brings y, here "
+            f"{x!r}, to the device grid of x"
+        )
+
+
 def has_no_data(x: Any) -> bool:
     """Whether it is a `jax.ShapeDtypeStruct`, or what `gl.put` makes of one."""
     return isinstance(x.storage if type(x) is GridArray else x, jax.ShapeDtypeStruct)
@@ -294,6 +319,6 @@ def _fetched(x: GridArray) -> jax.Array:
 # -- to JAX --------------------------------------------------------------------------------------
 
 represent(GridArray)
-for _name in ("to_logical", "with_oob", "physical"):
+for _name in ("to_logical", "with_oob", "physical", "locate"):
     give(_name, vars(GridArray)[_name])
 give("storage", property(storage_of))

@@ -24,9 +24,15 @@ from jax.sharding import PartitionSpec
 from gridlayout.arguments import as_flag, as_items
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
+from gridlayout.ops.array.grid_array import (
+    GridArray,
+    check_has_data,
+    check_no_stack,
+    check_same_devices,
+)
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.moves.packing import as_operand
+from gridlayout.ops.moves.padding import has_padding, valid_mask
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.agreement import crossing, jaxpr_lines, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -54,7 +60,9 @@ class _Cores:
         return self.placement.slots[k] // self.placement.per_device[k]
 
 
-def map_shards(fn: Callable[..., Any], *arrays: Any, out: Any) -> Any:
+def map_shards(
+    fn: Callable[..., Any], *arrays: Any, out: Any, padding: Any = None, mask: bool = False
+) -> Any:
     """Run `fn` on each core's shard.
 
     fn: a function of one core's buffers, arrays of each layout's `local_shape` (tiles and padding
@@ -66,11 +74,19 @@ def map_shards(fn: Callable[..., Any], *arrays: Any, out: Any) -> Any:
     Differentiable; the derivative is that of `fn` on the buffers, padding included. `LayoutError`
     where grids or shapes do not fit.
 
+    padding: what is written to the padding of all `GridArray`s before, as a layout's `oob` says it,
+    but where it is known to be that; None leaves it as it lies, which after `x + 1` is no 0 any
+    more. mask: whether `fn` gets, after its buffers, one more for each `GridArray`, in their order:
+    bools, True where an element lives. With either, padding of results has no derivative.
+
     >>> from gridlayout import DeviceGrid, GridLayout, put
     >>> layout = GridLayout((5,), "float32", grid=(3,))
     >>> x = put([1.0, 2, 3, 4, 5], layout, DeviceGrid((1,)))
     >>> map_shards(lambda shard: shard * 10 + core_index(0), x, out=layout).to_logical().tolist()
     [10.0, 20.0, 31.0, 41.0, 52.0]
+    >>> total = lambda shard: jnp.broadcast_to(psum(shard.sum(), 0), shard.shape)
+    >>> map_shards(total, x + 1, out=layout, padding=0).to_logical()[0].item()
+    20.0
     """
     if not callable(fn):
         raise LayoutError(f"map_shards takes a function of shards, not {type(fn).__name__}")
@@ -84,9 +100,12 @@ def map_shards(fn: Callable[..., Any], *arrays: Any, out: Any) -> Any:
     device.check_has_devices("gl.map_shards")
     for x in arrays:
         check_has_data(x, "gl.map_shards")
+    mask = as_flag(mask, "map_shards: mask")
     with crossing("gl.map_shards", device, arrays) as call:
         layouts, structure = jax.tree.flatten(out, is_leaf=lambda x: isinstance(x, Layout))
         _check(found, layouts)
+        if padding is not None:
+            arrays = tuple(_padded(x, padding) for x in arrays)
         # Programs are shared by layouts that differ in what they claim of padding only.
         outs = tuple(layout.with_oob(None) for layout in layouts)
         spread = tuple(isinstance(x, GridArray) for x in arrays)
@@ -96,9 +115,11 @@ def map_shards(fn: Callable[..., Any], *arrays: Any, out: Any) -> Any:
             else as_operand(x, "map_shards")
             for x in arrays
         ]
-        static = _Static(device, grid, spread, outs, structure)
-        operand_types = tuple((x.shape, x.dtype) for x in operands)
         inputs = tuple(x.layout for x in found)
+        masked = tuple(layout.with_oob(None) for layout in inputs) if mask else ()
+        is_told = bool(masked) or padding is not None
+        static = _Static(device, grid, spread, outs, structure, masked, is_told)
+        operand_types = tuple((x.shape, x.dtype) for x in operands)
         call.agree(
             (inputs, operand_types, static), lambda: _lines(fn, inputs, operands, static), owner=fn
         )
@@ -109,6 +130,14 @@ def map_shards(fn: Callable[..., Any], *arrays: Any, out: Any) -> Any:
         for s, layout in zip(storages, outs, strict=True)
     ]
     return jax.tree.unflatten(structure, made)
+
+
+def _padded(x: Any, padding: Any) -> Any:
+    """An array with a number in its padding; itself where it is known to be there."""
+    if not isinstance(x, GridArray):
+        return x
+    wanted = x.layout.with_oob(padding)
+    return x if repr(wanted.oob) == repr(x.layout.oob) else x.with_oob(padding)
 
 
 def _check(found: Sequence[GridArray], layouts: Sequence[Any]) -> None:
@@ -125,8 +154,8 @@ def _check(found: Sequence[GridArray], layouts: Sequence[Any]) -> None:
                 f"map_shards: {what} has core grid {layout.core_shape}, but the first array has "
                 f"{grid}; gl.relayout brings arrays onto one grid"
             )
-    if any(x.device != device for x in found):
-        raise LayoutError(f"map_shards: the arrays are on device grids other than {device!r}")
+    for x in found:
+        check_same_devices(x, device, "map_shards")
 
 
 def _lines(fn: Any, layouts: Sequence[Layout], operands: Any, static: _Static) -> list[str]:
@@ -139,13 +168,19 @@ def _lines(fn: Any, layouts: Sequence[Layout], operands: Any, static: _Static) -
 
 @dataclass(frozen=True)
 class _Static:
-    """The part of a call that is known when it is traced."""
+    """The part of a call that is known when it is traced.
+
+    masked: the layouts of operands of which `fn` gets masks, after all operands. is_told: whether
+    it is told what is padding, so that nothing depends on that of results.
+    """
 
     device: DeviceGrid
     grid: tuple[int, ...]
     spread: tuple[bool, ...]
     outs: tuple[Layout, ...]
     structure: Any
+    masked: tuple[Layout, ...] = ()
+    is_told: bool = False
 
 
 _programs: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
@@ -166,9 +201,15 @@ def _jitted(held: Callable[[], Any]) -> Callable[..., Any]:
 
 
 def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Static) -> Any:
-    device, spec = static.device, static.device.placement(static.grid).spec
+    device, placement = static.device, static.device.placement(static.grid)
+    run, spec = _on_one_device(held(), static), placement.spec
+
+    def told(*parts: jax.Array) -> tuple[jax.Array, ...]:
+        made = zip(run(*parts), static.outs, strict=True)
+        return tuple(_without_derivative(part, layout, placement) for part, layout in made)
+
     return jax.shard_map(
-        _on_one_device(held(), static),
+        told if static.is_told else run,
         mesh=device.fine,
         in_specs=tuple(spec if yes else PartitionSpec() for yes in static.spread),
         out_specs=(spec,) * len(static.outs),
@@ -176,13 +217,34 @@ def _mapped(held: Callable[[], Any], operands: Sequence[jax.Array], static: _Sta
     )(*operands)
 
 
+def _without_derivative(part: jax.Array, layout: Layout, placement: Placement) -> jax.Array:
+    """A device's part, whose padding nothing of the logical array depends on."""
+    if not has_padding(layout, placement):
+        return part
+    return jnp.where(valid_mask(layout, placement), part, lax.stop_gradient(part))
+
+
 def _on_one_device(fn: Callable[..., Any], static: _Static) -> Callable[..., Any]:
     """`fn` for all cores of one device, for use in `shard_map`."""
     cores = _Cores(static.device.placement(static.grid), dict(static.device.fine.shape))
     run: Callable[..., Any] = partial(_on_one_core, fn, cores, static)
+    spread = (*static.spread, *(True for _ in static.masked))
     for k in reversed(range(len(static.grid))):
-        run = _over_local_cores(run, cores, k, static.spread)
-    return run
+        run = _over_local_cores(run, cores, k, spread)
+    return run if not static.masked else _with_masks(run, cores.placement, static.masked)
+
+
+def _with_masks(
+    run: Callable[..., Any], placement: Placement, layouts: Sequence[Layout]
+) -> Callable[..., Any]:
+    """`run` of a device's parts, and of where elements live in those of some layouts."""
+
+    def masked(*parts: Any) -> Any:
+        shapes = [(*placement.per_device, *layout.local_shape) for layout in layouts]
+        masks = [valid_mask(layout, placement) for layout in layouts]
+        return run(*parts, *map(jnp.broadcast_to, masks, shapes))
+
+    return masked
 
 
 def on_parts(

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 Shape = tuple[int, ...]
+# The word for a layout of one core, which every device has.
+REPLICATED = "replicated"
 Policy = Callable[[Shape, "np.dtype[Any]", Layout | None, DeviceGrid], Layout]
 
 
@@ -77,6 +79,29 @@ def fill_devices(
     if like is not None:
         check_layout(like, "like")
     return _filling(as_shape(shape, "shape"), as_dtype(dtype), like, device)
+
+
+def replicated(shape: Sequence[int], dtype: DTypeLike, like: Layout | None = None) -> GridLayout:
+    """The layout of one core, of which every device has a copy: what "replicated" asks for.
+
+    like: a layout whose memory space is taken.
+
+    >>> replicated((5, 7), "int32")
+    GridLayout((5, 7), 'int32', grid=(1, 1))
+    """
+    shape = as_shape(shape, "shape")
+    found = _like(shape, as_dtype(dtype), (1,) * min(max(len(shape), 1), 2), None)
+    space = None if like is None else like.memory
+    return found.replace(memory_space=space) if space in MEMORY_SPACES else found
+
+
+def is_replicated(layout: Any) -> bool:
+    """Whether it is the word "replicated", in place of a layout.
+
+    >>> is_replicated("replicated"), is_replicated(None)
+    (True, False)
+    """
+    return isinstance(layout, str) and layout == REPLICATED
 
 
 @lru_cache(maxsize=4096)

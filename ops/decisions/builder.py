@@ -72,6 +72,7 @@ class Builder:
         self.how = ""
         self.stated: Any = None
         self.device_flops: int | None = None
+        self.computing = 0.0  # seconds of a device, of ways that differ in what they compute
 
     @property
     def device(self) -> DeviceGrid:
@@ -304,7 +305,8 @@ def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> 
         if made is None:
             return inf
         outs = made if isinstance(made, (list, tuple)) else [made]
-        found.append((b.env.machine.seconds(trial.decision(op, (), outs).collectives), way))
+        sent = b.env.machine.seconds(trial.decision(op, (), outs).collectives)
+        found.append((sent + trial.computing, way))
         return found[-1][0]
 
     best, _ = cheapest(Offer(way, partial(price, way)) for way in ways)

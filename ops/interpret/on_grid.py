@@ -17,7 +17,12 @@ from gridlayout.arguments import one_of
 from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
+from gridlayout.ops.array.grid_array import (
+    GridArray,
+    check_has_data,
+    check_no_stack,
+    check_same_devices,
+)
 from gridlayout.ops.array.placing import described
 from gridlayout.ops.array.policy import Policy, same_grid_and_tile
 from gridlayout.ops.decisions.specs import Spec
@@ -207,11 +212,7 @@ class OnGrid:
                 )
             if found is None:
                 found = x.device
-            elif x.device is not found and x.device != found:
-                raise LayoutError(
-                    f"{self!r}: the arrays are on different device grids, {found!r} and "
-                    f"{x.device!r}"
-                )
+            check_same_devices(x, found, repr(self))
         if found is None and self._plan is not None and not tracing.get():
             found = self._plan.devices  # type: ignore[union-attr]
         if found is None and not tracing.get():

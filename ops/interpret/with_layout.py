@@ -15,6 +15,7 @@ from jax.interpreters import ad, batching, mlir
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.policy import is_replicated, replicated
 from gridlayout.ops.array.relayout import relayout
 from gridlayout.ops.moves.packing import as_operand
 
@@ -54,9 +55,10 @@ def _no_vmap(args: Any, dims: Any, layout: Layout, back: bool) -> Any:
 batching.primitive_batchers[_with_layout_p] = _no_vmap
 
 
-def with_layout(value: Any, layout: Layout) -> Any:
+def with_layout(value: Any, layout: Layout | str) -> Any:
     """`value` in `layout`, said inside a function for `gl.on_grid`; plain arrays stay as is.
 
+    layout: a `gl.Layout` of its shape and dtype, or "replicated": every device has it whole.
     A `GridArray` is relayouted. Cotangents take the layout too, in the memory space of the value
     that they are of. `LayoutError` where shape or dtype differ.
 
@@ -66,10 +68,16 @@ def with_layout(value: Any, layout: Layout) -> Any:
     [0, 1, 2]
     """
     if isinstance(value, GridArray):
-        return relayout(value, layout)
-    if not isinstance(layout, Layout):
-        raise LayoutError(f"with_layout: {type(layout).__name__} is no gl.Layout")
+        if is_replicated(layout):
+            layout = replicated(value.shape, value.dtype, value.layout)
+        return relayout(value, layout)  # type: ignore[arg-type]
+    if not isinstance(layout, Layout) and not is_replicated(layout):
+        raise LayoutError(f'with_layout: {layout!r} must be a gl.Layout, or "replicated"')
     value = as_operand(value, "with_layout")
+    if not isinstance(layout, Layout):
+        if not value.ndim:
+            return value
+        layout = replicated(value.shape, value.dtype)
     if (value.shape, value.dtype) != (layout.shape, layout.dtype):
         raise LayoutError(
             f"with_layout: the value is {value.dtype.name}{list(value.shape)}, but the layout is "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +23,7 @@ from gridlayout.ops.trees.arrays import put
 from gridlayout.ops.trees.layouts import ByPath
 from gridlayout.ops.trees.leaves import is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.placement import parts_in_words
 from gridlayout.tables.words import duration
 
 
@@ -130,7 +132,9 @@ class Plan(ByPath):
             )
         ways = self.alternatives[equation]
         lines = [f"{equation}, with everything else as planned, the program takes:"]
-        return "\n".join([*lines, *map(str, ways)])
+        lines += map(str, ways)
+        names = re.findall(r"\w+", "\n".join(lines))
+        return "\n".join([*lines, *parts_in_words(names, self.simulation.mesh)])
 
     def memory(self) -> Drawing:
         """A drawing of the bytes that a device holds, equation after equation."""

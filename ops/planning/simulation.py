@@ -22,6 +22,7 @@ from gridlayout.ops.programs.row import Row
 from gridlayout.ops.rules.control import PER_TRIP
 from gridlayout.sharding.collectives import COPY, Collective, in_words
 from gridlayout.sharding.machine import Machine
+from gridlayout.sharding.placement import parts_in_words
 from gridlayout.tables.words import duration
 
 _HEAD = ("equation", "in", "out", "compute", "movement", "limit", "how", "each device receives")
@@ -233,12 +234,14 @@ class Simulation:
         room = "" if self.capacity is None else f" of {self.capacity:,} B"
         verdict = "" if self.fits else ": it does not fit"
         sent = ", ".join(f"{axis} {nbytes:,} B" for axis, nbytes in self.links.items())
+        axes = {axis for each in self.equations for c in each.collectives for axis in c.axes}
         return [
             *aligned(rows, (3, 4)),
             f"time {duration(self.time)} on {self.machine.chip.name}, mesh "
             + " x ".join(f"{axis}={size}" for axis, size in self.mesh.items()),
             f"peak {self.peak_bytes:,} B{room} on a device{at}{verdict}",
             f"a device receives along links: {sent or 'nothing'}",
+            *parts_in_words(axes, self.mesh),
         ]
 
     def __str__(self) -> str:

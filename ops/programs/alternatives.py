@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gridlayout.ops.decisions.decision import Decision
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import Row, priced
 from gridlayout.sharding.collectives import Collective, in_words
+from gridlayout.sharding.placement import parts_in_words
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,16 @@ class Alternatives:
 
     primitive: str
     ways: tuple[Way, ...]
+    parts: tuple[str, ...] = ()  # what names of parts of mesh axes mean
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.primitive}, once, on one device:", *map(str, self.ways)])
+        first = f"{self.primitive}, once, on one device:"
+        return "\n".join([first, *map(str, self.ways), *self.parts])
+
+
+def axes_in_words(sent: Iterable[Collective], program: Program) -> list[str]:
+    """What the names of parts of mesh axes mean that collectives of a program are printed with."""
+    return parts_in_words((axis for each in sent for axis in each.axes), program.device.sizes)
 
 
 def alternatives(row: Row, decision: Decision, program: Program) -> Alternatives:
@@ -56,4 +65,5 @@ def alternatives(row: Row, decision: Decision, program: Program) -> Alternatives
         if (found.note, found.collectives) not in seen:
             seen.add((found.note, found.collectives))
             ways.append(way(found))
-    return Alternatives(decision.op.name, tuple(ways))
+    parts = axes_in_words((c for each in ways for c in each.collectives), program)
+    return Alternatives(decision.op.name, tuple(ways), tuple(parts))

@@ -14,7 +14,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import FALLBACK, VIEW
 from gridlayout.ops.decisions.specs import layout_of
-from gridlayout.ops.programs.alternatives import Alternatives, alternatives
+from gridlayout.ops.programs.alternatives import Alternatives, alternatives, axes_in_words
 from gridlayout.ops.programs.graph import Graph, graph_of
 from gridlayout.ops.programs.memory import peak_bytes
 from gridlayout.ops.programs.program import Program
@@ -163,10 +163,12 @@ class Report:
             lines.append((*cells, sent))
         text = "\n".join(aligned(lines, (4, 5, 6)))
         against = self.program.against
+        parts = axes_in_words((c for row in self.rows for c in row.collectives), self.program)
         return (
             f"{text}\n{len(self.rows)} primitives, {len(self.fallbacks)} fallbacks, "
             f"{self.bytes_moved:,} bytes moved, {self.masks} masks, {duration(self.seconds)}"
             + ("" if against is None else f" (instead of {duration(against)})")
+            + "".join(f"\n{line}" for line in parts)
         )
 
 

@@ -1,21 +1,20 @@
 """Linear algebra over batches: the matrices are unsharded, the batch where it was.
 
-One matrix alone has no dim that could stay spread: it falls back, but for what `tall.py` has and
-triangular systems.
+One matrix alone has no dim that could stay spread: it falls back, but for what `tall.py` has, the
+factors of `factors.py`, and triangular systems (`substitution.py`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import jax
-
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.flops import Rule, nothing, of_matrix, of_solve, per_result
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules import tall
+from gridlayout.ops.rules import factors, tall
 from gridlayout.ops.rules.along import run
+from gridlayout.ops.rules.substitution import triangular_solve
 
 # How many dims the first operand has without a batch, where these are not two.
 RANK = {"lu_pivots_to_permutation": 1, "tridiagonal_solve": 1}
@@ -27,24 +26,6 @@ def batched(b: Builder, op: Op, *values: Value) -> Any:
     operands = [(x, tuple(range(batch, x.ndim))) for x in values]
     out_axes = [tuple(range(batch, aval.ndim)) for aval in op.outs]
     return run(b, op, operands, op.bound(), out_axes=out_axes)
-
-
-def solve_columns(b: Builder, op: Op, matrix: Value, right: Value) -> Any:
-    """A triangular system of one matrix, which every device gets: each solves for its own columns.
-
-    Where the unknowns are on the left of the matrix, for its own rows.
-    """
-    if matrix.ndim != 2:
-        return None
-    is_left = op.params["left_side"]
-
-    def solve(x: jax.Array, matrix: jax.Array) -> list[Any]:
-        (out,) = op.bind(matrix, x if is_left else x.T)
-        return [out if is_left else out.T]
-
-    whole = (0,) if is_left else (1,)
-    others = b.replicated(matrix)
-    return run(b, op, [(right, whole)], solve, others, out_axes=[whole], native=True)
 
 
 # Leading terms, of m x n matrices in m n min(m, n).
@@ -61,7 +42,9 @@ LINALG: dict[str, Rule] = {
 }
 # One matrix alone, of which something stays spread.
 MATRICES: dict[str, Rule] = {
-    "triangular_solve": Rule(solve_columns, of_solve),
+    "triangular_solve": Rule(triangular_solve, of_solve),
     "qr": Rule(tall.qr, of_matrix(_LEADING["qr"])),
     "svd": Rule(tall.svd, of_matrix(_LEADING["svd"])),
+    "cholesky": Rule(factors.cholesky, of_matrix(_LEADING["cholesky"])),
+    "lu": Rule(factors.lu, of_matrix(_LEADING["lu"])),
 }

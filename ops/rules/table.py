@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections import UserDict
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from types import SimpleNamespace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.extend import core
+from jax.extend.core import primitives
+from jax.interpreters import ad
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -155,8 +158,8 @@ def def_rule(
     which runs beside the other kernels of the program.
 
     cost: `cost(eqn, *layouts) -> gl.Cost`, what the report says of it. Derivatives are taken of the
-    primitive, not of the rule. `LayoutError` for what is no primitive, and where a result has
-    another shape or dtype than the primitive's.
+    primitive, not of the rule. `LayoutError` for what is no primitive, with the nearest names, and
+    where a result has another shape or dtype than the primitive's.
 
     >>> import jax, numpy as np
     >>> from gridlayout import DeviceGrid, GridLayout, map_shards, on_grid, put
@@ -172,6 +175,8 @@ def def_rule(
     name = primitive.name if isinstance(primitive, core.Primitive) else primitive
     if not isinstance(name, str) or not name:
         raise LayoutError(f"def_rule takes a primitive or its name, not {primitive!r}")
+    if name == primitive:
+        _check_known(name)
     for what, given in (("cost", cost), ("decide", decide)):
         if given is not None and not callable(given):
             raise LayoutError(
@@ -188,6 +193,20 @@ def def_rule(
         return rule
 
     return define
+
+
+def _check_known(name: str) -> None:
+    """`LayoutError` for what is no primitive's name: neither JAX's, nor one with a derivative."""
+    found = {getattr(primitives, each) for each in dir(primitives) if each.endswith("_p")}
+    known = {*RULES, *REASONS, *_WITHOUT_RULE, *(p.name for p in (*found, *ad.primitive_jvps))}
+    if name in known:
+        return
+    near = get_close_matches(name, sorted(known), 3, 0.5)
+    meant = f", such as {', '.join(map(repr, near))}" if near else ""
+    raise LayoutError(
+        f"def_rule: {name!r} is no primitive's name; give one that jax.make_jaxpr prints{meant}, "
+        "or the jax.extend.core.Primitive itself, if it is your own"
+    )
 
 
 LOOPS = ("scan", "while", "cond")
@@ -237,8 +256,9 @@ _WITHOUT_RULE: dict[str, Flops] = {
 # Why what has a rule, or could have one, falls back: the report says it.
 REASONS: dict[str, str] = {
     **dict.fromkeys(LINALG, "one matrix, of which no dim can stay spread"),
+    **dict.fromkeys(("cholesky", "lu"), "one matrix, which panels would take longer for"),
     **dict.fromkeys(("qr", "svd"), "one matrix: by its rows only if tall, and not full_matrices"),
-    "sort": "no other dim stays spread",
+    "sort": "one vector, which merging blocks would take longer for",
     "pallas_call": "a kernel chooses its blocks: give it each core's with gl.map_shards",
     **dict.fromkeys(("pure_callback", "io_callback"), "the host gets the whole array"),
 }

@@ -1,7 +1,8 @@
 """Primitives along the only dim there is: each device has a block of it.
 
-A scan is combined with the totals of the blocks before; of top_k each device sends its best. Where
-another dim stays spread, the same primitives run in place (`along.py`).
+A scan is combined with the totals of the blocks before; of top_k each device sends its best; a sort
+merges blocks (`sorting.py`). Where another dim stays spread, the same primitives run in place
+(`along.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import target_layout
+from gridlayout.ops.rules.ranks import descending
 from gridlayout.ops.rules.reductions import NEUTRAL
+from gridlayout.ops.rules.sorting import sort
 from gridlayout.ops.rules.windows import (
     as_storage,
     blocks,
@@ -70,7 +73,7 @@ def top_k(b: Builder, op: Op, value: Value) -> Any:
     """The greatest elements, which every device then has, and where they are."""
     if not op.params.get("aggregate_to_topk", True):
         return None
-    ranked = _descending if op.params.get("is_max_k", True) else lambda x: ~_descending(x)
+    ranked = descending if op.params.get("is_max_k", True) else lambda x: ~descending(x)
     x = _in_blocks(b, value, None)
     assert isinstance(x.spec, Sharded)
     (axes,) = x.spec.placement.axes
@@ -92,17 +95,6 @@ def top_k(b: Builder, op: Op, value: Value) -> Any:
     return [b.on_cores(out, like=value) for out in outs]
 
 
-def _descending(x: jax.Array) -> jax.Array:
-    """Integers that rank as `lax.top_k` does, the greatest first: by bits, NaN by its sign."""
-    if not jnp.issubdtype(x.dtype, jnp.floating):
-        wide = x.astype(jnp.uint8) if x.dtype == bool else x
-        return ~wide
-    kind = f"int{8 * x.dtype.itemsize}"
-    bits = lax.bitcast_convert_type(x, kind)
-    # Negative numbers descend as their bits grow.
-    return ~jnp.where(bits < 0, bits ^ jnp.iinfo(kind).max, bits)
-
-
 def _in_blocks(b: Builder, value: Value, fill: Any) -> Value:
     """A vector in untiled blocks; its padding, behind them all, holds `fill` if one is given."""
     layout = blocks(value.layout, value.shape, {0: value.shape[0]}, value.dtype)
@@ -121,5 +113,6 @@ def _alone(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 VECTORS: dict[str, Rule] = {
     **{name: Rule(_alone(cumulative), per_operand) for name in COMBINED},
+    "sort": Rule(_alone(sort), of_sort),
     **{name: Rule(_alone(top_k), of_sort) for name in ("top_k", "approx_top_k")},
 }

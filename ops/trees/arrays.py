@@ -17,8 +17,9 @@ from gridlayout.ops.array import placing
 from gridlayout.ops.array import relayout as moving
 from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
 from gridlayout.ops.array.grid_type import placed
-from gridlayout.ops.array.policy import fill_devices
+from gridlayout.ops.array.policy import fill_devices, is_replicated
 from gridlayout.ops.moves import packing
+from gridlayout.ops.trees.idle import warn_of_idle_cores
 from gridlayout.ops.trees.layouts import asked
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -53,11 +54,12 @@ def put(
 
     * None: `gl.fill_devices`, grids that fill the devices and waste little.
     * A rule `(shape, dtype) -> layout`, or None for the default; not asked for scalars and keys.
-    * A dict of path patterns, `{"*/kernel": layout or rule or None}`. A path is its keys with
-      slashes between; `*` stands for any characters, slashes too, and a leading `*/` for nothing
-      too; a pattern holds for all below what it matches. The first that matches wins. Without a
-      match it is the default; a pattern that is never used is an error.
-    * A tree of layouts, rules and None, or a prefix of one as in `jax.tree.map`.
+    * "replicated": every device has every array whole.
+    * A dict of path patterns, `{"*/kernel": layout or rule or "replicated" or None}`. A path is its
+      keys with slashes between; `*` stands for any characters, slashes too, and a leading `*/` for
+      nothing too; a pattern holds for all below what it matches. The first that matches wins.
+      Without a match it is the default; a pattern that is never used is an error.
+    * A tree of layouts, rules, "replicated" and None, or a prefix of one as in `jax.tree.map`.
     * A tree of `GridArray`s, which leaves follow: each whose path ends with the path of one and
       that has its shape is laid out as that one is. So does an optimizer's state follow its
       parameters, `put(optimizer.init(weights), device, layouts=params)`.
@@ -74,9 +76,13 @@ def put(
 
     Leaves are read and placed one after the other, so that `np.memmap`s need not be in memory at
     once. A `jax.ShapeDtypeStruct` makes a `GridArray` without data, for `gl.on_grid(fn).report` and
-    `gl.summary`, which needs no devices. `LayoutError` for another shape or dtype and for layouts
-    that put two elements in one place; of a tree it names the path, and nothing has been placed.
+    `gl.summary`, which needs no devices. A `LayoutWarning` for a grid with more cores along a dim
+    than there are elements, so that some are idle. `LayoutError` for another shape or dtype and for
+    layouts that put two elements in one place; of a tree it names the path, and nothing has been
+    placed.
     """
+    if is_replicated(layout) and layouts is None:
+        layout, layouts = None, layout
     if isinstance(layout, DeviceGrid):
         if device is not None and layouts is not None:
             raise LayoutError("put(tree, device, layouts) takes one layouts, not two")
@@ -90,6 +96,7 @@ def put(
         )
     if layouts is not None:
         raise LayoutError("layouts are for trees, gl.put(tree, device, layouts): leave layout out")
+    warn_of_idle_cores(layout, 2)
     return placing.put(array, layout, device, check=check)
 
 
@@ -101,6 +108,8 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -
             " or a layout, gl.put(list, layout, device)"
         )
     wanted = asked(layouts, tree, leaves)
+    for ask in dict.fromkeys(wanted):
+        warn_of_idle_cores(ask, 3)
     planned = [_planned(leaf, ask, device) for leaf, ask in zip(leaves, wanted, strict=True)]
     made: list[Any] = []
     for leaf, layout in zip(leaves, planned, strict=True):
@@ -134,7 +143,7 @@ def _check_placed(x: GridArray, wanted: Layout | None, device: DeviceGrid) -> No
     """`LayoutError` for a `GridArray` that put would have to move."""
     if x.device != device:
         raise LayoutError(
-            f"it is on {x.device}; gl.put(np.asarray(x), device) brings it to {device}"
+            f"it is on {x.device}; gl.put(np.asarray(x), x.layout, device) brings it to {device}"
         )
     if wanted is not None and wanted.with_oob(None) != x.layout.with_oob(None):
         raise LayoutError(
@@ -200,10 +209,10 @@ def relayout(x: Any, layout: Any) -> Any:
     >>> relayout(x, GridLayout((3,), "int32", grid=(1,))).physical.tolist()
     [[1, 2, 3]]
 
-    Of a tree it is a rule, path patterns, or a tree of layouts or of `GridArray`s, as `gl.put`
-    takes them; `GridArray`s of which none is asked stay where they are, and so do scalars, random
-    keys and what is no array. `LayoutError` for another shape or dtype, and for an array that is
-    not laid out; of a tree it names the path, and nothing has moved.
+    Of a tree it is a rule, "replicated", path patterns, or a tree of layouts or of `GridArray`s, as
+    `gl.put` takes them; `GridArray`s of which none is asked stay where they are, and so do scalars,
+    random keys and what is no array. `LayoutError` for another shape or dtype, and for an array
+    that is not laid out; of a tree it names the path, and nothing has moved.
 
     >>> relayout({"w": x, "count": 3}, {"w": lambda shape, dtype: GridLayout(shape, dtype, (2,))})
     {'count': 3, 'w': GridArray(int32[3], grid 2, on 1 devices)}

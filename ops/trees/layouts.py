@@ -4,6 +4,7 @@ Forms of `layouts` (`gl.put`, `gl.relayout`):
 
 * None: nothing is asked, which leaves it to the caller's default;
 * a rule, `(shape, dtype) -> layout`, asked for every array of rank 1 and more but random keys;
+* "replicated": the rule by which every device has every array whole;
 * a dict of path patterns, `{"*/kernel": layout or rule or None}`: the first that matches;
 * a tree of layouts, rules and None, of the structure of the tree or a prefix of it;
 * a tree with `GridArray`s: each leaf follows the one whose path ends its own;
@@ -23,11 +24,12 @@ import jax
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.policy import REPLICATED, is_replicated, replicated
 from gridlayout.ops.trees.leaves import Leaf, Shape, is_grid, keys_of, leaves_of
 
 Rule = Callable[[Shape, Any], Layout | None]
-# What one leaf is asked to have: None for what the caller does by default.
-Ask = Layout | Rule | None
+# What one leaf is asked to have: None for what the caller does by default; the word "replicated".
+Ask = Layout | Rule | str | None
 
 
 class ByPath:
@@ -36,7 +38,7 @@ class ByPath:
     layouts: Mapping[str, Layout | None]
 
 
-_FORMS = "a gl.Layout, a rule (shape, dtype) -> layout, or None for the default"
+_FORMS = f"a gl.Layout, {REPLICATED!r}, a rule (shape, dtype) -> layout, or None for the default"
 
 
 def asked(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Layout | None]:
@@ -88,7 +90,7 @@ def _planned(layouts: Mapping[str, Layout | None], leaf: Leaf) -> Layout | None:
 def _is_ask(x: Any) -> bool:
     # Models are called too, and are trees.
     is_rule = callable(x) and jax.tree_util.all_leaves([x])
-    return x is None or isinstance(x, Layout) or is_rule
+    return x is None or isinstance(x, Layout) or is_rule or is_replicated(x)
 
 
 def _is_laid(x: Any) -> bool:
@@ -102,6 +104,8 @@ def _layout_of(ask: Ask, leaf: Leaf) -> Layout | None:
         return None
     with leaf.named():
         shape, dtype = leaf.shape, leaf.dtype
+        if isinstance(ask, str):
+            return replicated(shape, dtype, leaf.value.layout if leaf.is_laid_out else None)
         try:
             found = ask(shape, dtype)
         except Exception as error:  # the user's own

@@ -6,7 +6,7 @@ from typing import Any
 
 import jax.nn
 
-from gridlayout.ops.user.operators import lifted_attribute
+from gridlayout.ops.user.lifted import lifted_attribute
 
 
 def __getattr__(name: str) -> Any:

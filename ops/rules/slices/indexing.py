@@ -246,7 +246,12 @@ def _by_batch(b: Builder, value: Value, indices: Value, numbers: Any) -> Any:
 
 
 def scatter(b: Builder, op: Op, value: Value, indices: Value, updates: Value) -> Any:
-    """Updates written, or added, at indices: the gradient of `gather`."""
+    """Updates written, or added, at indices: the gradient of `gather`.
+
+    Not a function of the user's of what is there, as `x.at[index].apply(fn)` has it.
+    """
+    if op.name == "scatter" and op.params.get("update_jaxpr") is not None:
+        return None
     if op.requested is not None and op.name == "scatter-add":
         return divided.added(b, op, op.requested, value, indices, updates)
     s = _Slices.scattered(op, value, updates)

@@ -1,0 +1,50 @@
+"""`DeviceLocation`: where one element of a `GridArray` is, and which devices have it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.location import Location
+from gridlayout.sharding.device_grid import DeviceGrid
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class DeviceLocation(Location):
+    """Where one element is: its core's buffer, as `layout.locate` gives it, and its device.
+
+    device: coordinates in the device grid, `x.device.mesh`; of copies, of the first. devices: the
+    `jax.Device`s that have it, several where it is replicated; none where the mesh has no devices.
+    """
+
+    device: Shape = ()
+    devices: tuple[Any, ...] = ()
+
+    def __repr__(self) -> str:
+        own = super().__repr__().removeprefix("Location(").removesuffix(")")
+        copies = f", on {len(self.devices)} devices" if len(self.devices) > 1 else ""
+        return f"DeviceLocation(device={self.device}, {own}{copies})"
+
+
+def located(index: Sequence[int], layout: Layout, device: DeviceGrid) -> DeviceLocation:
+    """Where an element of an array in a layout is on a device grid.
+
+    >>> from gridlayout import GridLayout
+    >>> located((4,), GridLayout((6,), grid=(3,)), DeviceGrid((1,)))
+    DeviceLocation(device=(0,), core=(2,), local=(0,), offset=0, byte=0)
+    """
+    found = layout.locate(index)
+    first = device.first_cores(layout.core_shape)
+    past = np.asarray(found.core) - first
+    counts = device.placement(layout.core_shape).per_device
+    holders = np.flatnonzero(((past >= 0) & (past < counts)).all(axis=1))
+    at = tuple(map(int, np.unravel_index(holders[0], device.shape)))
+    devices = () if device.is_abstract else tuple(device.mesh.devices.flat[holders])
+    parts = (found.core, found.local, found.offset, found.byte, found.bit)
+    return DeviceLocation(*parts, device=at, devices=devices)

@@ -1,0 +1,18 @@
+"""Integers that rank as numbers do."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+
+def descending(x: jax.Array) -> jax.Array:
+    """Integers that rank as `lax.top_k` does, the greatest first: by bits, NaN by its sign."""
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        wide = x.astype(jnp.uint8) if x.dtype == bool else x
+        return ~wide
+    kind = f"int{8 * x.dtype.itemsize}"
+    bits = lax.bitcast_convert_type(x, kind)
+    # Negative numbers descend as their bits grow.
+    return ~jnp.where(bits < 0, bits ^ jnp.iinfo(kind).max, bits)

@@ -1,0 +1,168 @@
+"""A vector in order: every device sorts its block, then pairs of devices merge theirs in rounds.
+
+The rounds are those of Batcher's merge exchange (Knuth, The Art of Computer Programming, volume 3,
+5.2.2, algorithm M), each comparison of which is one of blocks: the one device keeps the lower half
+of both, the other the upper half. Shapes are known before anything runs, as they are not where each
+device is sent what belongs to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log2
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.rules.along import target_layout
+from gridlayout.ops.rules.panels import blocked_or_whole
+from gridlayout.ops.rules.ranks import descending
+from gridlayout.sharding.collectives import Axes, index_of, permute
+
+Arrays = list[jax.Array]
+
+
+def sort(b: Builder, op: Op, *values: Value) -> Any:
+    """One vector, or several by the first of them; None where every device sorts in less time."""
+    n = values[0].shape[0]
+    if b.device.size == 1 or not 1 < n < 2**31:
+        return None
+    whole = b.env.machine.seconds(elements=n * log2(n))
+    return blocked_or_whole(b, op, [_in_blocks], whole, *values)
+
+
+def _in_blocks(b: Builder, op: Op, *values: Value) -> Any:
+    first = next(x for x in values if x.layout is not None)
+    devices, n = b.device.size, first.shape[0]
+    layout = GridLayout((n,), first.dtype, grid=(devices,), collapse=[])
+    placed = b.placement(layout)
+    (axes,) = placed.axes
+    if b.device.count(axes) != devices or placed.per_device != (1,):
+        return None
+    block = int(layout.shard_shape[0])
+    xs = [b.on_cores(x, layout.with_dtype(x.dtype)) for x in values]
+    keys, tail = op.params["num_keys"], devices * block > n
+    index = _ties_differ(values, keys)
+    sizes = [*([1] if tail else []), *(x.dtype.itemsize for x in values), *([4] if index else [])]
+    rounds, made = merge_exchange(devices), b.collectives()
+    for pairs in rounds:
+        for size in sizes:
+            made.permute(axes, block * size, 2 * len(pairs))
+    b.note = f"blocks of {block}, merged in {len(rounds)} rounds"
+    b.computing = b.env.machine.seconds(elements=(len(rounds) + 1) * block * log2(max(block, 2)))
+
+    def kernel(*parts: jax.Array) -> Arrays:
+        at = index_of(axes) * block + jnp.arange(block, dtype=jnp.int32)
+        given = [part.reshape(block) for part in parts]
+        front = [(at >= n).astype(jnp.int8)] if tail else []
+        arrays = [*front, *given[:keys], *([at] if index else []), *given[keys:]]
+        count = len(front) + keys + index
+        found = _sorted(arrays, count)
+        for pairs in rounds:
+            found = _merged(found, count, axes, pairs, devices)
+        found = found[len(front) :]
+        out = [*found[:keys], *found[keys + index :]]
+        return [x.reshape(part.shape) for x, part in zip(out, parts, strict=True)]
+
+    specs = [x.spec.with_oob(None) for x in xs if isinstance(x.spec, Sharded)]
+    outs = b.run(kernel, xs, specs, made)
+    home = target_layout(b, layout, first, ())
+    return [b.relayout(out, home.with_dtype(out.dtype)) for out in outs]
+
+
+def _ties_differ(values: Sequence[Value], keys: int) -> bool:
+    """Whether equal keys can be told apart, so that their order has to be kept."""
+    exact = all(jnp.issubdtype(x.dtype, jnp.integer) or x.dtype == bool for x in values)
+    return len(values) > keys or not exact  # 0.0 and -0.0 are equal, and so are NaNs
+
+
+def merge_exchange(n: int) -> list[list[tuple[int, int]]]:
+    """The rounds of comparisons that sort `n` numbers; those of a round have none in common.
+
+    >>> merge_exchange(4)
+    [[(0, 2), (1, 3)], [(0, 1), (2, 3)], [(1, 2)]]
+    """
+    rounds = []
+    top = 1 << max((n - 1).bit_length() - 1, 0)
+    p = top if n > 1 else 0
+    while p:
+        q, r, d = top, 0, p
+        while True:
+            rounds.append([(i, i + d) for i in range(n - d) if i & p == r])
+            if q == p:
+                break
+            q, r, d = q // 2, p, q - p
+        p //= 2
+    return [pairs for pairs in rounds if pairs]
+
+
+def _sorted(arrays: Arrays, keys: int) -> Arrays:
+    return list(lax.sort(tuple(arrays), num_keys=keys, is_stable=False))
+
+
+def _merged(
+    mine: Arrays, keys: int, axes: Axes, pairs: Sequence[tuple[int, int]], devices: int
+) -> Arrays:
+    """This device's half of what it and its partner have, in order; itself without a partner."""
+    both = [*pairs, *((j, i) for i, j in pairs)]
+    theirs = [permute(x, axes, both) for x in mine]
+    role = [0] * devices
+    for i, j in pairs:
+        role[i], role[j] = 1, 2
+    here = jnp.asarray(role)[index_of(axes)]
+    low = [jnp.where(here == 1, a, b) for a, b in zip(mine, theirs, strict=True)]
+    high = [jnp.where(here == 1, b, a) for a, b in zip(mine, theirs, strict=True)]
+    taken = _taken(low[:keys], high[:keys])
+    size, at = len(mine[0]), jnp.arange(len(mine[0]))
+    half = [
+        jnp.where(
+            here == 1,
+            jnp.where(at < taken, a, b[::-1]),
+            jnp.where(at < size - taken, jnp.roll(a, -taken), b),
+        )
+        for a, b in zip(low, high, strict=True)
+    ]
+    found = _sorted(half, keys)
+    return [jnp.where(here == 0, a, b) for a, b in zip(mine, found, strict=True)]
+
+
+def _taken(low: Arrays, high: Arrays) -> jax.Array:
+    """How many of `low` are in the lower half of both, which are in order."""
+    size = len(low[0])
+
+    def halve(_: Any, span: Any) -> Any:
+        start, end = span
+        middle = (start + end) // 2
+        pairs = (
+            (a[jnp.minimum(middle, size - 1)], b[size - 1 - middle])
+            for a, b in zip(low, high, strict=True)
+        )
+        more = (start < end) & _less(pairs)
+        return jnp.where(more, middle + 1, start), jnp.where(more, end, jnp.maximum(middle, start))
+
+    return lax.fori_loop(0, size.bit_length() + 1, halve, (jnp.int32(0), jnp.int32(size)))[0]
+
+
+def _less(pairs: Any) -> jax.Array:
+    """Whether the first numbers come before the second ones, as `lax.sort` has them."""
+    less, equal = jnp.bool_(False), jnp.bool_(True)
+    for a, b in pairs:
+        for x, y in zip(_ranks(a), _ranks(b), strict=True):
+            less, equal = less | (equal & (x < y)), equal & (x == y)
+    return less
+
+
+def _ranks(x: jax.Array) -> Arrays:
+    """Integers that are in the order of numbers: NaN is the greatest, and -0.0 is 0.0."""
+    if jnp.issubdtype(x.dtype, jnp.complexfloating):
+        return [*_ranks(x.real), *_ranks(x.imag)]
+    if jnp.issubdtype(x.dtype, jnp.floating):
+        x = jnp.where(x == 0, 0, jnp.where(jnp.isnan(x), jnp.nan, x)).astype(x.dtype)
+    return [~descending(x)]

@@ -1,0 +1,80 @@
+"""`x.at[index].set(values)` of a `GridArray`: jnp's updates of some elements, on the grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gridlayout.errors import LayoutError
+from gridlayout.ops.user.lifted import lifted
+
+# The methods of `jnp.ndarray.at[index]` that take values.
+_WITH_VALUES = ("set", "add", "subtract", "mul", "multiply", "divide", "power", "min", "max")
+
+
+class At:
+    """The places of a `GridArray`, by logical index; `x.at` gives it."""
+
+    def __init__(self, x: Any) -> None:
+        self._x = x
+
+    def __getitem__(self, index: Any) -> Places:
+        return Places(self._x, index)
+
+    def __repr__(self) -> str:
+        return f"{self._x!r}.at"
+
+
+class Places:
+    """Some places of a `GridArray`, whose methods are those of `jnp.ndarray.at[index]`.
+
+    Each gives a new `GridArray`; `x` stays as it is. Keywords (`mode`, `unique_indices`,
+    `indices_are_sorted`) are JAX's.
+    """
+
+    def __init__(self, x: Any, index: Any) -> None:
+        self._x, self._index = x, index
+
+    def __repr__(self) -> str:
+        return f"{self._x!r}.at[{self._index!r}]"
+
+    def get(self, **options: Any) -> Any:
+        """The elements there."""
+        return _call("get", options)(self._x, self._index)
+
+    def apply(self, fn: Any, **options: Any) -> Any:
+        """The array with a function of its elements there."""
+        return _call("apply", options)(self._x, self._index, fn)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _WITH_VALUES:
+            raise AttributeError(
+                f"x.at[index] has no {name!r}: it has get, apply, {', '.join(_WITH_VALUES)}"
+            )
+
+        def update(values: Any, **options: Any) -> Any:
+            return _call(name, options)(self._x, self._index, values)
+
+        return update
+
+    def __setitem__(self, index: Any, values: Any) -> None:
+        raise LayoutError("x.at[index] is not assigned to: x.at[index].set(values) gives a new one")
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A method of `jnp.ndarray.at[index]` with its keywords, which are static."""
+
+    name: str
+    options: tuple[tuple[str, Any], ...]
+
+    @property
+    def __name__(self) -> str:
+        return f"at.{self.name}"
+
+    def __call__(self, x: Any, index: Any, *values: Any) -> Any:
+        return getattr(x.at[index], self.name)(*values, **dict(self.options))
+
+
+def _call(name: str, options: dict[str, Any]) -> Any:
+    return lifted(_Method(name, tuple(sorted(options.items()))))

@@ -1,0 +1,165 @@
+"""Factors and triangular systems of one matrix, in panels on all devices, and their price."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from laid_out import assert_same, poisoned
+from machines import FAST, with_latency
+from tiers import few
+
+import gridlayout as gl
+from gridlayout.ops.rules import factors, panels
+
+COUNT = len(jax.devices())
+MESH = (2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,)
+DEVICE = gl.DeviceGrid(MESH, machine=FAST)
+SLOW = gl.DeviceGrid(MESH, machine=with_latency(1.0))
+RNG = np.random.default_rng(0)
+pytestmark = pytest.mark.skipif(COUNT == 1, reason="one device has all")
+
+
+def positive(n, dtype="f4"):
+    root = RNG.normal(size=(n, n)) + (1j * RNG.normal(size=(n, n)) if dtype == "c8" else 0)
+    return (root @ root.conj().T + n * np.eye(n)).astype(dtype)
+
+
+def laid(a, grid=(3, 2), tile=(8, 4), device=DEVICE):
+    return poisoned(a, gl.GridLayout(a.shape, a.dtype, grid, tile), device)
+
+
+def row_of(report, name):
+    return next(row for row in report.rows if row.primitive == name)
+
+
+def lower(a):
+    return jnp.tril(lax.linalg.cholesky(a, symmetrize_input=False))
+
+
+@pytest.fixture(params=few([0, 1], 2))
+def slots(request, monkeypatch):
+    """How many blocks each device has, whatever that takes."""
+    count = panels.slots_of(COUNT)[request.param]
+    force = lambda b, op, rule, whole, *values: rule(b, op, *values, slots=count)  # noqa: E731
+    monkeypatch.setattr(factors, "by_slots", force)
+    return count
+
+
+def test_blocks_are_dealt_in_turn():
+    for devices in (2, 3, 6, 8, 16):
+        for count in panels.slots_of(devices):
+            dealt = panels.Panels(("x",), devices, count, 1, devices * count, 0)
+            seen = {}
+            for slot in range(count):
+                pairs = dealt._pairs(slot)
+                assert sorted(to for _, to in pairs) == list(range(devices))
+                seen |= {d * count + slot: to for d, to in pairs}
+            assert seen == {block: block % devices for block in range(devices * count)}
+
+
+@pytest.mark.parametrize("dtype", few(["f4", "c8"], 1))
+def test_cholesky_s_factor_of_one_matrix_in_panels(slots, dtype):
+    a = positive(4 * COUNT + 5 + slots, dtype)
+    fn, x = gl.on_grid(lower), laid(a)
+    row = row_of(fn.report(x), "cholesky")
+    assert (row.how, row.outputs[0].grid) == ("rule", x.layout.grid)
+    assert "panels of" in row.note
+    assert row.device_flops < row.flops
+    assert_same(fn(x), jnp.linalg.cholesky(a), rtol=1e-4, atol=1e-4)
+
+
+def test_what_is_not_positive_has_no_factor_anywhere(slots):
+    a = positive(3 * COUNT + slots)
+    a[-1, -1] = -1
+    found = np.asarray(
+        gl.on_grid(lambda a: lax.linalg.cholesky(a, symmetrize_input=False))(laid(a))
+    )
+    assert np.isnan(found[np.tril_indices(len(a))]).all()
+
+
+SHAPES = {"square": (0, 0), "tall": (9, -4), "wide": (-5, 7)}
+
+
+@pytest.mark.parametrize("kind", few(SHAPES, 2))
+def test_lu_factors_of_one_matrix_in_panels(slots, kind):
+    more, columns = SHAPES[kind]
+    a = RNG.normal(size=(3 * COUNT + 4 + more + slots, 3 * COUNT + 4 + columns)).astype("f4")
+    fn = gl.on_grid(lambda a: tuple(lax.linalg.lu(a)))
+    row = row_of(fn.report(laid(a)), "lu")
+    assert (row.how, "panels of" in row.note) == ("rule", True)
+    (found, pivots, order), wanted = fn(laid(a)), lax.linalg.lu(a)
+    np.testing.assert_array_equal(np.asarray(pivots), wanted[1])
+    np.testing.assert_array_equal(np.asarray(order), wanted[2])
+    assert_same(found, wanted[0], rtol=1e-3, atol=1e-4)
+
+
+def test_a_column_of_zeros_is_factored_as_jax_does():
+    a = RNG.normal(size=(2 * COUNT + 3,) * 2).astype("f4")
+    a[:, 3] = 0
+    assert_same(gl.on_grid(lambda a: lax.linalg.lu(a)[0])(laid(a)), lax.linalg.lu(a)[0], 1e-3, 1e-4)
+
+
+def test_systems_and_gradients_of_one_matrix_are_jaxs():
+    n = 40 * COUNT + 3  # of which products are most
+    a, y = positive(n), RNG.normal(size=n).astype("f4")
+
+    def fn(a, y):
+        factor = jnp.linalg.cholesky(a)
+        x = jax.scipy.linalg.cho_solve((factor, True), y)
+        return x.sum() + jnp.sin(jnp.linalg.solve(a, y)).sum() + jnp.linalg.slogdet(a)[1]
+
+    given = laid(a), poisoned(y, gl.GridLayout(y.shape, grid=(3,)), DEVICE)
+    report = gl.on_grid(fn).report(*given)
+    assert not {"cholesky", "lu", "triangular_solve"} & {row.primitive for row in report.fallbacks}
+    grad = jax.jit(jax.grad(gl.on_grid(fn), (0, 1)))
+    assert_same(grad(*given), jax.jit(jax.grad(fn, (0, 1)))(a, y), rtol=1e-3, atol=1e-4)
+
+
+SYSTEMS = [
+    {"left_side": left, "lower": low, "transpose_a": turned > 0, "conjugate_a": turned == 2}
+    for left in (True, False)
+    for low in (True, False)
+    for turned in (0, 1, 2)
+]
+
+
+@pytest.mark.parametrize("k", few(range(len(SYSTEMS)), 4))
+def test_few_right_sides_are_solved_by_the_rows_of_the_matrix(k):
+    options = {**SYSTEMS[k], "unit_diagonal": k % 3 == 0}
+    n, columns = 3 * COUNT + 5, 1 + k % 2
+    a = positive(n, "c8" if k % 4 == 1 else "f4")
+    a = a / np.diagonal(a).real if options["unit_diagonal"] else a
+    y = RNG.normal(size=(n, columns) if options["left_side"] else (columns, n)).astype(a.dtype)
+    fn = lambda a, y: lax.linalg.triangular_solve(a, y, **options)  # noqa: E731
+    given = laid(a), laid(y, (2, 2), None)
+    row = row_of(gl.on_grid(fn).report(*given), "triangular_solve")
+    assert "blocks of" in row.note
+    assert row.collectives
+    assert max(c.received_bytes for c in row.collectives) < a.nbytes / 2
+    assert_same(gl.on_grid(fn)(*given), fn(a, y), rtol=1e-3, atol=1e-4)
+
+
+def test_many_right_sides_are_solved_column_by_column():
+    a, y = positive(24), np.ones((24, 40 * COUNT), "f4")
+    fn = gl.on_grid(lambda a, y: lax.linalg.triangular_solve(a, y, left_side=True, lower=True))
+    assert row_of(fn.report(laid(a), laid(y)), "triangular_solve").note == ""
+
+
+# -- the price -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "fn"), [("cholesky", lower), ("lu", lax.linalg.lu)])
+def test_where_a_collective_takes_long_every_device_factors_all_and_the_report_says_why(name, fn):
+    a = positive(4 * COUNT)
+    row = row_of(gl.on_grid(fn).report(laid(a, device=SLOW)), name)
+    assert (row.how, row.note) == ("fallback", "one matrix, which panels would take longer for")
+    assert row.bytes_moved >= (COUNT - 1) * a.nbytes / COUNT
+
+
+def test_a_mesh_of_more_devices_than_panels_are_compiled_for_falls_back():
+    mesh = gl.DeviceGrid(jax.sharding.AbstractMesh((32, 32), ("x", "y")))
+    layout = gl.GridLayout((4096, 4096), grid=(32, 32))
+    assert row_of(gl.on_grid(lower, mesh).report(layout), "cholesky").how == "fallback"
+    few_devices = gl.DeviceGrid(jax.sharding.AbstractMesh((4, 4), ("x", "y")))
+    assert row_of(gl.on_grid(lower, few_devices).report(layout), "cholesky").how == "rule"

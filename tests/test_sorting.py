@@ -1,0 +1,98 @@
+"""One vector in order: blocks merged by pairs of devices, bit by bit as JAX sorts it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from laid_out import is_grid, leaves, poisoned
+from machines import FAST, with_latency
+from tiers import few
+
+import gridlayout as gl
+from gridlayout.ops.rules import sorting
+
+COUNT = len(jax.devices())
+MESH = (2, COUNT // 2) if COUNT % 2 == 0 else (COUNT,)
+DEVICE = gl.DeviceGrid(MESH, machine=FAST)
+RNG = np.random.default_rng(0)
+
+
+def example(n, dtype="f4"):
+    """Numbers with ties, both zeros, infinities, and NaNs of both signs."""
+    x = np.round(RNG.normal(size=n) * 4).astype(dtype)
+    if x.dtype.kind in "fc":
+        x[::7], x[1::7], x[3::11], x[4::13], x[5] = 0.0, -0.0, np.nan, -np.nan, np.inf
+    return x
+
+
+def laid(x, device=DEVICE):
+    return poisoned(x, gl.GridLayout(x.shape, x.dtype, grid=(3,)), device)
+
+
+@pytest.fixture
+def in_blocks(monkeypatch):
+    """Vectors are sorted in blocks, whatever that takes."""
+    if COUNT == 1:
+        pytest.skip("one device has all")
+    force = lambda b, op, ways, whole, *values: ways[0](b, op, *values)  # noqa: E731
+    monkeypatch.setattr(sorting, "blocked_or_whole", force)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 6, 7, 8, 13, 16, 31])
+def test_rounds_sort_whatever_there_is(n):
+    for _ in range(50):
+        x = RNG.integers(0, 5, n)
+        for pairs in sorting.merge_exchange(n):
+            assert len({k for pair in pairs for k in pair}) == 2 * len(pairs)
+            for i, j in pairs:
+                x[i], x[j] = sorted((x[i], x[j]))
+        assert (np.diff(x) >= 0).all()
+
+
+SORTS = {
+    "stable": lambda x, y: (jnp.sort(x), jnp.argsort(x)),
+    "several": lambda x, y: lax.sort((x, y, jnp.arange(len(x))), num_keys=2),
+    "descending": lambda x, y: jnp.sort(x, descending=True) + 0 * y,
+    "integers": lambda x, y: jnp.sort(jnp.nan_to_num(y).astype(int)),
+    "complex": lambda x, y: lax.sort(x + 1j * y),
+    "halves": lambda x, y: lax.sort((y.astype(jnp.bfloat16), x), is_stable=False, num_keys=1),
+}
+
+
+@pytest.mark.usefixtures("in_blocks")
+@pytest.mark.parametrize("name", few(SORTS, 4))
+@pytest.mark.parametrize("n", few([COUNT * 5 + 3, COUNT * 4, COUNT + 1], 1))
+def test_one_vector_is_sorted_as_jax_sorts_it(name, n):
+    x, y = example(n), example(n)
+    fn = gl.on_grid(SORTS[name])
+    rows = [row for row in fn.report(laid(x), laid(y)).rows if row.primitive == "sort"]
+    assert rows
+    assert all(row.how == "rule" and "merged in" in row.note for row in rows)
+    found, wanted = fn(laid(x), laid(y)), SORTS[name](x, y)
+    for f, w in zip(leaves(found), jax.tree.leaves(wanted), strict=True):
+        assert is_grid(f)
+        assert np.asarray(f).tobytes() == np.asarray(w).tobytes()
+
+
+@pytest.mark.usefixtures("in_blocks")
+def test_the_gradient_of_a_sorted_vector_is_jaxs():
+    x = RNG.normal(size=4 * COUNT + 1).astype("f4")
+    loss = lambda x: (jnp.sort(x) * jnp.arange(len(x))).sum()  # noqa: E731
+    found = jax.grad(gl.on_grid(loss))(laid(x))
+    np.testing.assert_allclose(np.asarray(found), jax.grad(loss)(x))
+
+
+def test_the_machine_says_which_vectors_are_sorted_in_blocks():
+    many = gl.DeviceGrid(jax.sharding.AbstractMesh((8, 8), ("x", "y")))
+    fn = gl.on_grid(jnp.sort, many)
+    (row,) = fn.report(gl.GridLayout((1 << 20,), grid=(64,))).rows[-1:]
+    assert row.how == "rule"
+    assert row.collectives[0].kind == "permute"
+    assert sum(c.received_bytes for c in row.collectives) < 4 * (1 << 20)
+    slow = gl.DeviceGrid(MESH, machine=with_latency(1.0))
+    (row,) = gl.on_grid(jnp.sort).report(laid(example(50), slow)).rows[-1:]
+    assert (row.how, row.note) == (
+        "fallback",
+        "one vector, which merging blocks would take longer for",
+    )
