@@ -349,7 +349,7 @@ def test_the_first_line_that_differs_is_named(texts):
         assert told == [None] * len(texts)
         assert [len(group.agreed) for group in threads.groups] == [1] * len(texts)
         return
-    lines = [[*processes.Lines(text).lines, "data compared: False", "no more"] for text in texts]
+    lines = [[*processes.Lines(text).lines, "data compared: none", "no more"] for text in texts]
     first = next(k for k in range(99) if len({tuple(text[: k + 1]) for text in lines}) > 1)
     assert len(set(told)) == 1
     for rank, text in enumerate(lines):

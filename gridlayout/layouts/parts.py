@@ -268,7 +268,9 @@ class Part:
             if mine.any():
                 places = [np.flatnonzero(mine.any(axis=_others(mine, d))) for d in range(mine.ndim)]
                 box = [(int(p[0]), int(p[-1]) + 1) for p in places]
-                found.append(tuple((a + c, b + c) for (a, b), (c, _) in zip(box, chunk, strict=True)))
+                found.append(
+                    tuple((a + c, b + c) for (a, b), (c, _) in zip(box, chunk, strict=True))
+                )
         if not found:
             return ()
         columns = list(zip(*found, strict=True))
@@ -280,9 +282,7 @@ class Part:
             for chunk, mine, index in self._owned(box):
                 physical[tuple(index)] = found[slices_of(chunk, box)][mine]
 
-    def _gather(
-        self, physical: NDArray[Any], box: Box, within: Box, out: NDArray[Any]
-    ) -> int:
+    def _gather(self, physical: NDArray[Any], box: Box, within: Box, out: NDArray[Any]) -> int:
         copied = 0
         for chunk, mine, index in self._owned(box):
             out[slices_of(chunk, within)][mine] = physical[tuple(index)]

@@ -232,8 +232,9 @@ class GridArray(metaclass=_Meta):
         what a device has, and may overlap others.
 
         >>> from gridlayout import DeviceGrid, GridLayout, put
-        >>> put([[1, 2], [3, 4]], GridLayout((2, 2), "int32", (2, 1)), DeviceGrid((1,))).local_boxes()
-        [(slice(0, 2, None), slice(0, 2, None))]
+        >>> x = put([1, 2, 3, 4], GridLayout((4,), "int32", grid=(3,)), DeviceGrid((1,)))
+        >>> x.local_boxes()
+        [(slice(0, 4, None),)]
         """
         check_no_stack(self)
         self.device.check_has_devices("GridArray.local_boxes")
@@ -246,9 +247,9 @@ class GridArray(metaclass=_Meta):
         other processes need not call it. `LayoutError`: a box of which this process lacks a part.
 
         >>> from gridlayout import DeviceGrid, GridLayout, put
-        >>> x = put([[1, 2], [3, 4]], GridLayout((2, 2), "int32", (2, 1)), DeviceGrid((1,)))
-        >>> x.local((slice(0, 2), slice(1, 2))).tolist()
-        [[2], [4]]
+        >>> x = put([1, 2, 3, 4], GridLayout((4,), "int32", grid=(3,)), DeviceGrid((1,)))
+        >>> x.local((slice(1, 3),)).tolist()
+        [2, 3]
         """
         check_has_data(self, "GridArray.local")
         check_no_stack(self)

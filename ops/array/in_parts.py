@@ -6,7 +6,7 @@ are, without a copy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from gridlayout.arguments import as_int
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.intervals import Box
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.parts import (
-    Box,
     Part,
     Read,
     common,
-    filled,
     sizes_of,
     slices_of,
     volume_of,
@@ -65,13 +64,18 @@ def aligned(shape: Sequence[int], fill: NDArray[Any]) -> NDArray[Any]:
 
 
 def stored(read: Read, layout: Layout, device: DeviceGrid) -> jax.Array:
-    """The storage of a logical array whose boxes `read` gives; one part is packed at a time."""
+    """The storage of a logical array whose boxes `read` gives."""
+    return stored_parts(lambda part: read, layout, device)
+
+
+def stored_parts(reader: Callable[[Part], Read], layout: Layout, device: DeviceGrid) -> jax.Array:
+    """The storage of what a part's reader gives of the logical array, one part after another."""
     kind, fill = device.memory_kind(layout), host_fill(layout)
     placed, idle = [], None
     for part, devices in local_parts(layout, device):
         if part.boxes or idle is None:
             packed = aligned((*part.count, *layout.local_shape), fill)
-            part.fill(packed, read)
+            part.fill(packed, reader(part))
             idle = idle if part.boxes else packed
         else:
             packed = idle
@@ -117,7 +121,8 @@ class Given:
 
     def read(self, box: Box) -> NDArray[Any]:
         """A box as an array; `LayoutError` where the pieces do not cover it."""
-        out, seen = None, None
+        out: Any = None
+        seen: Any = None
         for own, array in self.pieces:
             shared = common(own, box)
             if shared == box:
@@ -131,7 +136,8 @@ class Given:
             missing = volume_of(box) - (0 if seen is None else int(seen.sum()))
             raise LayoutError(
                 f"the pieces lack {missing} of the {volume_of(box)} elements of the box "
-                f"{box_text(box)}, which cores of process {jax.process_index()} own"
+                f"{box_text(box)}, which cores of process {jax.process_index()} own: "
+                "x.local_boxes() lists the boxes that it gives"
             )
         return out
 

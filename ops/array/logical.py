@@ -10,15 +10,15 @@ import numpy as np
 from jax.sharding import NamedSharding, Sharding, SingleDeviceSharding
 
 from gridlayout.errors import LayoutError
+from gridlayout.layouts.intervals import Box
 from gridlayout.layouts.layout import Layout
-from gridlayout.layouts.parts import Box
 from gridlayout.ops.array.in_parts import Held, box_of, is_host_memory, shards_of, stored
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.elements import digest_of
 from gridlayout.sharding.logical_sharding import logical_layout, placement_of
 from gridlayout.sharding.placement import Placement
-from gridlayout.sharding.processes import digest_of
 
 
 def laid_out(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array | None:
@@ -59,8 +59,8 @@ def check_sharding(sharding: Any, shape: tuple[int, ...]) -> None:
 
 def sharding_text(sharding: Sharding, shape: tuple[int, ...]) -> str:
     """A sharding as every process says it: its shards, and whose devices have which."""
-    index = sharding.devices_indices_map(shape)
-    boxes = [(device.id, box_of(index[device] or (), shape)) for device in index]
+    index: Any = sharding.devices_indices_map(shape)
+    boxes = [(each.id, box_of(own or (), shape)) for each, own in index.items()]
     digest = digest_of(repr(sorted(boxes)).encode()).hex()
     return f"shards of {sharding.shard_shape(shape)} on {len(boxes)} devices, {digest}"
 
@@ -124,9 +124,7 @@ def _seen(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3))
-def _packed(
-    array: jax.Array, layout: Layout, device: DeviceGrid, before: Placement
-) -> jax.Array:
+def _packed(array: jax.Array, layout: Layout, device: DeviceGrid, before: Placement) -> jax.Array:
     old, after = _layout(array, before), device.placement(layout.core_shape)
     move = find_move(old, layout, device, before, after)
     shape = (*before.per_device, *old.local_shape)

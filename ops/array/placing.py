@@ -20,8 +20,9 @@ from gridlayout.ops.array.logical import laid_out
 from gridlayout.ops.array.storage import pack_and_place, place
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.spaces import brought_back
-from gridlayout.sharding.agreement import MOST_BYTES, Crossing, crossing, layout_lines
+from gridlayout.sharding.agreement import Crossing, crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.sharding.elements import Elements
 from gridlayout.text import parse
 
 
@@ -60,16 +61,22 @@ def _source(array: Any, layout: Layout) -> Any:
     _check_no_tree(array)
     if isinstance(array, jax.Array):
         return packing.as_logical(array, layout, moved=False)
-    if not hasattr(array, "dtype"):
-        array = packing.untyped(array, layout.dtype)
-    array = np.asarray(array)
-    if array.dtype != layout.dtype:
-        # NumPy defaults to 64 bits; JAX reads those as 32 where x64 is off, and so does put.
-        array = np.asarray(packing.as_array(array, layout.dtype))
-    elif layout.dtype != jax.dtypes.canonicalize_dtype(layout.dtype):
-        packing.as_array(array, layout.dtype)  # raises: the type needs jax_enable_x64
+    array = host_array(array, layout.dtype)
     if array.shape != layout.shape:
         raise LayoutError(f"the array has shape {array.shape}, but {layout!r} has {layout.shape}")
+    return array
+
+
+def host_array(array: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """What a user gives for an array of `dtype`, as NumPy's; of typed data it has to be that."""
+    if not hasattr(array, "dtype"):
+        array = packing.untyped(array, dtype)
+    array = np.asarray(array)
+    if array.dtype != dtype:
+        # NumPy defaults to 64 bits; JAX reads those as 32 where x64 is off, and so does put.
+        return np.asarray(packing.as_array(array, dtype))
+    if dtype != jax.dtypes.canonicalize_dtype(dtype):
+        packing.as_array(array[:0] if array.ndim else array, dtype)  # raises: needs jax_enable_x64
     return array
 
 
@@ -79,12 +86,11 @@ def _agree(call: Crossing, array: Any, layout: Layout, check: bool | None) -> No
         return
     is_whole = isinstance(array, jax.Array) and not array.is_fully_addressable
     source = "a jax.Array over processes" if is_whole else "data that each process has"
-    if check is None:
-        check = array.nbytes <= MOST_BYTES
+    compared = check is not False and not is_whole
     call.agree(
         (layout, source),
         lambda: [f"source: {source}", *layout_lines(("layout", layout))],
-        data=(lambda: np.asarray(array)) if check and not is_whole else None,
+        data=(lambda: Elements(array, exact=check is True)) if compared else None,
     )
 
 
