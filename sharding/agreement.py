@@ -17,12 +17,14 @@ from weakref import WeakKeyDictionary
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.elements import MOST_BYTES, Elements, digest_of
-from gridlayout.sharding.processes import Group, Lines, names
+from gridlayout.sharding.processes import Group, Lines
+from gridlayout.sharding.processes import names as process_names
 
 # What Python prints of one thing differently in each process: addresses, and sets' order.
 _ADDRESS, _SET = re.compile(r"\b0x[0-9a-f]+"), re.compile(r"\{([^{}:=]*)\}")
@@ -34,7 +36,7 @@ def crossing(what: Any, device: DeviceGrid, *values: Any, patient: bool = False)
 
     values: its arrays; of a call that JAX traces nothing is compared, nor where this process or
     every other one has none of the devices. patient: whether processes may take very different time
-    to come to its end, so that each waits for the others' errors without one.
+    to come to its end: each asks the others in any case, and waits for them without one.
     """
     if len(device.processes) < 2:
         return _ALONE
@@ -54,7 +56,8 @@ def check_has_part(device: DeviceGrid, what: str) -> None:
     if jax.process_index() not in device.processes:
         raise LayoutError(
             f"process {jax.process_index()} has no part of {what}: the devices of {device!r} are "
-            f"those of {names(device.processes)}; ask there, or take a mesh over all processes"
+            f"those of {process_names(device.processes)}; ask there, or take a mesh over all "
+            "processes"
         )
 
 
@@ -95,11 +98,10 @@ class Crossing:
         as well, if they are to be compared.
         """
 
-    def complete(self, copies: Callable[[], tuple[list[str], Any]] | None = None) -> None:
-        """Wait until every process has done its own part, however long; `LayoutError` if one can't.
+    def compare_copies(self, names: Sequence[str], digests: NDArray[np.uint32]) -> None:
+        """`LayoutError` in each process where two that agreed have different copies of something.
 
-        copies: the names of what several processes have copies of, in all the same, and a digest of
-        each as uint32, 0 of what is not here; `LayoutError` in each process where two differ.
+        digests: one a name, 0 of what is not here. All processes have the same names.
         """
 
 
@@ -142,22 +144,17 @@ class _Together(Crossing):
             digest = known[key] = text().prefix(None)
         elements = None if data is None else data()
         self.is_open = False
-        self.group.agree(self, digest, text, elements)
+        self.group.agree(self, digest, text, elements, self.is_patient)
 
-    def complete(self, copies: Callable[[], tuple[list[str], Any]] | None = None) -> None:
-        found = None if copies is None else copies()
-        self.is_open = False
-        self.group.complete(self)
-        if found is None:
-            return
-        rows = self.group.table(found[1])
-        for name, column in zip(found[0], rows.T.tolist(), strict=True):
+    def compare_copies(self, names: Sequence[str], digests: NDArray[np.uint32]) -> None:
+        rows = self.group.table(digests)
+        for name, column in zip(names, rows.T.tolist(), strict=True):
             who = {digest: p for p, digest in zip(self.group.processes, column, strict=True)}
             who.pop(0, None)
             if len(who) > 1:
                 raise LayoutError(
-                    f"{self}: {names(list(who.values()))} give different data for {name}, of which "
-                    "each has a copy: give the same data for one box in all processes"
+                    f"{self}: {process_names([*who.values()])} give different data for {name}, of "
+                    "which each has a copy: give the same data for one box in all processes"
                 )
 
 

@@ -106,11 +106,19 @@ class Group:
         self.count, self.history = 0, hashlib.sha256()
 
     def agree(
-        self, what: object, digest: bytes, text: Callable[[], Lines], data: Elements | None
+        self,
+        what: object,
+        digest: bytes,
+        text: Callable[[], Lines],
+        data: Elements | None,
+        patient: bool = False,
     ) -> None:
-        """`LayoutError` unless all say this; nothing to be said where they have agreed on it."""
+        """`LayoutError` unless all say this; nothing to be said where they have agreed on it.
+
+        patient: whether to wait for the others without end, and ask in any case.
+        """
         self.settle(what)
-        if data is None and digest in self.agreed:
+        if data is None and not patient and digest in self.agreed:
             self.recent.append(digest)
             self.history.update(digest)
             self.count += 1
@@ -119,7 +127,7 @@ class Group:
         whole = digest_of(self.history.digest() + digest + compared.encode())
         bytes_of = b"" if data is None else data.prefix(None)
         lines = Lines([*self.earlier(), *text().lines, f"data compared: {compared}"])
-        said = self.said(what, _Message(_SAYS, whole, bytes_of, len(lines)))
+        said = self.said(what, _Message(_SAYS, whole, bytes_of, len(lines)), patient)
         if len({each.text for each in said}) > 1:
             found = self.first_difference(what, lines, max(each.length for each in said))
         elif data is not None and len({each.data for each in said}) > 1:
@@ -156,14 +164,6 @@ class Group:
         for process, each in sorted(zip(self.processes, said, strict=True)):
             found.setdefault(each.words, []).append(process)
         return "; ".join(f"{names(who)}: {words}" for words, who in found.items())
-
-    def complete(self, what: object) -> None:
-        """Wait until all have done what they agreed on, each its own part of it, however long.
-
-        `LayoutError` where one failed.
-        """
-        self.settle(what)
-        self.said(what, _Message(_SAYS), patient=True)
 
     def table(self, row: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The rows of all processes, in the order of `processes`; all have said that they come."""

@@ -246,7 +246,9 @@ class Part:
                 start[k] += stride * box[d][0]
                 strides[d] = stride * flat.strides[k]
         corner = flat[tuple(slice(at, None) for at in start)]
-        return as_strided(corner, sizes_of(box), strides)
+        size = flat.dtype.itemsize
+        bits = corner.view(f"u{size}") if size <= 8 else corner  # as_strided knows no float8
+        return as_strided(bits, sizes_of(box), strides).view(flat.dtype)
 
     # -- element by element --------------------------------------------------------------------
 

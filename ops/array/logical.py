@@ -68,7 +68,9 @@ def sharding_text(sharding: Sharding, shape: tuple[int, ...]) -> str:
 def logical_as(
     storage: jax.Array, layout: Layout, device: DeviceGrid, sharding: Sharding
 ) -> jax.Array | None:
-    """The logical array, sharded as asked; None as for `laid_out`."""
+    """The logical array, sharded as asked; None where it is traced, and as for `laid_out`."""
+    if isinstance(storage, jax.core.Tracer):
+        return None
     if is_host_memory(storage, device):
         return _read(Held(storage, layout, device), sharding)
     after = placement_of(sharding, layout.shape, device)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -81,13 +82,16 @@ def put_local(
         )
     device.check_has_devices("gl.put_local")
     with device.active():
+        lines = partial(layout_lines, ("layout", layout))
         with crossing("gl.put_local", device) as call:
             layout.check_invertible()
             source = _Source(pieces, layout, device)
-            call.agree(layout, lambda: layout_lines(("layout", layout)))
+            call.agree(layout, lines)
         with crossing("gl.put_local", device, patient=True) as call, _told(source, progress):
             storage = stored_parts(source.reader, layout, device)
-            call.complete(source.copies)
+            call.agree(layout, lines)
+            if source.shared:
+                call.compare_copies(*source.copies)
         return placed(storage, layout, device)
 
 
@@ -162,13 +166,10 @@ class _Source:
         return Given(found).read
 
     @property
-    def copies(self) -> Callable[[], tuple[list[str], Any]] | None:
-        """The parts that several processes hold, and digests of those that are here."""
-        if not self.shared:
-            return None
+    def copies(self) -> tuple[list[str], NDArray[np.uint32]]:
+        """The parts of which several processes have copies, and digests of those that are here."""
         names = [f"the cores from {list(first)} on" for first in self.shared]
-        digests = [self.digests.get(first, 0) for first in self.shared]
-        return lambda: (names, np.array(digests, np.uint32))
+        return names, np.array([self.digests.get(first, 0) for first in self.shared], np.uint32)
 
 
 def _is_pair(piece: Any) -> bool:

@@ -12,6 +12,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.in_parts import Held, is_host_memory, stored
+from gridlayout.ops.array.staged import run_staged, staged_pieces
 from gridlayout.ops.array.storage import pack_and_place, padded, to_logical
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
@@ -19,6 +20,7 @@ from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.agreement import crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.pieces import Pieces
 
 
 def relayout(x: GridArray, layout: Layout) -> GridArray:
@@ -39,7 +41,12 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
         if _by_host(storage, x.layout, layout, x.device):
             held = Held(storage, x.layout, x.device)
             return placed(stored(held.read, layout, x.device), layout, x.device)
-        storage = _relayout(storage, x.layout, layout, x.device)
+        if (pieces := _in_stages(storage, x.layout, layout, x.device)) is not None:
+            storage = run_staged(storage, layout, pieces)
+            if layout.oob is not None:
+                storage = padded(storage, layout, x.device)
+        else:
+            storage = _relayout(storage, x.layout, layout, x.device)
         return placed(brought_back(storage, layout, x.device), layout, x.device)
 
 
@@ -50,6 +57,13 @@ def _by_host(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -
         return False
     new.check_invertible()
     return True
+
+
+def _in_stages(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -> Pieces | None:
+    """The pieces that go in stages, where the parts are large; None where one program moves all."""
+    if isinstance(storage, jax.core.Tracer) or nothing_moves(old, new):
+        return None
+    return staged_pieces(old, new, device)
 
 
 def check_relayout(old: Layout, new: Layout) -> None:
