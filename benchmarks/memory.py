@@ -24,6 +24,7 @@ import gridlayout as gl
 
 SIDE, SMALL = 8192, 256
 COUNT, DEVICES = 4, 2  # processes, and devices of each
+ROOT = Path(__file__).parent.parent
 BLOCK = 16 << 20  # bytes that a process may hold beyond twice its own part
 
 # A case: the bound of its peak, as a multiple of the array.
@@ -140,9 +141,9 @@ def _one_of_several(name: str, address: str, rank: int) -> None:
 
 def _started(*args: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.memory", *args]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent
-    )
+    # Devices that wait for each other each need a thread, more than there may be cores.
+    environment = {**os.environ, "NPROC": "16"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
 
 
 def _ended(process: subprocess.Popen[str]) -> tuple[int, float]:
@@ -203,7 +204,6 @@ if __name__ == "__main__":
     if len(sys.argv) == 2:
         _one(sys.argv[1])
     elif len(sys.argv) == 4:
-        os.environ["NPROC"] = "16"
         _one_of_several(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     else:
         report()

@@ -75,7 +75,7 @@ def put_local(
     """
     check_device(device)
     check_layout(layout)
-    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+    if not (progress is None or isinstance(progress, bool) or _is_function(progress)):
         raise LayoutError(
             f"progress {progress!r} must be a function of (bytes placed, of how many, seconds), "
             "True, False or None"
@@ -110,9 +110,9 @@ class _Source:
 
     def _giver(self, pieces: Any) -> Read:
         """The function that gives the array of a box."""
-        if callable(pieces):
+        if _is_function(pieces):
             return lambda box: self._checked(pieces(slices_of(box)), box)
-        if hasattr(pieces, "shape") and hasattr(pieces, "dtype"):
+        if all(hasattr(pieces, name) for name in ("shape", "dtype", "__getitem__")):
             if isinstance(pieces, GridArray) or tuple(pieces.shape) != self.layout.shape:
                 raise LayoutError(
                     f"pieces of shape {tuple(pieces.shape)} are no array of {self.layout!r}: give "
@@ -172,6 +172,10 @@ class _Source:
         return names, np.array([self.digests.get(first, 0) for first in self.shared], np.uint32)
 
 
+def _is_function(x: Any) -> bool:
+    return callable(x) and not isinstance(x, type)
+
+
 def _is_pair(piece: Any) -> bool:
     return (
         isinstance(piece, tuple)
@@ -194,7 +198,7 @@ def _shared(layout: Layout, device: DeviceGrid) -> tuple[tuple[int, ...], ...]:
 def _told(source: _Source, progress: Told | bool | None) -> Iterator[None]:
     """Inside, `progress` or a bar is told how far the source has been read."""
     start = monotonic()
-    if callable(progress):
+    if not (progress is None or isinstance(progress, bool)):
         source.tell = lambda: progress(source.done, source.total, monotonic() - start)
         yield
         return
