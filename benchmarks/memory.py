@@ -92,10 +92,6 @@ class Case:
             "gl.relayout": (lambda: laid(plain), lambda x: gl.relayout(x, tiled)),
         }
 
-    def own_bytes(self, name: str) -> int:
-        """Bytes of this process's part of the array."""
-        return self.plain.nbytes // COUNT
-
 
 def resident(field: str) -> int:
     """Bytes of this process's memory: `VmRSS` now, `VmHWM` at most since it was last cleared."""
@@ -167,9 +163,15 @@ def alone() -> list[tuple[str, ...]]:
 
 
 def together() -> list[tuple[str, ...]]:
-    """A row of each case in four processes: the largest of their peaks, by a process's part."""
-    rows, own = [], SIDE * SIDE * 4 // COUNT
+    """A row of each case in four processes: the largest of their peaks, by a process's part.
+
+    That is the larger of its part before and after, idle slots included: 3x2 cores leave two of
+    eight devices idle, and storages have equal parts.
+    """
+    rows = []
     for name in TOGETHER:
+        tiled = name in ("gl.relayout", "x.to_logical(sharding)")
+        own = (8 * 86 * 128 * 32 * 32 if tiled else SIDE * SIDE) * 4 // COUNT
         with socket.socket() as probe:
             probe.bind(("localhost", 0))
             address = f"localhost:{probe.getsockname()[1]}"
