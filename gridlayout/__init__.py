@@ -21,6 +21,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.location import Location
 from gridlayout.layouts.memory import Chip, Fit
 from gridlayout.layouts.summary import Summary
+from gridlayout.safetensors import open_safetensors
 from gridlayout.text import parse
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     )
     from gridlayout.ops.array.placing import from_physical
     from gridlayout.ops.array.policy import fill_devices
+    from gridlayout.ops.array.put_local import put_local
     from gridlayout.ops.array.relayout_plan import RelayoutPlan, relayout_plan
     from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
     from gridlayout.ops.interpret.with_layout import with_layout
@@ -86,6 +88,7 @@ _LAZY = {
     "emulate_devices": "sharding.emulate",
     "GridArray": "ops.array.grid_array",
     "put": "ops.trees.arrays",
+    "put_local": "ops.array.put_local",
     "from_physical": "ops.array.placing",
     "pack": "ops.moves.packing",
     "unpack": "ops.moves.packing",
@@ -182,6 +185,7 @@ __all__ = [
     "numpy",
     "on_grid",
     "open_image",
+    "open_safetensors",
     "pack",
     "parse",
     "plan",
@@ -189,6 +193,7 @@ __all__ = [
     "pmin",
     "psum",
     "put",
+    "put_local",
     "relayout",
     "relayout_plan",
     "ring_attention",

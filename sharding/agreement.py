@@ -17,30 +17,32 @@ from weakref import WeakKeyDictionary
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.sharding.device_grid import DeviceGrid
-from gridlayout.sharding.processes import Elements, Group, Lines, digest_of, names
+from gridlayout.sharding.elements import MOST_BYTES, Elements, digest_of
+from gridlayout.sharding.processes import Group, Lines
+from gridlayout.sharding.processes import names as process_names
 
-# Bytes up to which data is compared unless the user says otherwise.
-MOST_BYTES = 16 * 2**20
 # What Python prints of one thing differently in each process: addresses, and sets' order.
 _ADDRESS, _SET = re.compile(r"\b0x[0-9a-f]+"), re.compile(r"\{([^{}:=]*)\}")
 _MOST_KNOWN = 4096
 
 
-def crossing(what: Any, device: DeviceGrid, *values: Any) -> Crossing:
+def crossing(what: Any, device: DeviceGrid, *values: Any, patient: bool = False) -> Crossing:
     """A call of `what` on a device grid, in a `with`: it is told of, and tells, the others' errors.
 
     values: its arrays; of a call that JAX traces nothing is compared, nor where this process or
-    every other one has none of the devices.
+    every other one has none of the devices. patient: whether processes may take very different time
+    to come to its end: each asks the others in any case, and waits for them without one.
     """
     if len(device.processes) < 2:
         return _ALONE
     if jax.process_index() not in device.processes or _is_traced(values):
         return _ALONE
-    return _Together(what, device, _group(device.processes, device.platform))
+    return _Together(what, device, _group(device.processes, device.platform), patient)
 
 
 def agree_on(what: str, device: DeviceGrid, layout: Layout, *values: Any) -> None:
@@ -54,7 +56,8 @@ def check_has_part(device: DeviceGrid, what: str) -> None:
     if jax.process_index() not in device.processes:
         raise LayoutError(
             f"process {jax.process_index()} has no part of {what}: the devices of {device!r} are "
-            f"those of {names(device.processes)}; ask there, or take a mesh over all processes"
+            f"those of {process_names(device.processes)}; ask there, or take a mesh over all "
+            "processes"
         )
 
 
@@ -86,13 +89,19 @@ class Crossing:
         lines: Callable[[], Iterable[str]],
         *,
         owner: Any = None,
-        data: Callable[[], Any] | None = None,
+        data: Callable[[], Elements] | None = None,
     ) -> None:
         """Go on when every process of the device grid says the same; else `LayoutError` in each.
 
         lines: what this process is about to do. key: what they follow from, by which their digest
-        is kept, as long as the owner where there is one. data: the array whose bytes are to be the
-        same as well, if they are to be compared.
+        is kept, as long as the owner where there is one. data: the elements that are to be the same
+        as well, if they are to be compared.
+        """
+
+    def compare_copies(self, names: Sequence[str], digests: NDArray[np.uint32]) -> None:
+        """`LayoutError` in each process where two that agreed have different copies of something.
+
+        digests: one a name, 0 of what is not here. All processes have the same names.
         """
 
 
@@ -102,15 +111,16 @@ _ALONE = Crossing()
 class _Together(Crossing):
     """A call that other processes take part in."""
 
-    def __init__(self, what: Any, device: DeviceGrid, group: Group) -> None:
+    def __init__(self, what: Any, device: DeviceGrid, group: Group, patient: bool) -> None:
         self.what, self.device, self.group, self.is_open = what, device, group, True
+        self.is_patient = patient
 
     def __str__(self) -> str:
         return common_text(str(self.what))
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
         if self.is_open and isinstance(error, Exception):
-            self.group.report(f"{self}: {type(error).__name__}: {error}")
+            self.group.report(f"{self}: {type(error).__name__}: {error}", self.is_patient)
 
     def agree(
         self,
@@ -118,7 +128,7 @@ class _Together(Crossing):
         lines: Callable[[], Iterable[str]],
         *,
         owner: Any = None,
-        data: Callable[[], Any] | None = None,
+        data: Callable[[], Elements] | None = None,
     ) -> None:
         @cache
         def text() -> Lines:
@@ -132,9 +142,20 @@ class _Together(Crossing):
             if len(known) >= _MOST_KNOWN:
                 known.clear()
             digest = known[key] = text().prefix(None)
-        elements = None if data is None else Elements(data())
+        elements = None if data is None else data()
         self.is_open = False
-        self.group.agree(self, digest, text, elements)
+        self.group.agree(self, digest, text, elements, self.is_patient)
+
+    def compare_copies(self, names: Sequence[str], digests: NDArray[np.uint32]) -> None:
+        rows = self.group.table(digests)
+        for name, column in zip(names, rows.T.tolist(), strict=True):
+            who = {digest: p for p, digest in zip(self.group.processes, column, strict=True)}
+            who.pop(0, None)
+            if len(who) > 1:
+                raise LayoutError(
+                    f"{self}: {process_names([*who.values()])} give different data for {name}, of "
+                    "which each has a copy: give the same data for one box in all processes"
+                )
 
 
 @cache

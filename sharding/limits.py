@@ -95,6 +95,10 @@ class Limits:
     # How many times as large a buffer may become when it is extended to whole rows.
     growth: int = 8
 
+    # Arrays of at least so many bytes, in memory that is the host's, the host reads and lays out
+    # anew part by part: a program holds several copies.
+    host_bytes: int = 1 << 24
+
     # Arrays that are joined where they are, each of which a device holds as large as the result.
     joined: int = 8
     # What of a move has to be saved for a result to be laid out on other cores.

@@ -22,6 +22,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from gridlayout.errors import LayoutError
+from gridlayout.sharding.elements import Elements, digest_of
 
 # How long a process waits for the others, as long as JAX does before it holds one for dead, and
 # where users say otherwise; one that has an error to raise waits shortly, for them to hear of it.
@@ -49,27 +50,6 @@ class Lines:
     def unit(self, number: int) -> str:
         """The line of a number."""
         return self.lines[number] if number < len(self.lines) else "no more"
-
-
-class Elements:
-    """An array, which differs from another in an element."""
-
-    def __init__(self, array: Any) -> None:
-        self.array = np.ascontiguousarray(array)
-        self.bytes = self.array.reshape(-1).view(np.uint8)
-
-    def __len__(self) -> int:
-        return self.array.size
-
-    def prefix(self, count: int | None) -> bytes:
-        """The digest of the first elements, row-major, or of all."""
-        return digest_of(self.bytes[: None if count is None else count * self.array.itemsize])
-
-    def unit(self, number: int) -> str:
-        """The element of a number: where it is, what it is and its bytes."""
-        index = tuple(int(i) for i in np.unravel_index(number, self.array.shape))
-        element = self.array[index]
-        return f"data{list(index)} = {element} (bytes {element.tobytes().hex()})"
 
 
 class _Message(NamedTuple):
@@ -126,20 +106,28 @@ class Group:
         self.count, self.history = 0, hashlib.sha256()
 
     def agree(
-        self, what: object, digest: bytes, text: Callable[[], Lines], data: Elements | None
+        self,
+        what: object,
+        digest: bytes,
+        text: Callable[[], Lines],
+        data: Elements | None,
+        patient: bool = False,
     ) -> None:
-        """`LayoutError` unless all say this; nothing to be said where they have agreed on it."""
+        """`LayoutError` unless all say this; nothing to be said where they have agreed on it.
+
+        patient: whether to wait for the others without end, and ask in any case.
+        """
         self.settle(what)
-        if data is None and digest in self.agreed:
+        if data is None and not patient and digest in self.agreed:
             self.recent.append(digest)
             self.history.update(digest)
             self.count += 1
             return
-        compared = b"compared" if data is not None else b""
-        whole = digest_of(self.history.digest() + digest + compared)
+        compared = "none" if data is None else data.how
+        whole = digest_of(self.history.digest() + digest + compared.encode())
         bytes_of = b"" if data is None else data.prefix(None)
-        lines = Lines([*self.earlier(), *text().lines, f"data compared: {data is not None}"])
-        said = self.said(what, _Message(_SAYS, whole, bytes_of, len(lines)))
+        lines = Lines([*self.earlier(), *text().lines, f"data compared: {compared}"])
+        said = self.said(what, _Message(_SAYS, whole, bytes_of, len(lines)), patient)
         if len({each.text for each in said}) > 1:
             found = self.first_difference(what, lines, max(each.length for each in said))
         elif data is not None and len({each.data for each in said}) > 1:
@@ -177,9 +165,17 @@ class Group:
             found.setdefault(each.words, []).append(process)
         return "; ".join(f"{names(who)}: {words}" for words, who in found.items())
 
-    def said(self, what: object, message: _Message) -> list[_Message]:
+    def table(self, row: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The rows of all processes, in the order of `processes`; all have said that they come."""
+        local = jax.device_put(row[None], self.device)
+        shape = (len(self.processes), len(row))
+        whole = jax.make_array_from_single_device_arrays(shape, self.apart, [local])
+        return np.asarray(self.gather(whole).addressable_data(0))
+
+    def said(self, what: object, message: _Message, patient: bool = False) -> list[_Message]:
         """What every process says; `LayoutError` where one failed, or did not come."""
-        said = self.exchanged(message, seconds := seconds_to_wait())
+        seconds = seconds_to_wait()
+        said = self.exchanged(message, None if patient else seconds)
         if said is None or None in said:
             self.lost = str(what)
             who = names([p for p in self.processes if p != jax.process_index()])
@@ -194,16 +190,13 @@ class Group:
             raise LayoutError(f"{what} failed elsewhere, so it is not done here: {words[0]}")
         return [each for each in said if each is not None]
 
-    def exchanged(self, message: _Message, seconds: float) -> list[_Message | None] | None:
-        """All processes' messages; None where they do not come in time."""
+    def exchanged(self, message: _Message, seconds: float | None) -> list[_Message | None] | None:
+        """All processes' messages; None where they do not come in time, if it has an end."""
         found: list[Any] = []
 
         def exchange() -> None:
             try:
-                local = jax.device_put(message.packed()[None], self.device)
-                shape = (len(self.processes), _MESSAGE)
-                whole = jax.make_array_from_single_device_arrays(shape, self.apart, [local])
-                rows = np.asarray(self.gather(whole).addressable_data(0))
+                rows = self.table(message.packed())
                 found.append([_Message.unpacked(row.tobytes()) for row in rows])
             except Exception as error:  # JAX's own, where it can't reach another process
                 found.append(error)
@@ -221,11 +214,12 @@ class Group:
         messages: list[_Message | None] = found[0]
         return messages
 
-    def report(self, words: str) -> None:
+    def report(self, words: str, patient: bool = False) -> None:
         """Tell the others, if they ask, that this process has failed."""
         if not self.lost and self.waiting is None:
             with suppress(LayoutError):  # the error that is being raised says more
-                self.exchanged(_Message(_FAILED, words=words), min(_SHORTLY, seconds_to_wait()))
+                seconds = None if patient else min(_SHORTLY, seconds_to_wait())
+                self.exchanged(_Message(_FAILED, words=words), seconds)
 
     def leave(self) -> None:
         """End this process, whom others did not answer: they may hang in a program without it.
@@ -262,11 +256,6 @@ def seconds_to_wait() -> float:
     if not 0 < seconds <= TIMEOUT_MAX:
         raise LayoutError(f"{_VARIABLE}={text!r} must be a number of seconds above 0")
     return seconds
-
-
-def digest_of(data: Any) -> bytes:
-    """32 bytes that say whether two are the same."""
-    return hashlib.sha256(data).digest()
 
 
 def names(processes: Sequence[int]) -> str:

@@ -7,7 +7,7 @@ positions, which is a few boxes of atoms; the window says where they lie in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -18,13 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.layouts.blocks import Block, Blocks
+from gridlayout.layouts.intervals import Box, boxes_between
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
 Ints = NDArray[np.int64]
-# Of each atom: from, to.
-Box = tuple[tuple[int, int], ...]
 # Origins and boxes of the one position of an atom of extent 1.
 ONE: Any = (((0,),), ((((0, 1),),),))
 
@@ -186,28 +185,6 @@ class _Joined:
             level += 1
         return level
 
-    def boxes(self, low: int, high: int, level: int = 0) -> Iterator[Box]:
-        """The positions from `low` up to `high` as boxes of atoms."""
-        if low >= high:
-            return
-        if level == len(self.strides):
-            yield ()
-            return
-        stride, extent = self.strides[level], self.extents[level]
-        below = zip(self.strides[level + 1 :], self.extents[level + 1 :], strict=True)
-        inner = 1 + sum(s * (n - 1) for s, n in below)
-        first, last = low // stride, (high - 1) // stride
-        # At most the first row and the last one are not whole.
-        partial = [e for e in {first, last} if low > e * stride or high < e * stride + inner]
-        for e in partial:
-            if 0 <= e < extent:
-                start, stop = max(low - e * stride, 0), min(high - e * stride, inner)
-                for box in self.boxes(start, stop, level + 1):
-                    yield ((e, e + 1), *box)
-        start, stop = max(first + (first in partial), 0), min(last + (last not in partial), extent)
-        if start < stop:
-            yield ((start, stop), *((0, n) for n in self.extents[level + 1 :]))
-
 
 def _rows(joined: _Joined, names: Shape, axes: tuple[str, ...]) -> Window | None:
     """The window of joined atoms, its buffer brought to whole rows of one of them."""
@@ -228,6 +205,8 @@ def _rows(joined: _Joined, names: Shape, axes: tuple[str, ...]) -> Window | None
     extents = (*(1,) * level, count, *inner)
     if prod(extents) * strides[-1] > LIMITS.growth * joined.length:
         return None
-    boxes = tuple(tuple(joined.boxes(low, high)) for low, high in joined.spans)
+    boxes = tuple(
+        tuple(boxes_between(low, high, strides, joined.extents)) for low, high in joined.spans
+    )
     whole = (names, axes, joined.length, False, tuple(shifts), extents, strides[-1])
     return Window(*whole, tuple(origins), boxes)

@@ -129,13 +129,15 @@ ROOMS = {
     "gridlayout": (
         *("errors", "arguments", "dtypes", "affine", "draw", "layouts", "document"),
         *("mlir", "strided", "megengine", "mli", "xla", "sophon", "tenstorrent"),
-        *("images", "constructor", "text", "image_files", "conversion", "costs", "tables", "dump"),
+        *("safetensors", "images", "constructor", "text", "image_files", "conversion", "costs"),
+        *("tables", "dump"),
         *("explorer", "gallery", "demo"),
     ),
     "sharding": (
         *("emulate", "collectives", "cost", "placement", "core_map"),
         *("chips", "limits", "measure", "machine", "choice", "default_machine", "device_grid"),
-        *("processes", "agreement", "exchange", "rounds", "windows", "overlaps", "pieces"),
+        *("logical_sharding", "elements", "processes", "agreement", "exchange", "rounds"),
+        *("windows", "overlaps", "pieces"),
     ),
     "ops": (
         *("moves", "array", "decisions", "trees", "programs", "products", "rules", "solver"),

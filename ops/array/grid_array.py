@@ -24,6 +24,7 @@ from jax.sharding import NamedSharding
 
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.parts import slices_of
 from gridlayout.layouts.program import unpack_host
 from gridlayout.ops.array.folding import folded_line
 from gridlayout.ops.array.grid_type import (
@@ -35,10 +36,13 @@ from gridlayout.ops.array.grid_type import (
     storage_of,
 )
 from gridlayout.ops.array.located import DeviceLocation, located
+from gridlayout.ops.array.in_parts import Held, as_box, boxes_here, is_host_memory
+from gridlayout.ops.array.logical import check_sharding, logical_as, sharding_text
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.moves.spaces import brought_back, fetched
-from gridlayout.sharding.agreement import agree_on, check_has_part
+from gridlayout.sharding.agreement import agree_on, check_has_part, crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.limits import LIMITS
 
 if TYPE_CHECKING:
     from jax.sharding import Sharding
@@ -203,21 +207,82 @@ class GridArray(metaclass=_Meta):
         with self.device.active():
             return without_idle(_fetched(self), shape, self.device)
 
-    def to_logical(self) -> jax.Array:
-        """The logical array, a `jax.Array` that every device holds whole; in multi-process too."""
+    def to_logical(self, sharding: Sharding | None = None) -> jax.Array:
+        """The logical array, a `jax.Array`; in multi-process too.
+
+        sharding: a `jax.sharding.NamedSharding` on any mesh, whose shards go from device to device
+        as in a relayout; by default every device has the whole. Traced, or on other devices than
+        the array's, every device has it whole before it is sharded. `LayoutError` for a dim that is
+        no multiple of its devices, as arrays of JAX have equal shards.
+
+        >>> from gridlayout import DeviceGrid, GridLayout, put
+        >>> device = DeviceGrid((1,))
+        >>> x = put([1, 2, 3, 4], GridLayout((4,), "int32", grid=(3,)), device)
+        >>> rows = NamedSharding(device.mesh, jax.sharding.PartitionSpec("x"))
+        >>> x.to_logical(rows).sharding.spec
+        PartitionSpec('x',)
+        """
         check_has_data(self, "GridArray.to_logical")
-        agree_on("GridArray.to_logical", self.device, self.layout, self)
+        with crossing("GridArray.to_logical", self.device, self) as call:
+            if sharding is not None:
+                check_no_stack(self)
+                check_sharding(sharding, self.shape)
+            asked = "every device" if sharding is None else sharding_text(sharding, self.shape)
+            lines = layout_lines(("array", self.layout))
+            call.agree((self.layout, asked), lambda: [f"to: {asked}", *lines])
         with self.device.active():
-            return to_logical(_fetched(self), self.layout, self.device)
+            storage = _fetched(self)
+            if sharding is None and not _is_large(self):
+                return to_logical(storage, self.layout, self.device)
+            wanted = self.device.replicated if sharding is None else sharding
+            found = logical_as(storage, self.layout, self.device, wanted)
+            return found if found is not None else _placed_as(self, storage, wanted)
+
+    def local_boxes(self) -> list[tuple[slice, ...]]:
+        """The boxes of the logical array that this process's devices hold, each once.
+
+        Tuples of slices, disjoint, in order of their first corners; known without data too. A
+        device whose cores divide joined dims has a few: of `k` joined ones, `2 k - 1` at most.
+        Where cores divide no linear axes (maps that use a dim twice, Sophon's lanes) a box bounds
+        what a device has, and may overlap others.
+
+        >>> from gridlayout import DeviceGrid, GridLayout, put
+        >>> x = put([1, 2, 3, 4], GridLayout((4,), "int32", grid=(3,)), DeviceGrid((1,)))
+        >>> x.local_boxes()
+        [(slice(0, 4, None),)]
+        """
+        check_no_stack(self)
+        self.device.check_has_devices("GridArray.local_boxes")
+        return [slices_of(box) for box in boxes_here(self.layout, self.device)]
+
+    def local(self, box: tuple[slice, ...]) -> np.ndarray[Any, Any]:
+        """A box of the logical array as a new NumPy array, from what this process's devices hold.
+
+        box: one of `local_boxes()`, or any other whose elements are all here. Nothing is sent, and
+        other processes need not call it. `LayoutError`: a box of which this process lacks a part.
+
+        >>> from gridlayout import DeviceGrid, GridLayout, put
+        >>> x = put([1, 2, 3, 4], GridLayout((4,), "int32", grid=(3,)), DeviceGrid((1,)))
+        >>> x.local((slice(1, 3),)).tolist()
+        [2, 3]
+        """
+        check_has_data(self, "GridArray.local")
+        check_no_stack(self)
+        check_has_part(self.device, repr(self))
+        wanted = as_box(box, self.shape)
+        return Held(self.storage, self.layout, self.device).read(wanted)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError("a GridArray has no logical array to share: copy=False can't be met")
         check_has_data(self, "np.asarray")
-        is_here = isinstance(self.storage, np.ndarray) or self.storage.is_fully_addressable
-        if is_here and self.storage.ndim == len(self.layout.physical_shape):
-            storage = np.asarray(self.storage)
-            array = unpack_host(storage[tuple(map(slice, self.layout.physical_shape))], self.layout)
+        is_whole = self.storage.ndim == len(self.layout.physical_shape)
+        if is_whole and isinstance(self.storage, np.ndarray):
+            physical = self.storage[tuple(map(slice, self.layout.physical_shape))]
+            array = unpack_host(physical, self.layout)
+        elif is_whole and self.storage.is_fully_addressable:
+            whole = tuple((0, n) for n in self.shape)
+            array = Held(self.storage, self.layout, self.device).read(whole)
         else:
             check_has_part(self.device, repr(self))
             array = np.asarray(self.to_logical())
@@ -309,6 +374,23 @@ def check_has_data(x: Any, what: str) -> None:
             f"{what} needs data, and {x!r} has a shape alone: gl.on_grid(fn).report and "
             "gl.relayout_plan take it"
         )
+
+
+def _is_large(x: GridArray) -> bool:
+    """Whether it is so large that the host reads it from its own memory, where it is there."""
+    return (
+        x.storage.ndim == len(x.layout.physical_shape)
+        and x.layout.nbytes >= LIMITS.host_bytes
+        and is_host_memory(x.storage, x.device)
+    )
+
+
+def _placed_as(x: GridArray, storage: jax.Array, sharding: Sharding) -> jax.Array:
+    """The logical array whole on every device first."""
+    found = to_logical(storage, x.layout, x.device)
+    if isinstance(found, jax.core.Tracer):
+        return jax.lax.with_sharding_constraint(found, sharding)
+    return jax.device_put(found, sharding)
 
 
 def _fetched(x: GridArray) -> jax.Array:

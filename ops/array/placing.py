@@ -12,14 +12,17 @@ import numpy as np
 from gridlayout.arguments import as_flag
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout, check_layout
-from gridlayout.layouts.program import host_fill, pack_host
+from gridlayout.layouts.parts import slices_of
 from gridlayout.ops.array.grid_array import GridArray, has_no_data
 from gridlayout.ops.array.grid_type import placed
+from gridlayout.ops.array.in_parts import stored
+from gridlayout.ops.array.logical import laid_out
 from gridlayout.ops.array.storage import pack_and_place, place
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.spaces import brought_back
-from gridlayout.sharding.agreement import MOST_BYTES, Crossing, crossing, layout_lines
+from gridlayout.sharding.agreement import Crossing, crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.sharding.elements import Elements
 from gridlayout.text import parse
 
 
@@ -37,7 +40,7 @@ def put(array: Any, layout: Layout, device: DeviceGrid, *, check: bool | None = 
     with device.active():
         with crossing("gl.put", device, array) as call:
             layout.check_invertible()
-            array = _source(array, layout, device)
+            array = _source(array, layout)
             _agree(call, array, layout, check)
         return placed(_put(array, layout, device), layout, device)
 
@@ -51,28 +54,29 @@ def described(layout: Layout, device: DeviceGrid) -> GridArray:
     return GridArray(storage, layout, device)
 
 
-def _source(array: Any, layout: Layout, device: DeviceGrid) -> Any:
-    """What `put` is given, checked: a NumPy array if the host can read it, else a `jax.Array`."""
+def _source(array: Any, layout: Layout) -> Any:
+    """What `put` is given, checked: a `jax.Array`, else a NumPy array."""
     if isinstance(array, GridArray):
         raise LayoutError("put takes a logical array; gl.relayout moves a GridArray to a layout")
     _check_no_tree(array)
     if isinstance(array, jax.Array):
-        array = packing.as_logical(array, layout)
-        if isinstance(array, jax.core.Tracer):
-            return array
-        # Memory that the host can read: no device needs more than its part.
-        is_here = device.platform == "cpu" and array.is_fully_addressable
-        return np.asarray(array) if is_here else array
-    if not hasattr(array, "dtype"):
-        array = packing.untyped(array, layout.dtype)
-    array = np.asarray(array)
-    if array.dtype != layout.dtype:
-        # NumPy defaults to 64 bits; JAX reads those as 32 where x64 is off, and so does put.
-        array = np.asarray(packing.as_array(array, layout.dtype))
-    elif layout.dtype != jax.dtypes.canonicalize_dtype(layout.dtype):
-        packing.as_array(array, layout.dtype)  # raises: the type needs jax_enable_x64
+        return packing.as_logical(array, layout, moved=False)
+    array = host_array(array, layout.dtype)
     if array.shape != layout.shape:
         raise LayoutError(f"the array has shape {array.shape}, but {layout!r} has {layout.shape}")
+    return array
+
+
+def host_array(array: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """What a user gives for an array of `dtype`, as NumPy's; of typed data it has to be that."""
+    if not hasattr(array, "dtype"):
+        array = packing.untyped(array, dtype)
+    array = np.asarray(array)
+    if array.dtype != dtype:
+        # NumPy defaults to 64 bits; JAX reads those as 32 where x64 is off, and so does put.
+        return np.asarray(packing.as_array(array, dtype))
+    if dtype != jax.dtypes.canonicalize_dtype(dtype):
+        packing.as_array(array[:0] if array.ndim else array, dtype)  # raises: needs jax_enable_x64
     return array
 
 
@@ -82,43 +86,23 @@ def _agree(call: Crossing, array: Any, layout: Layout, check: bool | None) -> No
         return
     is_whole = isinstance(array, jax.Array) and not array.is_fully_addressable
     source = "a jax.Array over processes" if is_whole else "data that each process has"
-    if check is None:
-        check = array.nbytes <= MOST_BYTES
+    compared = check is not False and not is_whole
     call.agree(
         (layout, source),
         lambda: [f"source: {source}", *layout_lines(("layout", layout))],
-        data=(lambda: np.asarray(array)) if check and not is_whole else None,
+        data=(lambda: Elements(array, exact=check is True)) if compared else None,
     )
 
 
 def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
     if not isinstance(array, jax.Array):
-        return _put_host(array, layout, device)
+        return stored(lambda box: array[slices_of(box)], layout, device)
     if not isinstance(array, jax.core.Tracer):
+        if (found := laid_out(array, layout, device)) is not None:
+            return found
         # Committed elsewhere, perhaps: bring it to this mesh first.
         array = jax.device_put(array, device.replicated)
     return brought_back(_pack_and_place(array, layout, device), layout, device)
-
-
-def _put_host(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
-    """Pack on the host, in NumPy: each device then receives its own part and nothing else."""
-    physical, fill = pack_host(array, layout), host_fill(layout)
-
-    def part(index: Any) -> Any:
-        found = physical[index]
-        missing = [
-            0 if one.stop is None else one.stop - one.start - n
-            for one, n in zip(index, found.shape, strict=True)
-        ]
-        return (
-            np.pad(found, [(0, n) for n in missing], constant_values=fill)
-            if any(missing)
-            else found
-        )
-
-    shape, sharding = device.storage_shape(layout), device.sharding(layout)
-    # The dtype is for processes that have no part to tell it by.
-    return jax.make_array_from_callback(shape, sharding, part, dtype=layout.dtype)
 
 
 _pack_and_place = partial(jax.jit, static_argnums=(1, 2))(pack_and_place)

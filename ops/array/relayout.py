@@ -11,12 +11,16 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray, check_has_data, check_no_stack
 from gridlayout.ops.array.grid_type import placed
+from gridlayout.ops.array.in_parts import Held, is_host_memory, stored
+from gridlayout.ops.array.staged import run_staged, staged_pieces
 from gridlayout.ops.array.storage import pack_and_place, padded, to_logical
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move, nothing_moves
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.agreement import crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.pieces import Pieces
 
 
 def relayout(x: GridArray, layout: Layout) -> GridArray:
@@ -34,8 +38,33 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
         )
     with x.device.active():
         storage = fetched(x.storage, x.layout, x.device)
-        storage = _relayout(storage, x.layout, layout, x.device)
+        if _by_host(storage, x.layout, layout, x.device):
+            held = Held(storage, x.layout, x.device)
+            return placed(stored(held.read, layout, x.device), layout, x.device)
+        if (pieces := _in_stages(storage, x.layout, layout, x.device)) is not None:
+            storage = run_staged(storage, layout, pieces)
+            if layout.oob is not None:
+                storage = padded(storage, layout, x.device)
+        else:
+            storage = _relayout(storage, x.layout, layout, x.device)
         return placed(brought_back(storage, layout, x.device), layout, x.device)
+
+
+def _by_host(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -> bool:
+    """Whether the host moves the parts, one at a time: where they are large, in its own memory."""
+    large = max(old.nbytes, new.nbytes) >= LIMITS.host_bytes
+    if not large or nothing_moves(old, new) or not is_host_memory(storage, device):
+        return False
+    new.check_invertible()
+    return True
+
+
+def _in_stages(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -> Pieces | None:
+    """The pieces that go in stages, where the parts are large; None where one program moves all."""
+    if isinstance(storage, jax.core.Tracer) or nothing_moves(old, new):
+        return None
+    places = (device.placement(layout.core_shape) for layout in (old, new))
+    return staged_pieces(old, new, device, *places)
 
 
 def check_relayout(old: Layout, new: Layout) -> None:

@@ -79,12 +79,17 @@ def unpack(physical: Any, layout: Layout, *, path: Path = "program") -> jax.Arra
     return _unpack(physical, layout, _as_path(path))
 
 
-def as_array(x: Any, dtype: np.dtype[Any]) -> jax.Array:
-    """`x` as a JAX array of exactly `dtype`, which untyped data takes and typed data must have."""
+def as_array(x: Any, dtype: np.dtype[Any], *, moved: bool = True) -> jax.Array:
+    """`x` as a JAX array of exactly `dtype`, which untyped data takes and typed data must have.
+
+    moved: whether one with Explicit mesh axes goes to where it has none.
+    """
     if not hasattr(x, "dtype"):
         x = untyped(x, dtype)
     try:
-        found = automatic(jnp.asarray(x))
+        found = jnp.asarray(x)
+        if moved or isinstance(found, jax.core.Tracer):
+            found = automatic(found)
     except (TypeError, ValueError) as error:
         raise LayoutError(
             f"{_in_short(x)} is no array of numbers that JAX holds, but the layout is of "
@@ -173,9 +178,9 @@ def automatic(x: Any, device: DeviceGrid | None = None) -> Any:
     return jax.device_put(x, NamedSharding(auto, PartitionSpec()))
 
 
-def as_logical(x: Any, layout: Layout) -> jax.Array:
+def as_logical(x: Any, layout: Layout, *, moved: bool = True) -> jax.Array:
     """`x` as a JAX array of the layout's shape and dtype, or `LayoutError`."""
-    found = as_array(x, layout.dtype)
+    found = as_array(x, layout.dtype, moved=moved)
     if found.shape != layout.shape:
         raise LayoutError(f"the array has shape {found.shape}, but {layout!r} has {layout.shape}")
     return found

@@ -5,26 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from math import prod
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from numpy.typing import NDArray
 
-from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box, reach, row_of
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.sharding.collectives import index_of, once, permute, slice_at
-from gridlayout.sharding.pieces import Deal, Pieces, Side, Slot
-from gridlayout.sharding.windows import Window
+from gridlayout.sharding.pieces import Deal, Pieces, Slot
 
 Shape = tuple[int, ...]
 Ints = NDArray[np.int64]
-# XLA before JAX 0.12 makes one slice of a slice that it cuts out of another, and forgets that the
-# inner one was moved into bounds: dynamic_slice(dynamic_slice(arange(9), [8], [2]), [0], [1]) is 8.
-_FORGETS_BOUNDS = jax.__version_info__ < (0, 12)
 
 
 # Of tables that have a row a device, by their bytes: this device's row.
@@ -83,10 +77,11 @@ def run_pieces(pieces: Pieces, x: LazyView, fill: Any) -> LazyView:
     return _Run(pieces, fill).run(x)
 
 
-class _Run:
+class _Run(Ends):
     def __init__(self, pieces: Pieces, fill: Any) -> None:
+        super().__init__(pieces, fill)
         assert pieces.schedule is not None
-        self.pieces, self.schedule, self.fill = pieces, pieces.schedule, fill
+        self.schedule = pieces.schedule
         self.names = tuple(pieces.device.fine.axis_names)
         self.known = _known.get() or {}
         tables = _tables(pieces)
@@ -95,78 +90,12 @@ class _Run:
 
     def run(self, x: LazyView) -> LazyView:
         """The new part."""
-        held = self._spread(x)
-        if _FORGETS_BOUNDS:
+        held = self.spread(x)
+        if FORGETS_BOUNDS:
             held = lax.optimization_barrier(held)
         if (order := self.pieces.order) is None:
-            return self._gathered(LazyView.of(self._one_by_one(held)))
-        return self._gathered(self._at_once(held, order))
-
-    # -- from a device's part to an array of atoms, and back ---------------------------------------
-
-    def _spread(self, x: LazyView) -> jax.Array:
-        """The part without its tiles, a dim an atom, in the target's order."""
-        side = self.pieces.source
-        x = packing.run_moves(x, side.blocks.moves_in(side.placement.per_device), self.fill)
-        x = x.transpose(_joined_order(side)).reshape(*(w.length for w in side.windows))
-        for k, window in enumerate(side.windows):
-            x = self._aligned(x, k, window)
-        names = [atom for window in side.windows for atom in window.atoms]
-        x = x.reshape(*(n for window in side.windows for n in window.extents))
-        return x.transpose([names.index(atom) for atom in side.atoms]).materialize()
-
-    def _aligned(self, x: LazyView, k: int, window: Window) -> LazyView:
-        """Dim `k`, an interval of positions, as whole rows of atoms, joined."""
-        if window.is_flipped:
-            x = LazyView.of(lax.rev(x.materialize(), [k]))
-        if window.is_wide:
-            part = x.materialize()
-            shape = (*part.shape[:k], window.width, *part.shape[k + 1 :])
-            start = self._shift(k, window, part.ndim)
-            wide = jnp.full(shape, self.fill, part.dtype)
-            x = LazyView.of(lax.dynamic_update_slice(wide, part, start))
-        if window.step > 1:
-            shape = (*x.shape[:k], window.width // window.step, window.step, *x.shape[k + 1 :])
-            part = lax.index_in_dim(x.reshape(*shape).materialize(), 0, k + 1, keepdims=False)
-            x = LazyView.of(part)
-        return x
-
-    def _gathered(self, x: LazyView) -> LazyView:
-        """The target's part of an array of atoms."""
-        side = self.pieces.target
-        x = x.reshape(*(prod(window.extents) for window in side.windows))
-        for k, window in enumerate(side.windows):
-            x = self._interval(x, k, window)
-        per_device = side.placement.per_device
-        shape = (*per_device, *side.blocks.flat.local_shape)
-        order = _joined_order(side)
-        x = x.reshape(*(shape[d] for d in order))
-        x = x.transpose([order.index(d) for d in range(len(order))])
-        return packing.run_moves(x, side.blocks.moves_out(per_device), self.fill)
-
-    def _interval(self, x: LazyView, k: int, window: Window) -> LazyView:
-        """Dim `k` of whole rows of atoms as an interval of positions."""
-        if window.step > 1:
-            part = x.reshape(*x.shape[: k + 1], 1, *x.shape[k + 1 :]).materialize()
-            grow = [(0, window.step - 1 if d == k + 1 else 0, 0) for d in range(part.ndim)]
-            count = part.shape[k] * window.step
-            x = LazyView.of(lax.pad(part, jnp.asarray(self.fill, part.dtype), grow))
-            x = x.reshape(*part.shape[:k], count, *part.shape[k + 2 :])
-        if x.shape[k] != window.length or any(window.shifts):
-            part = x.materialize()
-            size = (*part.shape[:k], window.length, *part.shape[k + 1 :])
-            x = LazyView.of(lax.dynamic_slice(part, self._shift(k, window, part.ndim), size))
-        if window.is_flipped:
-            x = LazyView.of(lax.rev(x.materialize(), [k]))
-        return x
-
-    def _shift(self, k: int, window: Window, rank: int) -> list[Any]:
-        """Where this device's interval begins along dim `k` of the rows."""
-        start: list[Any] = [np.uint32(0)] * rank
-        if any(window.shifts):
-            shifts = jnp.asarray(window.shifts, jnp.uint32)
-            start[k] = _at(shifts, index_of(window.axes))
-        return start
+            return self.gathered(LazyView.of(self._one_by_one(held)))
+        return self.gathered(self._at_once(held, order))
 
     # -- pieces, all at once -----------------------------------------------------------------------
 
@@ -197,7 +126,7 @@ class _Run:
         sent, (along, starts) = self.schedule.tables[0], self.schedule.starts
         if (place := self.known.get(starts.tobytes())) is None:
             every = list(map(tuple, sent[0].tolist()))
-            found = {at: lax.expand_dims(_cut(held, at, size), (0,)) for at in {*every}}
+            found = {at: lax.expand_dims(cut_box(held, at, size), (0,)) for at in {*every}}
             return [found[at] for at in every]
         count = len(self.schedule.sizes)
         cut = _gather(held, lax.reshape(place, (count, len(along))), along, size)
@@ -209,7 +138,7 @@ class _Run:
         """The array of atoms, each piece written where it belongs."""
         schedule, extents = self.schedule, self.pieces.target.extents
         before, after = reaches(self.pieces)
-        held, out = self._grown(held, before), lax.full(after, self.fill, held.dtype)
+        held, out = self.grown(held, before), lax.full(after, self.fill, held.dtype)
         for slot in schedule.stays:
             out = self._put(out, self._cut(held, slot), slot)
         for slot in schedule.slots:
@@ -217,17 +146,11 @@ class _Run:
         if schedule.deal is not None:
             out = self._dealt(out, held, schedule.deal)
         # XLA would see the last update in the result's shape, and copy the array for it.
-        return _cut(lax.optimization_barrier(out), (0,) * out.ndim, extents)
-
-    def _grown(self, held: jax.Array, shape: Shape) -> jax.Array:
-        """The array with so much more at its ends that no box reaches beyond."""
-        grow = [(0, n - m, 0) for n, m in zip(shape, held.shape, strict=True)]
-        fill = jnp.asarray(self.fill, held.dtype)
-        return held if shape == held.shape else lax.pad(held, fill, grow)
+        return cut_box(lax.optimization_barrier(out), (0,) * out.ndim, extents)
 
     def _row(self, table: Ints) -> jax.Array:
         """This device's row."""
-        return _at(table.astype(np.uint32), index_of(self.names))
+        return row_of(table.astype(np.uint32), index_of(self.names))
 
     def _start(self, table: Ints) -> list[Any]:
         """This device's row of a slot's table; numbers where they are the same for all."""
@@ -237,22 +160,22 @@ class _Run:
         ]
 
     def _cut(self, held: jax.Array, slot: Slot) -> jax.Array:
-        return _cut(held, self._start(slot.tables[0]), slot.size)
+        return cut_box(held, self._start(slot.tables[0]), slot.size)
 
     def _put(self, out: jax.Array, piece: jax.Array, slot: Slot) -> jax.Array:
         _, put, counts = slot.tables
         whole = (counts == np.array(slot.size)).all()
-        return _put(out, piece, self._start(put), None if whole else self._start(counts))
+        return put_box(out, piece, self._start(put), None if whole else self._start(counts))
 
     def _dealt(self, out: jax.Array, held: jax.Array, deal: Deal) -> jax.Array:
         """Every piece to the device at its place, all at once."""
         sent, put, counts = map(self._row, deal.tables)
-        pieces = lax.map(lambda start: _cut(held, list(start), deal.size), sent)
+        pieces = lax.map(lambda start: cut_box(held, list(start), deal.size), sent)
         pieces = lax.all_to_all(pieces, deal.axes, 0, 0, tiled=True)
 
         def step(out: jax.Array, each: Any) -> tuple[jax.Array, None]:
             piece, start, count = each
-            return _put(out, piece, list(start), list(count)), None
+            return put_box(out, piece, list(start), list(count)), None
 
         return lax.scan(step, out, (pieces, put, counts))[0]
 
@@ -269,37 +192,6 @@ def _gather(
     return lax.gather(x, starts, numbers, size, mode=mode)
 
 
-def _at(table: Any, place: Any) -> jax.Array:
-    return lax.squeeze(slice_at(table, place, 1, 0), [0])
-
-
-def _cut(held: jax.Array, start: Sequence[Any], size: Shape) -> jax.Array:
-    if all(isinstance(n, int) for n in start):
-        if held.shape == size:
-            return held
-        return lax.slice(held, start, [a + n for a, n in zip(start, size, strict=True)])
-    return lax.dynamic_slice(held, _unsigned(start), size)
-
-
-def _put(
-    out: jax.Array, piece: jax.Array, start: Sequence[Any], counts: Sequence[Any] | None
-) -> jax.Array:
-    """The piece at its place; only so much of it along each dim as is counted."""
-    start = _unsigned(start)
-    if counts is not None:
-        old = lax.dynamic_slice(out, start, piece.shape)
-        wanted: Any = True
-        for d, count in enumerate(counts):
-            if not (isinstance(count, int) and count == piece.shape[d]):
-                wanted &= lax.broadcasted_iota(jnp.uint32, piece.shape, d) < count
-        piece = jnp.where(wanted, piece, old)
-    return lax.dynamic_update_slice(out, piece, start)
-
-
-def _unsigned(start: Sequence[Any]) -> list[Any]:
-    return [np.uint32(n) if isinstance(n, int) else n for n in start]
-
-
 def reaches(pieces: Pieces) -> tuple[Shape, Shape]:
     """The arrays of atoms of the old and of the new part, grown so that no box ends beyond them."""
     schedule = pieces.schedule
@@ -307,22 +199,7 @@ def reaches(pieces: Pieces) -> tuple[Shape, Shape]:
     boxes = [(s.tables, s.size) for s in (*schedule.stays, *schedule.slots)]
     boxes += [] if schedule.deal is None else [(schedule.deal.tables, schedule.deal.size)]
     before, after = (
-        _reach(side.extents, [(tables[k], size) for tables, size in boxes])
+        reach(side.extents, [(tables[k], size) for tables, size in boxes])
         for k, side in enumerate((pieces.source, pieces.target))
     )
     return before, after
-
-
-def _reach(extents: Shape, boxes: Sequence[tuple[Ints, Shape]]) -> Shape:
-    """The extents that an array must have for boxes of these sizes to begin at these corners."""
-    ends = [corners.reshape(-1, len(size)).max(axis=0) + size for corners, size in boxes]
-    return tuple(np.max([extents, *ends], axis=0).tolist())
-
-
-def _joined_order(side: Side) -> list[int]:
-    """The dims of a part of the untiled layout, each block's cores before its positions."""
-    rank = side.blocks.flat.core_rank
-    order: list[int] = []
-    for k, block in enumerate(side.blocks.blocks):
-        order += [rank + k] if block.core is None else [block.core, rank + k]
-    return order

@@ -1,0 +1,346 @@
+"""`Part`: the cores of a layout that one device has, and the boxes of the logical tensor in them.
+
+Where the cores divide linear axes (`gridlayout.layouts.blocks`), a part holds an interval of each,
+which is a few boxes of logical indices; an array of these positions, strided so that each logical
+index is a dim, is read and written box by box. Other layouts go element by element, and what their
+part holds is in one bounding box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from gridlayout.layouts.blocks import Block, Blocks, find_blocks
+from gridlayout.layouts.intervals import Box, boxes_between, is_nested
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.program import Move, PadMove, ReshapeMove, host_fill, run_host
+
+Shape = tuple[int, ...]
+Read = Callable[[Box], NDArray[Any]]
+# Elements whose physical indices are computed at once.
+_MOST_INDICES = 1 << 18
+# Elements of cores that are brought to or from their tiles at once, where a device has several.
+_MOST_PACKED = 1 << 22
+
+
+def sizes_of(box: Box) -> Shape:
+    """The extents of a box."""
+    return tuple(high - low for low, high in box)
+
+
+def volume_of(box: Box) -> int:
+    """The elements of a box."""
+    return prod(sizes_of(box))
+
+
+def common(a: Box, b: Box) -> Box | None:
+    """What two boxes have in common, if it is anything."""
+    found = tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
+    return found if all(low < high for low, high in found) else None
+
+
+def slices_of(box: Box, within: Box | None = None) -> tuple[slice, ...]:
+    """A box as slices, of the whole tensor or of the array of another box."""
+    starts = (0,) * len(box) if within is None else [low for low, _ in within]
+    return tuple(slice(low - s, high - s) for (low, high), s in zip(box, starts, strict=True))
+
+
+@dataclass(frozen=True)
+class Part:
+    """`count` cores of each core dim of a layout, from the core `first` on; some may be idle slots.
+
+    >>> from gridlayout import GridLayout
+    >>> part = Part(GridLayout((4, 6), grid=(3,), collapse=[(0, 2)]), (1,), (1,))
+    >>> part.boxes, part.is_exact
+    ((((1, 2), (2, 6)), ((2, 3), (0, 4))), True)
+    """
+
+    layout: Layout
+    first: Shape
+    count: Shape
+
+    @cached_property
+    def _blocks(self) -> Blocks | None:
+        found = find_blocks(self.layout)
+        if found is not None:
+            for block in found.blocks:
+                strides, extents = _magnitudes(self.layout, block)
+                if not is_nested(strides, extents):
+                    return None
+        return found
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the boxes hold the elements of the part and no others."""
+        return self._blocks is not None or not self.layout.size
+
+    @cached_property
+    def boxes(self) -> tuple[Box, ...]:
+        """The boxes of the logical tensor that the part holds, disjoint, in order of their corners.
+
+        Exactly these elements where cores divide linear axes, which is most layouts; else the
+        bounding box of what the part holds, if it is anything.
+        """
+        if not self.layout.size:
+            return ()
+        if self._blocks is None:
+            return self._bounding_box()
+        found = []
+        for some in product(*(self._boxes_of(block) for block in self._blocks.blocks)):
+            spans = {d: span for one in some for d, span in one.items()}
+            found.append(tuple(spans.get(d, (0, 1)) for d in range(self.layout.ndim)))
+        return tuple(sorted(found))
+
+    def _interval(self, block: Block) -> tuple[int, int]:
+        """The positions of a block that the part has: from, to."""
+        if block.core is None:
+            return 0, block.size
+        start = self.first[block.core] * block.size
+        return start, start + self.count[block.core] * block.size
+
+    def _boxes_of(self, block: Block) -> list[dict[int, tuple[int, int]]]:
+        """A block's interval as boxes of its logical dims."""
+        strides, extents = _magnitudes(self.layout, block)
+        offset = _lowest(self.layout, block)
+        low, high = (position - offset for position in self._interval(block))
+        top = 1 + sum(s * (n - 1) for s, n in zip(strides, extents, strict=True))
+        found = []
+        for box in boxes_between(max(low, 0), min(high, top), strides, extents):
+            spans = {}
+            for (d, stride), (a, b) in zip(block.terms, box, strict=True):
+                n = self.layout.shape[d]
+                spans[d] = (a, b) if stride > 0 else (n - b, n - a)
+            found.append(spans)
+        return found
+
+    # -- data ----------------------------------------------------------------------------------
+
+    def fill(self, physical: NDArray[Any], read: Read) -> None:
+        """Write the part's elements into its physical array, whose padding is there already.
+
+        physical: of shape `(*count, *layout.local_shape)`, contiguous. read: gives an array of a
+        box, and is called with the boxes of the part, or with parts of these.
+        """
+        for part, where in self._few_cores():
+            if part._blocks is None:
+                part._scatter(physical[where], read)
+            elif part.boxes:
+                part._pack(physical[where], read)
+
+    def copy(self, physical: NDArray[Any], box: Box, out: NDArray[Any]) -> int:
+        """Write what the part holds of a box into the box's array; how many elements these are."""
+        copied = 0
+        for part, where in self._few_cores():
+            shared = [each for own in part.boxes if (each := common(own, box)) is not None]
+            if part._blocks is None:
+                copied += sum(part._gather(physical[where], each, box, out) for each in shared)
+            elif shared:
+                flat = part._unpacked(physical[where])
+                for each in shared:
+                    out[slices_of(each, box)] = part._view(flat, each)
+                    copied += volume_of(each)
+        return copied
+
+    def _few_cores(self) -> Iterator[tuple[Part, tuple[slice, ...]]]:
+        """The part in parts of few elements or one core, and where each is in the part's array."""
+        size = max(prod(self.layout.local_shape), 1)
+        cores = [(n, tuple(range(0, n, n))) for n in self.count]
+        if self._blocks is not None:
+            cores, most = [], max(_MOST_PACKED // size, 1)
+            for k, n in enumerate(self.count):
+                inner = prod(self.count[k + 1 :])
+                step = min(max(most // inner, 1), n)
+                cores.append((step, tuple(range(0, n, step))))
+        for starts in product(*(starts for _, starts in cores)):
+            spans = [
+                (start, min(start + step, n))
+                for start, (step, _), n in zip(starts, cores, self.count, strict=True)
+            ]
+            first = tuple(f + low for f, (low, _) in zip(self.first, spans, strict=True))
+            part = Part(self.layout, first, sizes_of(tuple(spans)))
+            yield (self if part == self else part), slices_of(tuple(spans))
+
+    # -- a part as an array of positions -------------------------------------------------------
+
+    @property
+    def _lengths(self) -> Shape:
+        """Positions of each block."""
+        assert self._blocks is not None
+        return tuple(b - a for a, b in map(self._interval, self._blocks.blocks))
+
+    def _order(self) -> list[int]:
+        """The dims of the untiled part, each block's cores before its positions."""
+        assert self._blocks is not None
+        rank, order = self.layout.core_rank, []
+        for k, block in enumerate(self._blocks.blocks):
+            order += [rank + k] if block.core is None else [block.core, rank + k]
+        return order
+
+    def _pack(self, physical: NDArray[Any], read: Read) -> None:
+        assert self._blocks is not None
+        moves = self._blocks.moves_out(self.count)
+        fill, flat = host_fill(self.layout), self._as_read(read)
+        if flat is not None:
+            found = self._split(flat)
+        else:
+            shape = (*self.count, *self._blocks.flat.local_shape)
+            grown, inside, rest = _padded_first(self.count, shape, moves)
+            if rest is moves:
+                flat = filled(self._lengths, fill)
+                found = self._split(flat)
+            else:  # of one core: the positions are dims of the array as it is
+                found, moves = filled(grown, fill), rest
+                flat = self._joined(found[inside])
+            for box in self.boxes:
+                self._view(flat, box)[...] = read(box)
+        if moves and isinstance(moves[-1], ReshapeMove):  # written in the shape before it
+            physical, moves = physical.reshape(moves[-1].before), moves[:-1]
+        physical[...] = run_host(found, moves, fill)
+
+    def _as_read(self, read: Read) -> NDArray[Any] | None:
+        """The array of positions as a view of what is read, where that is one box and all of it."""
+        assert self._blocks is not None
+        if len(self.boxes) != 1 or volume_of(self.boxes[0]) != prod(self._lengths):
+            return None
+        found = read(self.boxes[0])
+        terms = [term for block in self._blocks.blocks for term in block.terms]
+        seen = [d for d, _ in terms]
+        rest = [d for d in range(found.ndim) if d not in seen]
+        found = found.transpose([*seen, *rest])
+        found = found[tuple(slice(None, None, 1 if s > 0 else -1) for _, s in terms)]
+        return found.reshape(self._lengths)
+
+    def _unpacked(self, physical: NDArray[Any]) -> NDArray[Any]:
+        """The array of positions of a physical one."""
+        assert self._blocks is not None
+        moves = self._blocks.moves_in(self.count)
+        return self._joined(run_host(physical, moves, np.zeros((), physical.dtype)))
+
+    def _joined(self, flat: NDArray[Any]) -> NDArray[Any]:
+        """Of a part of the untiled layout the array of positions."""
+        return flat.transpose(self._order()).reshape(self._lengths)
+
+    def _split(self, flat: NDArray[Any]) -> NDArray[Any]:
+        """Of an array of positions the part of the untiled layout, as a view."""
+        assert self._blocks is not None
+        shape, order = (*self.count, *self._blocks.flat.local_shape), self._order()
+        split = flat.reshape([shape[d] for d in order])
+        return split.transpose([order.index(d) for d in range(len(order))])
+
+    def _view(self, flat: NDArray[Any], box: Box) -> NDArray[Any]:
+        """A box as a view of the array of positions."""
+        assert self._blocks is not None
+        start, strides = [0] * flat.ndim, [0] * len(box)
+        for k, block in enumerate(self._blocks.blocks):
+            start[k] = block.offset - self._interval(block)[0]
+            for d, stride in block.terms:
+                start[k] += stride * box[d][0]
+                strides[d] = stride * flat.strides[k]
+        corner = flat[tuple(slice(at, None) for at in start)]
+        size = flat.dtype.itemsize
+        bits = corner.view(f"u{size}") if size <= 8 else corner  # as_strided knows no float8
+        return as_strided(bits, sizes_of(box), strides).view(flat.dtype)
+
+    # -- element by element --------------------------------------------------------------------
+
+    def _owned(self, box: Box) -> Iterator[tuple[Box, NDArray[np.bool_], list[NDArray[Any]]]]:
+        """Parts of a box: which elements the part holds, and the physical indices of these."""
+        for chunk in chunks_of(box):
+            grid = np.ogrid[slices_of(chunk)] if chunk else []
+            shape = sizes_of(chunk)
+            index = [np.broadcast_to(r, shape) for r in self.layout.index_map(*grid)]
+            mine = np.ones(shape, np.bool_)
+            for k, (first, count) in enumerate(zip(self.first, self.count, strict=True)):
+                index[k] = index[k] - first
+                mine &= (index[k] >= 0) & (index[k] < count)
+            yield chunk, mine, [each[mine] for each in index]
+
+    def _bounding_box(self) -> tuple[Box, ...]:
+        found: list[Box] = []
+        for chunk, mine, _ in self._owned(tuple((0, n) for n in self.layout.shape)):
+            if mine.any():
+                places = [np.flatnonzero(mine.any(axis=_others(mine, d))) for d in range(mine.ndim)]
+                box = [(int(p[0]), int(p[-1]) + 1) for p in places]
+                found.append(
+                    tuple((a + c, b + c) for (a, b), (c, _) in zip(box, chunk, strict=True))
+                )
+        if not found:
+            return ()
+        columns = list(zip(*found, strict=True))
+        return (tuple((min(a for a, _ in c), max(b for _, b in c)) for c in columns),)
+
+    def _scatter(self, physical: NDArray[Any], read: Read) -> None:
+        for box in self.boxes:
+            found = read(box)
+            for chunk, mine, index in self._owned(box):
+                physical[tuple(index)] = found[slices_of(chunk, box)][mine]
+
+    def _gather(self, physical: NDArray[Any], box: Box, within: Box, out: NDArray[Any]) -> int:
+        copied = 0
+        for chunk, mine, index in self._owned(box):
+            out[slices_of(chunk, within)][mine] = physical[tuple(index)]
+            copied += int(mine.sum())
+        return copied
+
+
+def _others(array: NDArray[Any], dim: int) -> Shape:
+    return tuple(d for d in range(array.ndim) if d != dim)
+
+
+def chunks_of(box: Box, most: int = _MOST_INDICES) -> Iterator[Box]:
+    """A box in boxes of at most so many elements, row-major.
+
+    >>> list(chunks_of(((0, 3), (0, 4)), 4))
+    [((0, 1), (0, 4)), ((1, 2), (0, 4)), ((2, 3), (0, 4))]
+    """
+    sizes = sizes_of(box)
+    if prod(sizes) <= most:
+        yield box
+        return
+    d = next(k for k, n in enumerate(sizes) if n > 1)
+    step = max(most // prod(sizes[d + 1 :]), 1)
+    for low in range(box[d][0], box[d][1], step):
+        span = (low, min(low + step, box[d][1]))
+        yield from chunks_of((*box[:d], span, *box[d + 1 :]), most)
+
+
+def _magnitudes(layout: Layout, block: Block) -> tuple[Shape, Shape]:
+    """Of a block's terms, the strides without their signs, and the extents."""
+    return tuple(abs(s) for _, s in block.terms), tuple(layout.shape[d] for d, _ in block.terms)
+
+
+def _lowest(layout: Layout, block: Block) -> int:
+    """The least position of a block."""
+    return block.offset + sum(min(s, 0) * (layout.shape[d] - 1) for d, s in block.terms)
+
+
+def filled(shape: Sequence[int], fill: NDArray[Any]) -> NDArray[Any]:
+    """An array of a value; of zeros the pages that nobody writes to take no memory."""
+    if not fill.tobytes().strip(b"\0"):
+        return np.zeros(shape, fill.dtype)
+    return np.full(shape, fill)
+
+
+def _padded_first(
+    count: Shape, shape: Shape, moves: tuple[Move, ...]
+) -> tuple[Shape, tuple[slice, ...], tuple[Move, ...]]:
+    """The shape of an array that has what a first move pads already, and where in it the rest is.
+
+    Where there is one core only: positions of several follow each other.
+    """
+    whole = tuple(slice(None) for _ in shape)
+    first = moves[0] if moves else None
+    if not isinstance(first, PadMove) or prod(count) > 1 or min(*first.low, *first.high) < 0:
+        return shape, whole, moves
+    grown = tuple(a + n + b for a, n, b in zip(first.low, shape, first.high, strict=True))
+    inside = tuple(slice(a, a + n) for a, n in zip(first.low, shape, strict=True))
+    return grown, inside, moves[1:]

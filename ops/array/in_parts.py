@@ -1,0 +1,195 @@
+"""A storage made, and read, part by part on the host: nothing here holds the whole array.
+
+Devices whose memory is the host's own (CPU devices) take the arrays that are packed here as they
+are, without a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import SingleDeviceSharding
+from numpy.typing import NDArray
+
+from gridlayout.arguments import as_int
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.intervals import Box
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.parts import (
+    Part,
+    Read,
+    common,
+    sizes_of,
+    slices_of,
+    volume_of,
+)
+from gridlayout.layouts.program import host_fill
+from gridlayout.sharding.device_grid import DeviceGrid
+
+# What XLA's CPU devices ask of the address of an array that they use where it is.
+_ALIGNMENT = 64
+
+
+@lru_cache(maxsize=4096)
+def local_parts(layout: Layout, device: DeviceGrid) -> tuple[tuple[Part, tuple[Any, ...]], ...]:
+    """The parts of this process, each once, with the devices that hold it."""
+    count = device.placement(layout.core_shape).per_device
+    firsts = device.first_cores(layout.core_shape).tolist()
+    found: dict[Part, list[Any]] = {}
+    for each, first in zip(device.mesh.devices.flat, firsts, strict=True):
+        if each.process_index == jax.process_index():
+            found.setdefault(Part(layout, tuple(first), count), []).append(each)
+    return tuple((part, tuple(devices)) for part, devices in found.items())
+
+
+def boxes_here(layout: Layout, device: DeviceGrid) -> list[Box]:
+    """The boxes that the parts of this process hold, each once, in order of their corners."""
+    return sorted({box for part, _ in local_parts(layout, device) for box in part.boxes})
+
+
+def aligned(shape: Sequence[int], fill: NDArray[Any]) -> NDArray[Any]:
+    """An array of a value that CPU devices can take as it is."""
+    size = prod(shape) * fill.dtype.itemsize
+    raw = np.zeros(size + _ALIGNMENT, np.uint8)  # pages that nobody writes to take no memory
+    start = -raw.ctypes.data % _ALIGNMENT
+    found = raw[start : start + size].view(fill.dtype).reshape(shape)
+    if fill.tobytes().strip(b"\0"):
+        found[...] = fill
+    return found
+
+
+def stored(read: Read, layout: Layout, device: DeviceGrid) -> jax.Array:
+    """The storage of a logical array whose boxes `read` gives."""
+    return stored_parts(lambda part: read, layout, device)
+
+
+def stored_parts(reader: Callable[[Part], Read], layout: Layout, device: DeviceGrid) -> jax.Array:
+    """The storage of what a part's reader gives of the logical array, one part after another."""
+    kind, fill = device.memory_kind(layout), host_fill(layout)
+    placed, idle = [], None
+    for part, devices in local_parts(layout, device):
+        if part.boxes or idle is None:
+            packed = aligned((*part.count, *layout.local_shape), fill)
+            part.fill(packed, reader(part))
+            idle = idle if part.boxes else packed
+        else:
+            packed = idle
+        for each in devices:
+            found = jax.device_put(packed, SingleDeviceSharding(each, memory_kind=kind))
+            placed.append(found if device.platform == "cpu" else found.block_until_ready())
+    # The dtype is for processes that have no part to tell it by.
+    return jax.make_array_from_single_device_arrays(
+        device.storage_shape(layout), device.sharding(layout), placed, dtype=layout.dtype
+    )
+
+
+class Held:
+    """What this process holds of an array that is laid out, read box by box."""
+
+    def __init__(self, storage: jax.Array, layout: Layout, device: DeviceGrid) -> None:
+        at = {shard.device: shard.data for shard in storage.addressable_shards}
+        self.layout = layout
+        self.parts = [(part, at[devices[0]]) for part, devices in local_parts(layout, device)]
+
+    def read(self, box: Box) -> NDArray[Any]:
+        """A box as a NumPy array; `LayoutError` where this process has not all of it."""
+        out = aligned(sizes_of(box), np.zeros((), self.layout.dtype))
+        found = sum(
+            part.copy(np.asarray(data), box, out)
+            for part, data in self.parts
+            if any(common(own, box) for own in part.boxes)
+        )
+        if found != volume_of(box):
+            raise LayoutError(
+                f"process {jax.process_index()} holds {found} of the {volume_of(box)} elements of "
+                f"the box {box_text(box)}: x.local_boxes() lists the boxes that are here; "
+                "x.to_logical() gives the whole to every device"
+            )
+        return out
+
+
+class Given:
+    """Arrays of boxes, read as one: each where it is, what lies in several joined."""
+
+    def __init__(self, pieces: Iterable[tuple[Box, Any]]) -> None:
+        self.pieces = list(pieces)
+
+    def read(self, box: Box) -> NDArray[Any]:
+        """A box as an array; `LayoutError` where the pieces do not cover it."""
+        out: Any = None
+        seen: Any = None
+        for own, array in self.pieces:
+            shared = common(own, box)
+            if shared == box:
+                return np.asarray(array[slices_of(box, own)])
+            if shared is not None:
+                if out is None:
+                    out, seen = np.empty(sizes_of(box), array.dtype), np.zeros(sizes_of(box), bool)
+                where = slices_of(shared, box)
+                out[where], seen[where] = array[slices_of(shared, own)], True
+        if out is None or not seen.all():
+            missing = volume_of(box) - (0 if seen is None else int(seen.sum()))
+            raise LayoutError(
+                f"the pieces lack {missing} of the {volume_of(box)} elements of the box "
+                f"{box_text(box)}, which cores of process {jax.process_index()} own: "
+                "x.local_boxes() lists the boxes that it gives"
+            )
+        return out
+
+
+def shards_of(array: jax.Array) -> Given:
+    """What this process holds of a logical array, read where it is."""
+    found: dict[Box, Any] = {}
+    for shard in array.addressable_shards:
+        found.setdefault(box_of(shard.index, array.shape), shard.data)
+    return Given((box, np.asarray(data)) for box, data in found.items())
+
+
+def box_of(index: Sequence[slice], shape: Sequence[int]) -> Box:
+    """A tuple of slices of an array of a shape as a box."""
+    return tuple(s.indices(n)[:2] for s, n in zip(index, shape, strict=True))
+
+
+def as_box(box: Any, shape: Sequence[int]) -> Box:
+    """A tuple of slices that a user gives, of an array of a shape; `LayoutError` for any other.
+
+    >>> as_box((slice(0, 4), slice(None)), (6, 8))
+    ((0, 4), (0, 8))
+    """
+    if not isinstance(box, tuple) or len(box) != len(shape):
+        raise LayoutError(f"the box {box!r} must be a tuple of {len(shape)} slices, one a dim")
+    found = []
+    for each, n in zip(box, shape, strict=True):
+        if not isinstance(each, slice) or each.step not in (None, 1):
+            raise LayoutError(f"{each!r} in the box must be a slice(start, stop) without a step")
+        low = 0 if each.start is None else as_int(each.start, "a box's start,")
+        high = n if each.stop is None else as_int(each.stop, "a box's stop,")
+        if not 0 <= low <= high <= n:
+            raise LayoutError(f"{each!r} in the box does not lie in a dim of {n} elements")
+        found.append((low, high))
+    return tuple(found)
+
+
+def box_text(box: Box) -> str:
+    """A box as messages have it.
+
+    >>> box_text(((0, 4), (6, 8)))
+    '[0:4, 6:8]'
+    """
+    return f"[{', '.join(f'{low}:{high}' for low, high in box)}]"
+
+
+def is_host_memory(array: Any, device: DeviceGrid) -> bool:
+    """Whether the host reads and writes all of an array where it is."""
+    return (
+        isinstance(array, jax.Array)
+        and not isinstance(array, jax.core.Tracer)
+        and array.is_fully_addressable
+        and device.platform == "cpu"
+        and all(each.platform == "cpu" for each in array.devices())
+    )

@@ -1,0 +1,177 @@
+"""From and to logical `jax.Array`s that devices have parts of: a relayout, or no copy at all."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, Sharding, SingleDeviceSharding
+
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.intervals import Box
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.in_parts import Held, box_of, is_host_memory, shards_of, stored
+from gridlayout.ops.array.staged import run_staged, staged_pieces
+from gridlayout.ops.array.storage import padded
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.relayout import find_move
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.elements import digest_of
+from gridlayout.sharding.logical_sharding import logical_layout, placement_of
+from gridlayout.sharding.placement import Placement
+
+Shape = tuple[int, ...]
+
+
+def laid_out(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array | None:
+    """The storage of a logical array: of its parts as they are, packed by the host, or moved.
+
+    None where its sharding is none of this device grid's and the host can't read it.
+    """
+    before = placement_of(array.sharding, array.shape, device)
+    if before is not None and device.memory_kind(layout) is None:
+        old, after = _layout(array, before), device.placement(layout.core_shape)
+        move = find_move(old, layout, device, before, after)
+        if move is None or (move.is_view and not move.collectives and layout.oob is None):
+            return _as_storage(array, layout, device, after)
+    if is_host_memory(array, device):
+        return stored(shards_of(array).read, layout, device)
+    if before is None or not _in_device_memory(array):
+        return None
+    old, after = _layout(array, before), device.placement(layout.core_shape)
+    if (pieces := staged_pieces(old, layout, device, before, after)) is not None:
+        found = run_staged(_as_storage(array, old, device, before), layout, pieces)
+        return found if layout.oob is None else padded(found, layout, device)
+    return _packed(_rewrapped(array, device, before), layout, device, before)
+
+
+def check_sharding(sharding: Any, shape: tuple[int, ...]) -> None:
+    """`LayoutError` unless a logical `jax.Array` of the shape can be sharded so."""
+    if not isinstance(sharding, Sharding):
+        raise LayoutError(
+            f"sharding {sharding!r} must be a jax.sharding.NamedSharding, or None: every device "
+            "then gets the whole"
+        )
+    if isinstance(sharding, NamedSharding) and not sharding.mesh.devices.size:
+        raise LayoutError(f"sharding {sharding} has no devices: give one of a jax.sharding.Mesh")
+    try:
+        sharding.shard_shape(shape)
+    except ValueError as error:
+        raise LayoutError(
+            f"sharding {sharding} can't divide the shape {shape}: JAX's arrays have equal shards, "
+            f"so each dim has to be a multiple of its devices; gl.relayout takes any grid ({error})"
+        ) from None
+
+
+def sharding_text(sharding: Sharding, shape: tuple[int, ...]) -> str:
+    """A sharding as every process says it: its shards, and whose devices have which."""
+    index: Any = sharding.devices_indices_map(shape)
+    boxes = [(each.id, box_of(own or (), shape)) for each, own in index.items()]
+    digest = digest_of(repr(sorted(boxes)).encode()).hex()
+    return f"shards of {sharding.shard_shape(shape)} on {len(boxes)} devices, {digest}"
+
+
+def logical_as(
+    storage: jax.Array, layout: Layout, device: DeviceGrid, sharding: Sharding
+) -> jax.Array | None:
+    """The logical array, sharded as asked; None where it is traced, and as for `laid_out`."""
+    if isinstance(storage, jax.core.Tracer):
+        return None
+    if is_host_memory(storage, device):
+        return _read(Held(storage, layout, device), sharding)
+    after = placement_of(sharding, layout.shape, device)
+    if after is None:
+        return None
+    new = logical_layout(layout.shape, layout.dtype, after.grid)
+    before = device.placement(layout.core_shape)
+    if (pieces := staged_pieces(layout, new, device, before, after)) is not None:
+        found = run_staged(storage, new, pieces)
+        return _seen(found, layout.shape, sharding, new.local_shape)
+    found = _unpacked(storage, layout, device, after)
+    return jax.make_array_from_single_device_arrays(
+        layout.shape, sharding, [shard.data for shard in found.addressable_shards]
+    )
+
+
+def _read(held: Held, sharding: Sharding) -> jax.Array:
+    """Each device's box of what this process holds, read once."""
+    shape, known = held.layout.shape, dict[Box, Any]()
+    placed = []
+    for each, index in sharding.addressable_devices_indices_map(shape).items():
+        box = box_of(index or (), shape)
+        if box not in known:
+            known[box] = held.read(box)
+        kind = sharding.memory_kind
+        placed.append(jax.device_put(known[box], SingleDeviceSharding(each, memory_kind=kind)))
+    return jax.make_array_from_single_device_arrays(shape, sharding, placed)
+
+
+def _layout(array: Any, before: Placement) -> Layout:
+    return logical_layout(array.shape, array.dtype, before.grid)
+
+
+def _in_device_memory(array: jax.Array) -> bool:
+    return array.sharding.memory_kind in (None, "device", "unpinned_host")
+
+
+def _rewrapped(array: jax.Array, device: DeviceGrid, before: Placement) -> jax.Array:
+    """The same shards as an array on `device.fine`."""
+    sharding = NamedSharding(device.fine, before.spec)
+    own = [shard.data for shard in array.addressable_shards]
+    return jax.make_array_from_single_device_arrays(array.shape, sharding, own, dtype=array.dtype)
+
+
+def _seen(array: jax.Array, shape: Shape, sharding: Sharding, part: Shape) -> jax.Array:
+    """The parts in another shape, where they are: on CPU devices nothing is copied."""
+    parts = []
+    for shard in array.addressable_shards:
+        if shard.device.platform == "cpu":
+            parts.append(jax.device_put(np.asarray(shard.data).reshape(part), shard.device))
+        else:
+            parts.append(shard.data.reshape(part))
+    return jax.make_array_from_single_device_arrays(shape, sharding, parts, dtype=array.dtype)
+
+
+def _as_storage(
+    array: jax.Array, layout: Layout, device: DeviceGrid, place: Placement
+) -> jax.Array:
+    """The parts of a logical array as the storage of a layout that has the same ones."""
+    sharding = NamedSharding(device.fine, place.spec)
+    part = (*place.per_device, *layout.local_shape)
+    return _seen(array, (*place.slots, *layout.local_shape), sharding, part)
+
+
+@partial(jax.jit, static_argnums=(1, 2, 3))
+def _packed(array: jax.Array, layout: Layout, device: DeviceGrid, before: Placement) -> jax.Array:
+    old, after = _layout(array, before), device.placement(layout.core_shape)
+    move = find_move(old, layout, device, before, after)
+    shape = (*before.per_device, *old.local_shape)
+
+    def moved(part: jax.Array) -> jax.Array:
+        x = LazyView.of(part).reshape(*shape)
+        if move is not None:
+            x = move.run(x)
+        return x.reshape(*after.per_device, *layout.local_shape).materialize()
+
+    return jax.shard_map(
+        moved, mesh=device.fine, in_specs=before.spec, out_specs=after.spec, check_vma=False
+    )(array)
+
+
+@partial(jax.jit, static_argnums=(1, 2, 3))
+def _unpacked(
+    storage: jax.Array, layout: Layout, device: DeviceGrid, after: Placement
+) -> jax.Array:
+    before = device.placement(layout.core_shape)
+    new = logical_layout(layout.shape, layout.dtype, after.grid)
+    move = find_move(layout, new, device, before, after)
+
+    def moved(part: jax.Array) -> jax.Array:
+        x = LazyView.of(part)
+        return (x if move is None else move.run(x)).reshape(*new.local_shape).materialize()
+
+    return jax.shard_map(
+        moved, mesh=device.fine, in_specs=before.spec, out_specs=after.spec, check_vma=False
+    )(storage)

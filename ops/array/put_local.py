@@ -1,0 +1,229 @@
+"""`gl.put_local`: each process gives the boxes that its own cores hold, and no others."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from time import monotonic
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.intervals import Box
+from gridlayout.layouts.layout import Layout, check_layout
+from gridlayout.layouts.parts import Part, Read, sizes_of, slices_of, volume_of
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.grid_type import placed
+from gridlayout.ops.array.in_parts import (
+    Given,
+    as_box,
+    box_text,
+    boxes_here,
+    local_parts,
+    stored_parts,
+)
+from gridlayout.ops.array.placing import host_array
+from gridlayout.sharding.agreement import crossing, layout_lines
+from gridlayout.sharding.device_grid import DeviceGrid, check_device
+
+Told = Callable[[int, int, float], object]
+# Seconds that the work takes before a bar is shown.
+_DELAY = 2.0
+
+
+def put_local(
+    pieces: Any,
+    layout: Layout,
+    device: DeviceGrid,
+    *,
+    progress: Told | bool | None = None,
+) -> GridArray:
+    """An array laid out and placed, of which each process gives what its own cores hold.
+
+    Nothing holds the whole: a part is packed, placed and let go before the next one is asked for.
+    pieces is one of
+
+    * a function `box -> array`, as of `jax.make_array_from_callback`; a box is a tuple of slices;
+    * an array of the whole shape that is read piece by piece: a `np.memmap`, what
+      `gl.open_safetensors` gives, or anything with `shape`, `dtype` and slices;
+    * the arrays of `x.local_boxes()`, in their order; or (box, array) pairs or a mapping from boxes
+      to arrays, of any boxes that hold those of this process: box by box, or joined.
+
+    `gl.put(jax.ShapeDtypeStruct(shape, dtype), layout, device).local_boxes()` lists the boxes of a
+    process beforehand. Each is asked for once, however many devices hold it, and holds exactly what
+    cores own: a device whose cores divide joined dims has a few. Where a layout's cores divide no
+    linear axes the box is the bounding box, of which only what cores own is taken.
+
+    progress: a function that is called with the bytes that are placed, of how many, and the seconds
+    so far; by default, on a terminal and with tqdm installed, a bar of work that takes longer than
+    2 seconds; False for none.
+
+    `LayoutError`, in every process: another shape or dtype, boxes that are missing, different
+    layouts, different data for a box of which several processes hold a copy, an error in one of
+    the processes, which raises its own. They may take as long as they like, each.
+
+    >>> from gridlayout import GridLayout
+    >>> layout = GridLayout((4, 6), "int32", grid=(2, 1), collapse=[])
+    >>> x = put_local(lambda box: np.arange(24).reshape(4, 6)[box], layout, DeviceGrid((1,)))
+    >>> x, x.local((slice(1, 2), slice(0, 3))).tolist()
+    (GridArray(int32[4,6], grid 2x1, on 1 devices), [[6, 7, 8]])
+    """
+    check_device(device)
+    check_layout(layout)
+    if not (progress is None or isinstance(progress, bool) or _is_function(progress)):
+        raise LayoutError(
+            f"progress {progress!r} must be a function of (bytes placed, of how many, seconds), "
+            "True, False or None"
+        )
+    device.check_has_devices("gl.put_local")
+    with device.active():
+        lines = partial(layout_lines, ("layout", layout))
+        with crossing("gl.put_local", device) as call:
+            layout.check_invertible()
+            source = _Source(pieces, layout, device)
+            call.agree(layout, lines)
+        with crossing("gl.put_local", device, patient=True) as call, _told(source, progress):
+            storage = stored_parts(source.reader, layout, device)
+            call.agree(layout, lines)
+            if source.shared:
+                call.compare_copies(*source.copies)
+        return placed(storage, layout, device)
+
+
+class _Source:
+    """What the pieces of a process are read from, a part at a time."""
+
+    def __init__(self, pieces: Any, layout: Layout, device: DeviceGrid) -> None:
+        self.layout, self.device = layout, device
+        boxes = [box for part, _ in local_parts(layout, device) for box in part.boxes]
+        self.total = sum(map(volume_of, boxes)) * layout.dtype.itemsize
+        self.done = 0
+        self.tell: Callable[[], object] = lambda: None
+        self.digests: dict[tuple[int, ...], int] = {}
+        self.shared = _shared(layout, device)
+        self.give = self._giver(pieces)
+
+    def _giver(self, pieces: Any) -> Read:
+        """The function that gives the array of a box."""
+        if _is_function(pieces):
+            return lambda box: self._checked(pieces(slices_of(box)), box)
+        if all(hasattr(pieces, name) for name in ("shape", "dtype", "__getitem__")):
+            if isinstance(pieces, GridArray) or tuple(pieces.shape) != self.layout.shape:
+                raise LayoutError(
+                    f"pieces of shape {tuple(pieces.shape)} are no array of {self.layout!r}: give "
+                    f"one of shape {self.layout.shape}, or the arrays of x.local_boxes()"
+                )
+            return lambda box: self._checked(pieces[slices_of(box)], box)
+        return Given((box, self._checked(array, box)) for box, array in self._pairs(pieces)).read
+
+    def _pairs(self, pieces: Any) -> Iterator[tuple[Box, Any]]:
+        if isinstance(pieces, Mapping):
+            pieces = list(pieces.items())
+        if not isinstance(pieces, Sequence) or isinstance(pieces, (str, bytes)):
+            raise LayoutError(
+                f"pieces {type(pieces).__name__} must be a function box -> array, an array of the "
+                "whole shape, arrays in the order of x.local_boxes(), or (box, array) pairs"
+            )
+        if all(map(_is_pair, pieces)):
+            for box, array in pieces:
+                yield as_box(box, self.layout.shape), array
+            return
+        boxes = boxes_here(self.layout, self.device)
+        if len(pieces) != len(boxes):
+            raise LayoutError(
+                f"{len(pieces)} pieces for the {len(boxes)} boxes of process "
+                f"{jax.process_index()}: give one array a box of x.local_boxes(), in their order"
+            )
+        yield from zip(boxes, pieces, strict=True)
+
+    def _checked(self, found: Any, box: Box) -> NDArray[Any]:
+        try:
+            array = host_array(found, self.layout.dtype)
+        except LayoutError as error:
+            raise LayoutError(f"the piece of the box {box_text(box)}: {error}") from None
+        if array.shape != sizes_of(box):
+            raise LayoutError(
+                f"the piece of the box {box_text(box)} has shape {array.shape}, not "
+                f"{sizes_of(box)}, that of the box"
+            )
+        return array
+
+    def reader(self, part: Part) -> Read:
+        """What reads the boxes of a part, each of which is asked for once."""
+        found = [(box, self.give(box)) for box in part.boxes]
+        if part.first in self.shared:
+            digest = 0
+            for _, array in found:
+                digest = zlib.crc32(np.ascontiguousarray(array).view(np.uint8), digest)
+            self.digests[part.first] = digest or 1
+        self.done += sum(array.nbytes for _, array in found)
+        self.tell()
+        return Given(found).read
+
+    @property
+    def copies(self) -> tuple[list[str], NDArray[np.uint32]]:
+        """The parts of which several processes have copies, and digests of those that are here."""
+        names = [f"the cores from {list(first)} on" for first in self.shared]
+        return names, np.array([self.digests.get(first, 0) for first in self.shared], np.uint32)
+
+
+def _is_function(x: Any) -> bool:
+    return callable(x) and not isinstance(x, type)
+
+
+def _is_pair(piece: Any) -> bool:
+    return (
+        isinstance(piece, tuple)
+        and len(piece) == 2
+        and isinstance(piece[0], tuple)
+        and all(isinstance(each, slice) for each in piece[0])
+    )
+
+
+def _shared(layout: Layout, device: DeviceGrid) -> tuple[tuple[int, ...], ...]:
+    """The first cores of the parts of which several processes have copies."""
+    holders: dict[tuple[int, ...], set[int]] = {}
+    firsts = device.first_cores(layout.core_shape).tolist()
+    for each, first in zip(device.mesh.devices.flat, firsts, strict=True):
+        holders.setdefault(tuple(first), set()).add(each.process_index)
+    return tuple(first for first, who in holders.items() if len(who) > 1)
+
+
+@contextmanager
+def _told(source: _Source, progress: Told | bool | None) -> Iterator[None]:
+    """Inside, `progress` or a bar is told how far the source has been read."""
+    start = monotonic()
+    if not (progress is None or isinstance(progress, bool)):
+        source.tell = lambda: progress(source.done, source.total, monotonic() - start)
+        yield
+        return
+    bar = None if progress is False else _bar(source.total, always=progress is True)
+    if bar is None:
+        yield
+        return
+    with bar:
+        source.tell = lambda: bar.update(source.done - bar.n)
+        yield
+
+
+def _bar(total: int, always: bool) -> Any:
+    """A bar of tqdm; None where that is not installed."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    return tqdm(
+        desc="gl.put_local",
+        total=total,
+        unit="B",
+        unit_scale=True,
+        leave=False,
+        # None is for terminals only.
+        disable=False if always else None,
+        delay=0 if always else _DELAY,
+    )

@@ -1,0 +1,176 @@
+"""A relayout in pieces as several programs, so that devices hold little more than both layouts.
+
+One program that sends all pieces holds them all: XLA begins to send before what came is put. Here
+pieces are cut into blocks, and a program sends one block and puts it where it belongs, in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec
+from numpy.typing import NDArray
+
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.parts import chunks_of, sizes_of
+from gridlayout.layouts.program import host_fill
+from gridlayout.ops.moves import packing
+from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.relayout import find_move
+from gridlayout.sharding.collectives import permute
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.exchange import local_bytes
+from gridlayout.sharding.limits import LIMITS
+from gridlayout.sharding.overlaps import Overlaps
+from gridlayout.sharding.pieces import Pieces, Slot
+from gridlayout.sharding.placement import Placement
+
+# A block is this much smaller than what is large, as a device has three of them at a time, but for
+# parts that would go in more blocks than this.
+_SMALLER, _BLOCKS = 8, 64
+
+
+def staged_pieces(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> Pieces | None:
+    """The pieces of a relayout of parts so large that it goes in stages; None where it does not."""
+    if max(local_bytes(old, before), local_bytes(new, after)) < LIMITS.host_bytes:
+        return None
+    move = find_move(old, new, device, before, after)
+    pieces = None if move is None else move.pieces
+    if pieces is None or pieces.schedule is None or pieces.schedule.deal is not None:
+        return None
+    return None if move is None or move.is_gathered else pieces
+
+
+def run_staged(storage: jax.Array, new: Layout, pieces: Pieces) -> jax.Array:
+    """The storage of the new layout; `new.oob`, or 0 where that is undef, is in what is padded."""
+    dtype = packing.AS_BITS.get(storage.dtype.name)
+    fill = host_fill(new)
+    if dtype is not None:
+        storage, fill = _as(storage, dtype), fill.view(dtype)
+    stage = _Stages(pieces, fill)
+    held = storage if stage.is_seen else stage.spread(storage)
+    del storage
+    out = stage.begun()
+    for slot in stage.blocks:
+        out = stage.sent(out, held, slot).block_until_ready()
+    del held
+    found = stage.gathered(out)
+    return found if dtype is None else _as(found, new.dtype)
+
+
+@partial(jax.jit, static_argnums=1)
+def _as(x: jax.Array, dtype: Any) -> jax.Array:
+    return lax.bitcast_convert_type(x, dtype)
+
+
+class _Stages:
+    """The programs of a relayout in pieces. A device's arrays of atoms are rows of one array."""
+
+    def __init__(self, pieces: Pieces, fill: NDArray[Any]) -> None:
+        assert pieces.schedule is not None
+        self.pieces, self.fill, self.ends = pieces, fill, Ends(pieces, fill)
+        self.names = tuple(pieces.device.fine.axis_names)
+        self.spec = PartitionSpec(self.names)
+        part = prod(pieces.target.extents)
+        most = max(LIMITS.host_bytes // fill.dtype.itemsize // _SMALLER, part // _BLOCKS, 1)
+        every = (*pieces.schedule.stays, *pieces.schedule.slots)
+        self.blocks = [block for slot in every for block in blocks_of(slot, most)]
+        # Where the old part is the array of atoms as it is in memory, no copy of it is made.
+        self.is_seen = self.ends.is_seen
+
+    def _mapped(self, fn: Any, sources: Any, target: Any, **options: Any) -> Any:
+        mapped = jax.shard_map(
+            *(fn,),
+            mesh=self.pieces.device.fine,
+            in_specs=sources,
+            out_specs=target,
+            check_vma=False,
+        )
+        return jax.jit(mapped, **options)
+
+    def spread(self, storage: jax.Array) -> jax.Array:
+        """The old parts as arrays of atoms."""
+        source = self.pieces.source.placement.spec
+
+        def run(part: jax.Array) -> jax.Array:
+            return self.ends.spread(LazyView.of(part))
+
+        found: jax.Array = self._mapped(run, (source,), self.spec)(storage)
+        return found
+
+    def begun(self) -> jax.Array:
+        """Arrays of atoms in which nothing has been put."""
+        extents = self.pieces.target.extents
+        shape = (self.pieces.device.size * extents[0], *extents[1:])
+        sharding = NamedSharding(self.pieces.device.fine, self.spec)
+        made = jax.jit(partial(jnp.full, shape, self.fill), out_shardings=sharding)
+        return made()
+
+    def sent(self, out: jax.Array, held: jax.Array, slot: Slot) -> jax.Array:
+        """The new arrays with one block more, which was sent where it goes to another device."""
+        source = self.pieces.source.placement.spec if self.is_seen else self.spec
+        stays = bool((slot.rows.source == slot.rows.target).all())
+        key = (self.pieces, slot.size, () if stays else tuple(slot.pairs), source)
+        if key not in (known := self._known):
+            pairs = slot.pairs
+
+            def run(out: jax.Array, part: jax.Array, *tables: jax.Array) -> jax.Array:
+                x = self.ends.spread(LazyView.of(part)) if self.is_seen else part
+                if FORGETS_BOUNDS:
+                    x = lax.optimization_barrier(x)
+                starts, ends, counts = (
+                    [row[0, d] for d in range(len(slot.size))] for row in tables
+                )
+                piece = cut_box(x, starts, slot.size)
+                if not stays:
+                    piece = permute(piece, self.names, pairs)
+                return put_box(out, piece, ends, counts)
+
+            known[key] = self._mapped(
+                run, (self.spec, source, *[self.spec] * 3), self.spec, donate_argnums=0
+            )
+        found: jax.Array = known[key](out, held, *map(self._rows, slot.tables))
+        return found
+
+    @property
+    def _known(self) -> dict[Any, Any]:
+        found: dict[Any, Any] = self.__dict__.setdefault("_programs", {})
+        return found
+
+    def _rows(self, table: NDArray[np.int64]) -> jax.Array:
+        """A table of a row a device, each on its own."""
+        rows, sharding = table.astype(np.uint32), NamedSharding(self.pieces.device.fine, self.spec)
+        return jax.make_array_from_callback(rows.shape, sharding, lambda index: rows[index])
+
+    def gathered(self, out: jax.Array) -> jax.Array:
+        """The new parts of arrays of atoms."""
+
+        def run(part: jax.Array) -> jax.Array:
+            return self.ends.gathered(LazyView.of(part)).materialize()
+
+        found: jax.Array = self._mapped(run, (self.spec,), self.pieces.target.placement.spec)(out)
+        return found
+
+
+def blocks_of(slot: Slot, most: int) -> Iterator[Slot]:
+    """A slot in slots of at most so many elements, each of pieces of one size and as large as they.
+
+    So none reaches beyond an array that it is cut out of, or put in.
+    """
+    for size in np.unique(slot.rows.sizes, axis=0):
+        rows = slot.rows.at((slot.rows.sizes == size).all(axis=1))
+        for box in chunks_of(tuple((0, int(n)) for n in size), most):
+            corner, extents = np.array([low for low, _ in box]), sizes_of(box)
+            sizes = np.broadcast_to(np.array(extents), rows.sizes.shape)
+            ends = (rows.sent + corner, rows.put + corner, sizes)
+            yield Slot(Overlaps(rows.source, rows.target, *ends), extents, slot.devices)

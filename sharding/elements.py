@@ -1,0 +1,87 @@
+"""`Elements`: an array as processes compare it, by digests of blocks: all of them, or a sample."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+# Bytes up to which data is compared by a cryptographic digest, and those of which all is compared.
+MOST_BYTES, MOST_READ = 16 * 2**20, 2**30
+# Bytes of a block.
+_BLOCK = 2**16
+
+
+def digest_of(data: Any) -> bytes:
+    """32 bytes that say whether two are the same."""
+    return hashlib.sha256(data).digest()
+
+
+class Elements:
+    """An array, which differs from another in an element.
+
+    exact: whether all of it is compared, however long that takes. Else an array of more than 16 MB
+    is compared by a CRC of each block of 64 KiB, which reads gigabytes in a second, and of one of
+    more than 1 GiB 16,384 blocks are, evenly spread, the first and the last among them.
+
+    >>> found = Elements(np.arange(6, dtype=np.int32).reshape(2, 3))
+    >>> len(found), found.unit(4)
+    (6, 'data[1, 1] = 4 (bytes 04000000)')
+    """
+
+    def __init__(self, array: Any, exact: bool = True) -> None:
+        self.array = np.asarray(array)
+        self.is_fast = not exact and self.array.nbytes > MOST_BYTES
+        self.per = max(_BLOCK // self.array.itemsize, 1)
+        count, most = -(-self.array.size // self.per), MOST_READ // _BLOCK
+        self.blocks: list[int] = list(range(count))
+        if self.is_fast and count > most:
+            self.blocks = np.linspace(0, count - 1, most).astype(np.int64).tolist()
+
+    @property
+    def how(self) -> str:
+        """What is compared, in words."""
+        if not self.is_fast:
+            return "all"
+        count = len(self.blocks)
+        return "all by CRC" if count * _BLOCK < MOST_READ else f"{count:,} blocks by CRC"
+
+    def __len__(self) -> int:
+        if not self.blocks:
+            return 0
+        last = self.blocks[-1] * self.per
+        return (len(self.blocks) - 1) * self.per + min(self.per, self.array.size - last)
+
+    @cached_property
+    def _digests(self) -> list[bytes]:
+        return [self._digest(self._bytes(k)) for k in range(len(self.blocks))]
+
+    def _digest(self, data: Any) -> bytes:
+        return zlib.crc32(data).to_bytes(4, "little") if self.is_fast else digest_of(data)
+
+    def _bytes(self, number: int, count: int | None = None) -> Any:
+        """The bytes of a block that is compared, or of its first elements."""
+        start = self.blocks[number] * self.per
+        stop = min(start + (self.per if count is None else count), self.array.size)
+        if self.array.flags.c_contiguous:
+            return self.array.reshape(-1)[start:stop].view(np.uint8)
+        return self.array.flat[start:stop].view(np.uint8)
+
+    def prefix(self, count: int | None) -> bytes:
+        """The digest of the first elements that are compared, row-major, or of all."""
+        if count is None:
+            return digest_of(b"".join(self._digests))
+        whole, rest = divmod(count, self.per)
+        last = self._digest(self._bytes(whole, rest)) if rest else b""
+        return digest_of(b"".join(self._digests[:whole]) + last)
+
+    def unit(self, number: int) -> str:
+        """The element of a number: where it is, what it is and its bytes."""
+        block, rest = divmod(number, self.per)
+        place = self.blocks[block] * self.per + rest
+        index = tuple(int(i) for i in np.unravel_index(place, self.array.shape))
+        element = self.array[index]
+        return f"data{list(index)} = {element} (bytes {element.tobytes().hex()})"
