@@ -37,9 +37,9 @@ class Step:
     programs that it runs inside and that are counted; others: branches that are not. phases: the
     same function of one view as a generator of its collectives, where these can go with others;
     sends: the mesh axes of each, in the order in which it numbers devices; is_joined: they are to
-    go with others, also where it takes longer. makes: the step runs nothing, its result is deferred;
-    this gives the decision that makes it in a place. place: the step stands for that decision, of
-    the deferred value that it reads, here.
+    go with others, also where it takes longer. makes: of a step whose result is deferred, which
+    runs nothing: gives the decision that makes it in a place. place: of a step that stands for such
+    a decision, of the deferred value that it reads: where.
     """
 
     reads: tuple[Any, ...]

@@ -27,7 +27,6 @@ from gridlayout.ops.decisions.facts import number, on_host
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import OF_BLOCKS
 from gridlayout.ops.decisions.specs import (
-    Deferred,
     Replicated,
     Sharded,
     Spec,

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.affine.map import AffineMap, constant, dim, embedding
+from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.deferred import in_place
 from gridlayout.ops.decisions.op import Aval, Op

@@ -6,7 +6,8 @@ row-major index (`jax_threefry_partitionable`), so a device makes those of the e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -14,11 +15,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend import core
 
 from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.jaxprs import ClosedJaxpr
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.place import Place
-from gridlayout.ops.decisions.specs import Replicated
+from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.rules.along import run
 
@@ -26,8 +29,8 @@ from gridlayout.ops.rules.along import run
 _KEYS = {"key<fry>": ("threefry2x32", 2), "key<rbg>": ("rbg", 4), "key<urbg>": ("unsafe_rbg", 4)}
 
 
-# Threefry-2x32 with 20 rounds: by how much each of eight rounds rotates, and the constant that makes
-# a third word of the key (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", 2011).
+# Threefry-2x32 with 20 rounds (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", 2011):
+# by how much each of eight rounds rotates, and the constant that makes a third word of the key.
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY = 0x1BD11BDA
 Words = tuple[Any, Any]
@@ -38,8 +41,8 @@ def threefry(key: Words, count: Words) -> Words:
 
     JAX's own runs as a loop on CPUs, which holds four arrays; XLA makes this where it is read.
 
-    >>> key, count = (jnp.uint32([k, k]) for k in (0x13198A2E, 0x243F6A88))
-    >>> [hex(int(word)) for word in threefry((key[0], np.uint32(0x03707344)), (count[0], np.uint32(0x85A308D3)))]
+    >>> key, count = jnp.uint32([0x13198A2E, 0x03707344]), jnp.uint32([0x243F6A88, 0x85A308D3])
+    >>> [hex(int(word)) for word in threefry(tuple(key), tuple(count))]  # of the authors' tests
     ['0xc4923a9c', '0x483df7a0']
     """
     keys = (*key, key[0] ^ key[1] ^ np.uint32(_PARITY))
@@ -90,7 +93,7 @@ def _times(high: Any, low: Any, factor: int) -> Words:
 
 def random_bits(b: Builder, op: Op, keys: Value) -> Value | None:
     """Random bits of Threefry, made where they are wanted; None of other keys."""
-    if not _is_counted(keys):
+    if not is_counted(keys):
         return None
     words, lead = key_words(b, keys), keys.ndim
     width, dtype, shape = op.params["bit_width"], op.out.dtype, op.out.shape[lead:]
@@ -115,7 +118,7 @@ def _in_width(words: Words, width: int, dtype: Any) -> Any:
     return lax.convert_element_type(words[0] ^ words[1], dtype)
 
 
-def _is_counted(keys: Value) -> bool:
+def is_counted(keys: Value) -> bool:
     """Whether the bits of each element are a hash of its index."""
     is_threefry = str(keys.dtype) == "key<fry>" and isinstance(keys.spec, Replicated)
     return is_threefry and bool(jax.config.jax_threefry_partitionable)
@@ -137,7 +140,12 @@ def words_at(words: jax.Array, index: Sequence[jax.Array]) -> Words:
 
 
 def random_gamma(b: Builder, op: Op, keys: Value, alpha: Value) -> Any:
-    """Gamma variates, each of a key and a parameter of its own."""
+    """Gamma variates: keys are split for the elements of a parameter, of which each draws its own.
+
+    Keys of other types are split whole: None, unless each element has one of its own already.
+    """
+    if is_counted(keys) and (drawn := _of_own_keys(op)) is not None:
+        return _gamma_of_indices(b, drawn, keys, alpha)
     name = str(keys.dtype)
     if name not in _KEYS or keys.layout is not None or keys.shape != alpha.shape:
         return None
@@ -148,3 +156,51 @@ def random_gamma(b: Builder, op: Op, keys: Value, alpha: Value) -> Any:
         return op.bind(jax.random.wrap_key_data(words, impl=impl), alpha)
 
     return run(b, op, [(alpha, ()), (data, (alpha.ndim,))], draw, out_axes=[()])
+
+
+def _gamma_of_indices(b: Builder, drawn: Any, keys: Value, alpha: Value) -> Value | None:
+    """Each element's key is the hash of its index under the key that is split for it."""
+    x = b.on_cores(alpha)
+    spec = x.spec
+    assert isinstance(spec, Sharded)
+    if spec.layout.is_scatter:
+        return None
+    x = b.filled(x, 1)  # any number at which the search for a variate ends
+    words, lead, rest = key_words(b, keys), keys.ndim, alpha.shape[keys.ndim :]
+    place = Place.part(spec.layout, spec.placement)
+
+    def kernel(part: jax.Array, words: jax.Array) -> list[Any]:
+        index = place.index()
+        own = threefry(words_at(words, index[:lead]), flat_index(index[lead:], rest))
+        data = jnp.stack([jnp.broadcast_to(word, part.shape).ravel() for word in own], -1)
+        return [drawn(jax.random.wrap_key_data(data, impl="threefry2x32"), part)]
+
+    return b.run(kernel, [x, words], [spec.with_oob(None)])[0]
+
+
+def _of_own_keys(op: Op) -> Callable[[Any, jax.Array], jax.Array] | None:
+    """What draws each variate of its own key, as JAX does once it has split the keys; else None."""
+    draw = partial(op.primitive.impl, **op.params, use_vmap=True)
+
+    def drawn(keys: Any, alpha: jax.Array) -> jax.Array:
+        closed = jax.make_jaxpr(draw)(keys, alpha.ravel())
+        jaxpr = closed.jaxpr
+        first, second, *rest = jaxpr.eqns
+        if [first.primitive.name, second.primitive.name] != ["random_split", "reshape"]:
+            raise NotImplementedError(f"random_gamma in JAX {jax.__version__}")
+        (split,) = second.outvars
+        info = core.DebugInfo("gridlayout", "gamma", ("keys", "alpha"), ("variates",))
+        own = core.Jaxpr(
+            jaxpr.constvars, [split, jaxpr.invars[1]], jaxpr.outvars, rest, jaxpr.effects, info
+        )
+        (out,) = core.jaxpr_as_fun(ClosedJaxpr(own, closed.consts))(keys, alpha.ravel())
+        return out.reshape(alpha.shape)
+
+    one = jax.eval_shape(jax.random.key, 0)
+    try:
+        jax.eval_shape(
+            lambda keys, x: drawn(keys[None], x), one, jax.ShapeDtypeStruct((1,), op.out.dtype)
+        )
+    except (NotImplementedError, TypeError):
+        return None
+    return drawn
