@@ -235,7 +235,7 @@ class Planner:
         decision = decide(op, specs, self.env, Planner)
         prefix = () if self.chosen is None else self.chosen.prefix
         path = (*prefix, *self._path)
-        listed = listed or any(map(_is_array, decision.results))
+        listed = listed or any(map(_is_array, (*specs, *decision.results)))
         outs = self.made.append(decision, values, scope, listed, self._within, path)
         return [self._gathered_if_small(out) for out in outs] if self.env.whole else outs
 
