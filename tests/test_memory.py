@@ -39,15 +39,15 @@ def dropout(x, key=KEY):
     return jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x * 2, 0)
 
 
-def dropped_mlp(x, up, down):
-    return dropout(jax.nn.relu(dropout(x) @ up), jax.random.fold_in(KEY, 1)) @ down
+def dropped_product(x, up):
+    return dropout(jax.nn.relu(x @ up))
 
 
 def smoothed(x):
-    """Cross entropy with label smoothing."""
+    """The gradient of cross entropy with label smoothing."""
     n, m = x.shape
     targets = jax.nn.one_hot(jnp.arange(n) * 7 % m, m) * 0.9 + 0.1 / m
-    return -(targets * jax.nn.log_softmax(x)).sum(-1)
+    return jax.nn.softmax(x) - targets
 
 
 def relative(x):
@@ -82,7 +82,7 @@ def masked(x):
 PROGRAMS_OF_INDICES = {
     "dropout": (dropout, SHAPE),
     "gradient of dropout": (jax.grad(lambda x: (dropout(x) ** 2).sum()), SHAPE),
-    "dropout in layers": (dropped_mlp, SHAPE, (384, 512), (512, 384)),
+    "dropout of a product": (dropped_product, SHAPE, (384, 512)),
     "label smoothing": (smoothed, SHAPE),
     "relative positions": (relative, SHAPE),
     "rotary positions": (turned, SHAPE),
@@ -91,14 +91,16 @@ PROGRAMS_OF_INDICES = {
     "masked tokens": (masked, SHAPE),
     "noise": (lambda x: x + 0.1 * jax.random.normal(KEY, x.shape), SHAPE),
     "noise and its square": (
-        lambda x: (lambda e: (x + e, x * e**2))(jax.random.normal(KEY, x.shape)),
+        lambda x: (lambda e: (x + e, x * e**2))(jax.random.uniform(KEY, x.shape)),
         SHAPE,
     ),
-    "noise without an operand": (lambda x: (x, jax.random.normal(KEY, (512, 512))), SHAPE),
-    "sum of noise": (lambda x: x * jax.random.uniform(KEY, (512, 256)).sum(), SHAPE),
+    "noise without an operand": (lambda x: (x * 2, jax.random.normal(KEY, (512, 512))), SHAPE),
+    "random projection": (lambda x: x @ jax.random.normal(KEY, (384, 256)), SHAPE),
     "noise for each key": (
-        lambda x: x
-        + jax.vmap(lambda k: jax.random.uniform(k, x.shape[1:]))(jax.random.split(KEY, len(x))),
+        lambda x: (
+            x
+            + jax.vmap(lambda k: jax.random.uniform(k, x.shape[1:]))(jax.random.split(KEY, len(x)))
+        ),
         SHAPE,
     ),
     "integers": (lambda x: x + jax.random.randint(KEY, x.shape, 0, 9), SHAPE),

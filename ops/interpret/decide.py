@@ -191,12 +191,17 @@ def _space(op: Op, operands: tuple[Spec, ...]) -> str | None:
 
 
 def _spread(b: Builder, op: Op, *values: Value) -> Any:
-    """Large arrays that are made of logical indices are laid out; then it is as any other op."""
+    """Large arrays that are made of logical indices are laid out; then it is as any other op.
+
+    Where that would run whole on every device, each makes all of them instead, and sends nothing.
+    """
     large = [is_spread(b, value) for value in values]
     if not any(large) or not rules_of(op) or b.ask is None:
         return None
     brought = [b.on_cores(x) if is_one else x for x, is_one in zip(values, large, strict=True)]
     made = b.ask(op, tuple(value.spec for value in brought))
+    if made.how == FALLBACK:
+        return None
     b.how, b.note, b.device_flops = made.how, made.note, made.device_flops
     return b.inlined(made, brought)
 
