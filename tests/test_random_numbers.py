@@ -166,8 +166,7 @@ def test_all_of_a_distribution_of_parameters_on_the_grid():
     rows = [row for row in made.report(x).rows if row.primitive == "random_gamma"]
     assert len(rows) == 3
     assert {row.how for row in rows} == {"rule"}
-    assert not rows[0].collectives  # the second brings a row to all cores
-    assert not rows[2].collectives
+    assert not any(row.collectives for row in rows[1:])  # the first brings a row to all cores
 
 
 @eight
