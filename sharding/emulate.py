@@ -15,6 +15,12 @@ _YNNPACK = "--xla_cpu_experimental_ynn_fusion_type"
 _count: int | None = None
 
 
+def has_ynnpack() -> bool:
+    """Whether XLA on CPUs computes arithmetic and reductions of it by YNNPACK, in one kernel."""
+    flags = os.environ.get("XLA_FLAGS", "").split()
+    return jax.__version_info__[:2] >= (0, 12) and f"{_YNNPACK}=" not in flags
+
+
 def emulate_devices(count: int) -> Sequence[jax.Device]:
     """Make JAX run on `count` CPU devices in this process, and return them.
 

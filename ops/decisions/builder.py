@@ -7,13 +7,15 @@ value to that layout, run this kernel on these. Nothing runs and nothing is trac
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import lru_cache, partial
 from math import inf, prod
 from typing import Any, cast
 
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend import core
 
 from gridlayout.dtypes import has_zero
 from gridlayout.layouts.layout import Layout
@@ -29,12 +31,16 @@ from gridlayout.ops.decisions.decision import (
 from gridlayout.ops.decisions.deferred import materialized
 from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import (
     Deferred,
     Held,
+    Indexed,
     Replicated,
     Sharded,
     Spec,
+    indexed,
+    is_indexed,
     known_number,
     layout_of,
 )
@@ -50,6 +56,9 @@ from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
 Array = Any
+# How a device makes what it has of a deferred value: `(builder, place, *operands)`.
+Make = Callable[..., Value]
+_DEFERRED = Op(core.Primitive("deferred"), {}, (), ())
 
 
 class Builder:
@@ -114,6 +123,29 @@ class Builder:
     def fused(self, fn: Any, operands: Any, specs: Any, **facts: Any) -> list[Value]:
         """A kernel whose results XLA makes where they are read, as it does its operands."""
         return self.run(fn, operands, specs, is_fused=True, takes_fused=True, **facts)
+
+    def deferred(self, make: Make, operands: Sequence[Value], shape: Shape, dtype: Any) -> Value:
+        """A value that is computed of logical indices where it is wanted.
+
+        make: `make(builder, place, *operands)` writes down how a device makes what it has of the
+        value there.
+        """
+        specs = tuple(value.spec for value in operands)
+
+        @lru_cache(maxsize=64)
+        def makes(place: Place) -> Decision:
+            builder = Builder(self.env, specs)
+            made = make(builder, place, *(Value(spec, k) for k, spec in enumerate(specs)))
+            return builder.decision(_DEFERRED, specs, [made])
+
+        (value,) = self.run(_not_run, operands, [indexed(shape, dtype)])
+        self.steps[-1] = replace(self.steps[-1], makes=makes)
+        return value
+
+    def made(self, value: Value, place: Place) -> Value:
+        """A value that is computed of logical indices, made in a place."""
+        (out,) = self.run(_not_run, [value], [place.spec(value.dtype)], place=place)
+        return out
 
     def all_reduced(self, part: Value, axes: Axes, spec: Spec, dtype: Any) -> Value:
         """The sum of every device's part along mesh axes, as `spec` has it, in a type."""
@@ -197,7 +229,12 @@ class Builder:
         """The value as a logical array that every device has."""
         spec = value.spec
         if isinstance(spec, Deferred):
-            source = self.replicated(value.seen(spec.source))
+            if isinstance(spec.source, Indexed):
+                source = self.made(value, Place.whole(spec.source.shape))
+            else:
+                source = self.replicated(value.seen(spec.source))
+            if spec.dims == tuple(range(spec.ndim)):
+                return source
             out = Replicated(spec.shape, spec.dtype)
             shape, dims = spec.shape, spec.dims
             return self.fused(
@@ -227,7 +264,9 @@ class Builder:
             spec = spec.source
         if isinstance(spec, Sharded):
             return value if layout is None else self.relayout(value, layout, placement)
-        if layout is None:
+        if layout is None and like is None and is_indexed(spec):
+            layout = self.env.spread(value.shape, value.dtype)
+        elif layout is None:
             layout = self.choose(value.shape, value.dtype, value if like is None else like)
         layout = layout.with_dtype(value.dtype)
         placement = placement or self.placement(layout)
@@ -245,7 +284,8 @@ class Builder:
         """The value with a deferred broadcast made, fit to cross into a loop or a branch."""
         if not isinstance(value.spec, Deferred):
             return value
-        return self.on_cores(value) if value.layout else self.replicated(value)
+        is_spread = is_indexed(value.spec) and self.env.is_large(value.spec)
+        return self.on_cores(value) if value.layout or is_spread else self.replicated(value)
 
     def filled(self, x: Value, oob: Any, along: Sequence[int] | None = None) -> Value:
         """A sharded value with its padding set to `oob`, where it is not known to be that.
@@ -290,6 +330,10 @@ class Builder:
             *(op, tuple(operands), tuple(outs), steps, tuple(self.registers)),
             *(how, self.note, 0, self.device_flops or 0, self.stated),
         )
+
+
+def _not_run(*_: Any) -> Any:
+    raise AssertionError("a program has the steps that make a deferred value in this one's place")
 
 
 def cheapest_way(b: Builder, op: Op, ways: Sequence[Decide], *values: Value) -> Choice | None:

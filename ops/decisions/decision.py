@@ -16,6 +16,7 @@ from gridlayout.ops.moves.workspace import Workspace
 from gridlayout.sharding.collectives import Axes, Collective, total_bytes
 
 if TYPE_CHECKING:
+    from gridlayout.ops.decisions.place import Place
     from gridlayout.ops.programs.program import Program
 
 Array = Any
@@ -36,7 +37,9 @@ class Step:
     programs that it runs inside and that are counted; others: branches that are not. phases: the
     same function of one view as a generator of its collectives, where these can go with others;
     sends: the mesh axes of each, in the order in which it numbers devices; is_joined: they are to
-    go with others, also where it takes longer.
+    go with others, also where it takes longer. makes: of a step whose result is deferred, which
+    runs nothing: gives the decision that makes it in a place. place: of a step that stands for such
+    a decision, of the deferred value that it reads: where.
     """
 
     reads: tuple[Any, ...]
@@ -57,6 +60,8 @@ class Step:
     phases: Callable[[Any], Any] | None = field(default=None, repr=False)
     sends: tuple[Axes, ...] = ()
     is_joined: bool = False
+    makes: Callable[[Place], Decision] | None = field(default=None, repr=False)
+    place: Place | None = None
 
     def on(self, reads: tuple[Any, ...], writes: tuple[int, ...]) -> Step:
         """The same on other registers; `replace`, which is asked for every step of a program."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 from jax import lax
 
-from gridlayout.affine.map import AffineMap, constant, embedding
+from gridlayout.affine.map import AffineMap, constant, dim, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.route import find_route
-from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
+from gridlayout.ops.decisions.place import Place
+from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.padding import has_padding
 from gridlayout.ops.moves.relayout import find_move, lay_out
@@ -32,6 +33,13 @@ def materialized(b: Builder, value: Value, layout: Layout, placement: Placement)
     """
     spec = value.spec
     assert isinstance(spec, Deferred)
+    if isinstance(spec.source, Indexed) and 0 not in spec.shape and not layout.is_scatter:
+        place = Place.part(layout, placement)
+        if spec.dims == tuple(range(spec.ndim)):
+            return b.made(value, place)
+        if layout.grouped is None:
+            kept = AffineMap(spec.ndim, tuple(map(dim, spec.dims)))
+            return b.made(value, place.seen(kept))
     own = layout.grouped
     if own is None or 0 in spec.shape:
         return b.laid_out(b.replicated(value), layout, placement)
@@ -45,6 +53,36 @@ def materialized(b: Builder, value: Value, layout: Layout, placement: Placement)
     rank = range(len(out.local_shape))
     wide = lambda part: [lax.broadcast_in_dim(part, out.local_shape, rank)]  # noqa: E731
     return b.fused(wide, [source], [out])[0]
+
+
+def in_place(b: Builder, value: Value, place: Place) -> Value:
+    """An operand of what is made in a place, as that is made; a number, or what broadcasts one."""
+    spec = value.spec
+    if isinstance(spec, Deferred) and spec.source.ndim == 0:
+        assert isinstance(spec.source, Replicated)
+        return value.seen(spec.source)
+    if value.ndim == 0:
+        return value
+    if place.is_itself and place.shape == value.shape:
+        if place.layout is None:
+            return b.replicated(value)
+        return b.on_cores(value, place.layout, placement=place.placement)
+    if isinstance(spec, Deferred):
+        place = place.seen(AffineMap(spec.ndim, tuple(map(dim, spec.dims))))
+        if isinstance(spec.source, Indexed):
+            return b.made(value, place)
+        value = value.seen(spec.source)
+    return looked_up(b, value, place)
+
+
+def looked_up(b: Builder, value: Value, place: Place) -> Value:
+    """The elements of an array that every device has at the indices of a place."""
+
+    def run(x: Any) -> list[Any]:
+        found = jnp.asarray(x).at[tuple(place.index())].get(mode="clip")
+        return [jnp.broadcast_to(found, place.local_shape)]
+
+    return b.run(run, [value], [place.spec(value.dtype)], is_fused=True)[0]
 
 
 @lru_cache(maxsize=4096)
@@ -88,8 +126,12 @@ def _thin(b: Builder, value: Value, dims: Shape, thin: GridLayout, after: Placem
     """The source in the thin layout."""
     spec = value.spec
     assert isinstance(spec, Deferred)
-    source = value.seen(spec.source)
     inner = spec.source
+    if isinstance(inner, Indexed):
+        place = Place.part(thin.with_dtype(value.dtype), after)
+        kept = AffineMap(len(dims), tuple(dim(dims.index(d)) for d in spec.dims))
+        return b.made(value, place.seen(kept))
+    source = value.seen(inner)
     if isinstance(inner, Sharded) and spec.dims == dims and find_route(inner.layout, thin):
         move = find_move(
             inner.layout, thin.with_oob(inner.layout.oob), b.device, inner.placement, after

@@ -15,7 +15,7 @@ from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.policy import Policy, same_grid_and_tile
+from gridlayout.ops.array.policy import Policy, fill_devices, same_grid_and_tile
 from gridlayout.ops.decisions.specs import Spec, layout_of
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
@@ -92,6 +92,20 @@ class Env:
                 "return a gl.Layout of that shape"
             )
         return chosen
+
+    def is_large(self, spec: Spec) -> bool:
+        """Whether an array that no core holds is laid out where no operation says how."""
+        return prod(spec.shape) * dtypes.bits(spec.dtype) > 8 * LIMITS.small_bytes
+
+    def spread(self, shape: Shape, dtype: Any) -> Layout:
+        """The layout of what is computed of logical indices alone, where nobody asks for one.
+
+        By default that of an operand of its shape, or one that fills the devices.
+        """
+        same = any(layout.shape == tuple(shape) for layout in self.templates)
+        if same or self.policy is not same_grid_and_tile:
+            return self.choose(shape, dtype)
+        return fill_devices(shape, dtype, self.template, self.device)
 
     def choose_grid(self, shape: Shape, dtype: Any, like: Layout) -> GridLayout:
         """The same as a grid layout: the default policy's where the one in use gives another."""

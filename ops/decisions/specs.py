@@ -1,7 +1,8 @@
 """What is known of a value before anything runs: `Sharded`, `Replicated` or `Deferred`.
 
 Each says how one array on every device stands for a logical array: a device's part of a layout's
-storage, the whole array, or what is broadcast once an operation says in which layout it is wanted.
+storage, the whole array, or what is broadcast, or computed of logical indices, once an operation
+says in which layout it is wanted.
 """
 
 from __future__ import annotations
@@ -133,15 +134,35 @@ class Local(_Plain):
         raise AssertionError("a device's own array does not leave it")
 
 
+class Indexed(_Plain):
+    """An array that is not made yet: each device computes the elements that it is to have.
+
+    They depend on logical indices, random keys, and arrays that every device has: positions, masks,
+    random numbers.
+    """
+
+    @property
+    def device_bytes(self) -> int:
+        """None: no device has it."""
+        return 0
+
+    @property
+    def partition(self) -> PartitionSpec:
+        """None: no device has it."""
+        raise AssertionError("an array that is not made does not leave the devices")
+
+
 @dataclass(frozen=True)
 class Deferred:
     """`source` broadcast to `shape`, its dim `i` being dim `dims[i]`: not made until wanted.
+
+    The source of what is computed of logical indices is not made either.
 
     target_layout: the layout that the source belongs in, where it lies on fewer cores as yet: one
     along the grid dims that it does not vary along, so that the devices there hold copies.
     """
 
-    source: Sharded | Replicated
+    source: Sharded | Replicated | Indexed
     dims: Shape
     shape: Shape
     target_layout: GridLayout | None = None
@@ -177,8 +198,23 @@ class Deferred:
         return self.source.core_bytes
 
 
-Spec = Sharded | Replicated | Deferred
+Spec = Sharded | Replicated | Indexed | Deferred
 Held = Spec | Local  # what a register holds
+
+
+def indexed(shape: Shape, dtype: Any) -> Deferred:
+    """The spec of an array that is computed of logical indices where it is wanted."""
+    return Deferred(Indexed(shape, dtype), tuple(range(len(shape))), shape)
+
+
+def is_indexed(spec: Spec) -> bool:
+    """Whether an array is computed of logical indices where it is wanted."""
+    return isinstance(spec, Deferred) and isinstance(spec.source, Indexed)
+
+
+def is_array_deferred(spec: Spec) -> bool:
+    """Whether an array that depends on logical indices is not made, and no core has its source."""
+    return isinstance(spec, Deferred) and spec.source.ndim > 0 and not is_laid_out(spec)
 
 
 def known_number(value: Any, dtype: Any, weak_type: bool = False) -> Replicated:
@@ -238,4 +274,5 @@ def fact(spec: Spec) -> Scalar | None:
         return spec.layout.oob
     if isinstance(spec, Deferred):
         return fact(spec.source) if spec.source.ndim == 0 or spec.is_whole else None
-    return None if spec.number is None else spec.number.item()
+    number = spec.number if isinstance(spec, Replicated) else None
+    return None if number is None else number.item()

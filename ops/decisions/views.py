@@ -11,7 +11,9 @@ import jax.numpy as jnp
 from gridlayout.affine.map import AffineMap, constant, dim, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
+from gridlayout.ops.decisions.deferred import in_place
+from gridlayout.ops.decisions.place import Place
+from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded, indexed
 from gridlayout.ops.decisions.value import Value
 
 if TYPE_CHECKING:
@@ -54,6 +56,18 @@ def relabelled_whole(value: Value, shape: Shape, old: AffineMap | None) -> Value
     return value.seen(Deferred(inner, tuple(range(len(shape))), shape, target))
 
 
+def of_indices(b: Builder, value: Value, shape: Shape, old: AffineMap) -> Value:
+    """What is computed of logical indices under another shape; `old`: new index -> old index.
+
+    Where that is out of bounds, what is read may be anything.
+    """
+
+    def make(b: Builder, place: Place, value: Value) -> Value:
+        return in_place(b, value, place.seen(old))
+
+    return b.deferred(make, [value], shape, value.dtype)
+
+
 def squeezed(b: Builder, value: Value, keep: Sequence[int]) -> Value:
     """The value without the dims of extent 1 that are not in `keep`."""
     shape = tuple(value.shape[d] for d in keep)
@@ -67,6 +81,8 @@ def squeezed(b: Builder, value: Value, keep: Sequence[int]) -> Value:
             return same
         at = {d: k for k, d in enumerate(keep)}
         inner = [i for i, d in enumerate(spec.dims) if d in at]
+        if isinstance(spec.source, Indexed):
+            return _squeezed_source(b, value, inner, [at[spec.dims[i]] for i in inner], shape)
         source = squeezed(b, value.seen(spec.source), inner)
         target = spec.target_layout
         if target is not None:
@@ -76,6 +92,23 @@ def squeezed(b: Builder, value: Value, keep: Sequence[int]) -> Value:
         return source.seen(Deferred(source.spec, dims, shape, target))
     made = Replicated(shape, value.dtype)
     return b.fused(lambda x: [jnp.reshape(x, shape)], [value], [made])[0]
+
+
+def _squeezed_source(
+    b: Builder, value: Value, inner: Sequence[int], dims: Sequence[int], shape: Shape
+) -> Value:
+    """What is computed of logical indices: only `inner` of its source's dims, as `dims`."""
+    assert isinstance(value.spec, Deferred)
+    old = value.spec.source
+    source = value.seen(indexed(old.shape, value.dtype))
+    if len(inner) < old.ndim:
+        extents = tuple(old.shape[i] for i in inner)
+        source = of_indices(b, source, extents, embedding(old.ndim, inner))
+    if not inner:
+        source = b.replicated(source)
+        return source.seen(Deferred(source.spec, (), shape)) if shape else source  # type: ignore[arg-type]
+    assert isinstance(source.spec, Deferred)
+    return source.seen(Deferred(source.spec.source, tuple(dims), shape))
 
 
 def broadcast(b: Builder, value: Value, shape: Shape, dims: Sequence[int]) -> Value:

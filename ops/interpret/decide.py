@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
+from math import prod
 from typing import Any
 
+import jax
 import numpy as np
 from jax import lax
 
@@ -25,7 +27,6 @@ from gridlayout.ops.decisions.facts import number, on_host
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import OF_BLOCKS
 from gridlayout.ops.decisions.specs import (
-    Deferred,
     Replicated,
     Sharded,
     Spec,
@@ -35,9 +36,11 @@ from gridlayout.ops.decisions.specs import (
     layout_of,
 )
 from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.decisions.views import broadcast
 from gridlayout.ops.plan.loops import sends_often, with_small_whole
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT
 from gridlayout.ops.rules.empty import without_elements
+from gridlayout.ops.rules.indices import is_spread, of_indices_alone
 from gridlayout.ops.rules.table import (
     LOOPS,
     REASONS,
@@ -70,7 +73,8 @@ def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> De
     if has_effects(op):  # remembered, the functions that it calls would be held
         return _decided(op, operands, env, plan)
     try:
-        return _remembered(op, operands, env, plan, rules_version())
+        version = rules_version(), jax.config.jax_threefry_partitionable
+        return _remembered(op, operands, env, plan, version)
     except TypeError as error:
         if "unhashable" not in str(error):
             raise
@@ -78,7 +82,7 @@ def decide(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any = None) -> De
 
 
 @lru_cache(maxsize=1 << 14)
-def _remembered(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any, version: int) -> Decision:
+def _remembered(op: Op, operands: tuple[Spec, ...], env: Env, plan: Any, version: Any) -> Decision:
     return _decided(op, operands, env, plan)
 
 
@@ -119,6 +123,10 @@ def _later(others: Callable[[], Sequence[Decide]]) -> Iterator[Decide]:
 def _rules(op: Op, operands: tuple[Spec, ...], env: Env) -> Iterator[Decide]:
     """What is tried for an op, in order; the last one declines nothing."""
     if not any(map(is_laid_out, operands)) and not (env.whole and op.name in LOOPS):
+        if op.name == "with_layout":
+            yield from (rule.decide for rule in rules_of(op))
+        yield of_indices_alone
+        yield _spread
         yield _replicated
     elif op.name not in _EMPTY_TOO and op.outs and all(0 in aval.shape for aval in op.outs):
         yield _empty
@@ -182,6 +190,22 @@ def _space(op: Op, operands: tuple[Spec, ...]) -> str | None:
     return spaces.pop() if spaces else None
 
 
+def _spread(b: Builder, op: Op, *values: Value) -> Any:
+    """Large arrays that are made of logical indices are laid out; then it is as any other op.
+
+    Where that would run whole on every device, each makes all of them instead, and sends nothing.
+    """
+    large = [is_spread(b, value) for value in values]
+    if not any(large) or not rules_of(op) or b.ask is None:
+        return None
+    brought = [b.on_cores(x) if is_one else x for x, is_one in zip(values, large, strict=True)]
+    made = b.ask(op, tuple(value.spec for value in brought))
+    if made.how == FALLBACK:
+        return None
+    b.how, b.note, b.device_flops = made.how, made.note, made.device_flops
+    return b.inlined(made, brought)
+
+
 def _replicated(b: Builder, op: Op, *values: Value) -> Any:
     """No core holds any operand: every device does it; a broadcast waits until it is wanted."""
     if op.name in SHARDED:
@@ -189,8 +213,8 @@ def _replicated(b: Builder, op: Op, *values: Value) -> Any:
     out = op.out if op.outs else None
     if op.name == "broadcast_in_dim" and len(values) == 1 and out is not None:
         (value,) = values
-        if not isinstance(value.spec, Deferred) and value.ndim == 0 and out.shape:
-            return value.seen(Deferred(value.spec, (), out.shape))
+        if isinstance(value.spec, Replicated) and prod(out.shape) > prod(value.shape):
+            return broadcast(b, value, out.shape, op.params["broadcast_dimensions"])
     if out is not None and op.name == "concatenate" and out.size <= _MOST_KNOWN:
         parts = [known_values(value.spec) for value in values]
         some = [part for part in parts if part is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import CALLS, called
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import (
+    Deferred,
     Replicated,
     Sharded,
     Spec,
@@ -233,6 +235,7 @@ class Planner:
         decision = decide(op, specs, self.env, Planner)
         prefix = () if self.chosen is None else self.chosen.prefix
         path = (*prefix, *self._path)
+        listed = listed or any(map(_is_array, (*specs, *decision.results)))
         outs = self.made.append(decision, values, scope, listed, self._within, path)
         return [self._gathered_if_small(out) for out in outs] if self.env.whole else outs
 
@@ -287,6 +290,12 @@ def as_spec(b: Builder, value: Value, spec: Spec) -> Value:
     assert isinstance(spec, Replicated)
     made, dtype = Replicated(spec.shape, spec.dtype), spec.dtype
     return b.run(lambda x: [lax.convert_element_type(x, dtype)], [out], [made])[0]
+
+
+def _is_array(spec: Spec) -> bool:
+    """Whether a device computes more than one number for it."""
+    source = spec.source if isinstance(spec, Deferred) else spec
+    return prod(spec.shape) > 1 and prod(source.shape) > 1
 
 
 def _constant(value: Any, aval: Any = None) -> Value:

@@ -67,13 +67,7 @@ def valid_mask(layout: Layout, placement: Placement, along: Collection[int] | No
         return mask
     if layout.is_scatter or layout.size == 0:
         return _scattered(layout, placement)
-    index: list[Any] = []
-    for d, n in enumerate(local):
-        shape = tuple(n if k == d else 1 for k in range(len(local)))
-        position: Any = lax.broadcasted_iota(jnp.int32, shape, d)
-        if d < layout.core_rank and placement.axes[d]:
-            position += index_of(placement.axes[d]) * placement.per_device[d]
-        index.append(position)
+    index = positions(layout, placement)
     wanted = {k for part in padded for k in part.physical}
     for k in range(layout.core_rank):
         if k in wanted and placement.slots[k] != layout.physical_shape[k]:
@@ -87,6 +81,22 @@ def valid_mask(layout: Layout, placement: Placement, along: Collection[int] | No
     for k, value in zip(needed, values, strict=True):
         mask = mask & ((value == 0) if constraints[k][1] else (value >= 0))
     return mask
+
+
+def positions(layout: Layout, placement: Placement, dtype: Any = jnp.int32) -> list[jax.Array]:
+    """The physical index of each position of this device's part, an array a dim, that broadcast.
+
+    For use in `shard_map`; idle slots have indices too, that are out of bounds.
+    """
+    local = (*placement.per_device, *layout.local_shape)
+    index: list[Any] = []
+    for d, n in enumerate(local):
+        shape = tuple(n if k == d else 1 for k in range(len(local)))
+        position: Any = lax.broadcasted_iota(dtype, shape, d)
+        if d < layout.core_rank and placement.axes[d]:
+            position += (index_of(placement.axes[d]) * placement.per_device[d]).astype(dtype)
+        index.append(position)
+    return index
 
 
 def _scattered(layout: Layout, placement: Placement) -> jax.Array:

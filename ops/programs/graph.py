@@ -12,7 +12,7 @@ import numpy as np
 from gridlayout.dtypes import MLIR_NAMES
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import Step
-from gridlayout.ops.decisions.specs import Deferred, Local, Sharded, layout_of
+from gridlayout.ops.decisions.specs import Deferred, Indexed, Local, Sharded, layout_of
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.programs.program import RELAYOUT, Made, Program
 from gridlayout.ops.programs.row import Row, row_of
@@ -155,11 +155,11 @@ class _Reading:
         for number, made in enumerate(self.program.made):
             found = [self._read(value) for value in made.values]
             if made.is_listed:
-                self._add(made, run.get(number, []), found)
+                self._add(number, made, run.get(number, []), found)
             elif made.decision.op.name == RELAYOUT:
                 self.reads.update(zip(made.outs, found, strict=True))
             elif any(found):
-                self._add(made, run.get(number, []), found)
+                self._add(number, made, run.get(number, []), found)
             else:
                 self.reads.update(dict.fromkeys(made.outs))
         outs = [self._read(out) for out in self.program.outs]
@@ -176,9 +176,11 @@ class _Reading:
             return self.reads[value]
         return Read((OPERAND, value.at)) if isinstance(value.at, int) else None
 
-    def _add(self, made: Made, steps: Sequence[Step], found: Sequence[Read | None]) -> None:
-        """A node for a decision whose operands these are."""
-        number, decision = len(self.nodes), made.decision
+    def _add(
+        self, at: int, made: Made, steps: Sequence[Step], found: Sequence[Read | None]
+    ) -> None:
+        """A node for decision `at` of the program, whose operands these are."""
+        number, decision = len(self.nodes), self.program.done(at)
         moves, own = self._brought(made, steps, found)
         reads = dict.fromkeys(
             Read(read.source, moves.get(k, read.move))
@@ -190,7 +192,7 @@ class _Reading:
             replace(row, made=made),
             decision.note,
             tuple(reads),
-            tuple(tensor_of(out.spec) for out in made.outs),
+            tuple(tensor_of(out.spec) for out in decision.outs),
             tuple(c.times(self.times) for c in own),
             tuple(body for step in steps for body in self._bodies(step)),
             made.within,
@@ -287,6 +289,7 @@ def tensor_of(spec: Any) -> Tensor:
         return Tensor(spec.shape, name, spec.layout)
     if isinstance(spec, Deferred):
         layout = layout_of(spec) if spec.is_whole else None
-        return Tensor(spec.shape, name, layout, "" if layout else "broadcast where it is read")
+        how = "made" if isinstance(spec.source, Indexed) else "broadcast"
+        return Tensor(spec.shape, name, layout, "" if layout else f"{how} where it is read")
     held = "" if isinstance(spec, Local) else "on every device"
     return Tensor(tuple(spec.shape), name, None, held)

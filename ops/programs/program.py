@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
 from gridlayout.ops.decisions.decision import Decision, Renumbering, Step
+from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Held, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.pieces import looked_up_once
@@ -51,6 +52,15 @@ class Made:
     path: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class _Deferred:
+    """A step whose result is made where it is wanted, its scope, and the decision that has it."""
+
+    step: Step
+    scope: str
+    owner: int
+
+
 @dataclass(eq=False)
 class Program:
     """Steps on registers, the operands' first. Made by appending decisions.
@@ -75,6 +85,9 @@ class Program:
     against: float | None = None
     chosen: Any = None
     _made: dict[Any, tuple[int, ...]] = field(default_factory=dict)
+    _deferred: dict[int, _Deferred] = field(default_factory=dict)
+    _places: dict[tuple[int, Place], int] = field(default_factory=dict)
+    _made_of: dict[int, list[Spec]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.registers = list(self.operands)
@@ -94,24 +107,80 @@ class Program:
         path: tuple[int, ...] = (),
     ) -> list[Value]:
         """Do a decision on these values next; `scope`: its `jax.named_scope`."""
+        outs = self._added(decision, values, scope, len(self.made))
+        self.made.append(Made(decision, tuple(values), tuple(outs), within, listed, path))
+        return outs
+
+    def _added(
+        self, decision: Decision, values: Sequence[Value], scope: str, owner: int
+    ) -> list[Value]:
+        """Do the steps of a decision next, which belong to decision number `owner`."""
         at = Renumbering(decision, values, self.registers)
         for step in decision.steps:
             here = at.step(step)
-            if (made := self._made_before(here)) is not None:
+            if here.makes is not None:
+                self._deferred[here.writes[0]] = _Deferred(here, scope, owner)
+                continue
+            if here.place is not None:
+                made: tuple[int, ...] | None = (self._made_in(here.reads[0], here.place),)
+            else:
+                made = self._made_before(here)
+            if made is not None:
                 for k, register in zip(step.writes, made, strict=True):
                     at.at[k] = register
                 continue
             self.steps.append(here)
             self.scopes.append(scope)
-            self.owners.append(len(self.made))
-        outs = at.outs()
-        self.made.append(Made(decision, tuple(values), tuple(outs), within, listed, path))
-        return outs
+            self.owners.append(owner)
+        return at.outs()
+
+    def _made_in(self, register: int, place: Place) -> int:
+        """The register that holds a deferred value as it is made in a place, once for all.
+
+        Its steps belong to the decision that deferred it. What it is made of comes first: step by
+        step, as chains are long.
+        """
+        waiting = [(register, place)]
+        while waiting:
+            key = waiting[-1]
+            if key in self._places:
+                waiting.pop()
+                continue
+            deferred = self._deferred[key[0]]
+            assert deferred.step.makes is not None
+            decision, reads = deferred.step.makes(key[1]), deferred.step.reads
+            first = [
+                (reads[each.reads[0]], each.place)
+                for each in decision.steps
+                if each.place is not None and each.reads[0] < len(reads)
+            ]
+            if missing := [each for each in first if each not in self._places]:
+                waiting += missing
+                continue
+            values = [Value(spec, at) for spec, at in zip(decision.operands, reads, strict=True)]
+            (out,) = self._added(decision, values, deferred.scope, deferred.owner)
+            self._places[key] = out.at
+            self._made_of.setdefault(key[0], []).append(out.spec)
+            waiting.pop()
+        return self._places[register, place]
+
+    def done(self, number: int) -> Decision:
+        """A decision as the program does it: what it deferred, as the largest part that is made."""
+        decision = self.made[number].decision
+        if not any(step.makes for step in decision.steps):
+            return decision
+        outs = []
+        for out in self.made[number].outs:
+            specs = [spec for spec in self._made_of.get(out.at, ()) if spec.shape == out.shape]
+            best = max(specs, key=lambda spec: spec.device_bytes, default=out.spec)
+            outs.append(out.seen(best))
+        return replace(decision, outs=tuple(outs))
 
     def _made_before(self, step: Step) -> tuple[int, ...] | None:
         """The registers that hold what a step makes, if one that does the same made it."""
         if step.is_global:  # what devices hold of their own does not outlive a region
             self._made.clear()
+            self._places.clear()
         if step.does is None or not all(isinstance(k, int) for k in step.reads):
             return None
         known = self._made.setdefault((step.does, step.reads), step.writes)
@@ -210,7 +279,7 @@ class Program:
         machine = self.machine
         run = {owner for some in self.parts for owner, _ in some} or set(self.owners)
         made = sum(
-            sum(priced(each.decision, (), machine).values())
+            sum(priced(self.done(n), (), machine).values())
             for n, each in enumerate(self.made)
             if n in run or not each.decision.steps
         )

@@ -11,7 +11,7 @@ import numpy as np
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.facts import known
 from gridlayout.ops.decisions.op import Aval, Op
-from gridlayout.ops.decisions.specs import Deferred, Replicated, Sharded
+from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded, indexed
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast
 
@@ -46,7 +46,7 @@ def elementwise(b: Builder, op: Op, *values: Value) -> Any:
         return b.fused(lambda *xs: op.bind(*_as_avals(op, xs)), scalars, [_replicated(aval)])
     if (deferred := _over_sources(b, op, values)) is not None:
         return deferred
-    wide = [_grown(b, value, aval.shape) for value in values]
+    wide = [grown(b, value, aval.shape) for value in values]
     there = op.requested.made if op.requested is not None else None
     if there is None:
         layout = next((x.spec.layout for x in wide if isinstance(x.spec, Sharded)), None)
@@ -54,17 +54,17 @@ def elementwise(b: Builder, op: Op, *values: Value) -> Any:
             like = next(value for value in wide if value.layout is not None)
             layout = b.choose(aval.shape, aval.dtype, like)
         there = b.sharded(layout)
-    return _computed(b, op, [_operand(b, value, there) for value in wide], there)
+    return computed(b, op, [_operand(b, value, there) for value in wide], there)
 
 
-def _computed(b: Builder, op: Op, operands: list[Value], like: Sharded) -> list[Value]:
+def computed(b: Builder, op: Op, operands: list[Value], like: Sharded) -> list[Value]:
     """The primitive on parts that lie alike, and on numbers."""
     oob = known(op, [x.fact for x in operands])
     out = Sharded(like.layout.with_dtype(op.out.dtype, oob), like.placement)
 
     def run(*parts: Any) -> list[Any]:
         pairs = zip(_as_avals(op, parts), op.ins, strict=True)
-        return op.bind(*(_full(x, out.local_shape, aval) for x, aval in pairs))
+        return op.bind(*(full(x, out.local_shape, aval) for x, aval in pairs))
 
     return b.fused(run, operands, [out], is_kept=op.name in KEPT)
 
@@ -91,7 +91,7 @@ def _as_avals(op: Op, arrays: Any) -> list[Any]:
     return [x if isinstance(x, jax.Array) else np.asarray(x, a.dtype) for x, a in pairs]
 
 
-def _grown(b: Builder, value: Value, shape: tuple[int, ...]) -> Value:
+def grown(b: Builder, value: Value, shape: tuple[int, ...]) -> Value:
     """The value broadcast where it has extents of 1; scalars stay scalars."""
     if value.ndim == 0 or value.shape == tuple(shape):
         return value
@@ -109,7 +109,7 @@ def _operand(b: Builder, value: Value, there: Sharded) -> Value:
     return b.on_cores(value, there.layout, placement=there.placement)
 
 
-def _full(x: Any, shape: tuple[int, ...], aval: Aval) -> Any:
+def full(x: Any, shape: tuple[int, ...], aval: Aval) -> Any:
     """The array in the shape; a number stays one where the primitive takes it beside arrays."""
     return x if aval.ndim == 0 or x.shape == shape else jnp.broadcast_to(x, shape)
 
@@ -143,15 +143,14 @@ def _on_sources(b: Builder, op: Op, sources: list[Value]) -> list[Value]:
     operands = []
     for x in sources:
         spec = x.spec
-        if isinstance(spec, Deferred):
-            assert isinstance(spec.source, Replicated)
+        if isinstance(spec, Deferred) and isinstance(spec.source, Replicated):
             x = x.seen(spec.source)
         elif isinstance(spec, Sharded):
             x = b.relayout(x, first.layout, first.placement)
         elif x.ndim:
-            x = b.laid_out(x, first.layout, first.placement)
+            x = b.on_cores(x, first.layout, placement=first.placement)
         operands.append(x)
-    return _computed(b, op, operands, first)
+    return computed(b, op, operands, first)
 
 
 def _source(value: Value, shape: tuple[int, ...]) -> Value:
@@ -159,6 +158,8 @@ def _source(value: Value, shape: tuple[int, ...]) -> Value:
     spec = value.spec
     if not isinstance(spec, Deferred):
         return value
+    if isinstance(spec.source, Indexed):
+        return value.seen(indexed(spec.source.shape, spec.dtype))
     if spec.source.ndim:
         return value.seen(spec.source)
     return value.seen(Deferred(spec.source, (), shape))

@@ -32,6 +32,7 @@ from gridlayout.ops.decisions.views import squeezed
 from gridlayout.ops.moves.padding import has_padding
 from gridlayout.ops.rules.along import run
 from gridlayout.sharding.collectives import Axes, Collectives, index_of
+from gridlayout.sharding.emulate import has_ynnpack
 from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
@@ -60,6 +61,10 @@ NEUTRAL: dict[str, Callable[[Any], Any]] = {
     "argmax": _least,
     "argmin": _greatest,
 }
+
+
+# XLA on CPUs reduces more elements along a dim in windows of so many, which read what is there.
+_AT_ONCE = 32
 
 
 def reduction(b: Builder, op: Op, value: Value) -> Any:
@@ -111,16 +116,29 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
 def _reduced(b: Builder, op: Op, x: Value, over: _Extent, out: Sharded | Replicated) -> Value:
     """The reduction on each device, and then that of the devices along mesh axes."""
     local = out.local_shape if isinstance(out, Sharded) else out.shape
+    fuses = _fuses(b, op, x, over)
     if over.mesh and _all_reduction(op) is lax.psum:
         along = tuple(sorted(over.along))
         specs = [Local(local, op.out.dtype)]
         (part,) = b.run(
-            lambda x: [op.bind(x, axes=along)[0].reshape(local)], [x], specs, takes_fused=True
+            lambda x: [op.bind(x, axes=along)[0].reshape(local)], [x], specs, takes_fused=fuses
         )
         return b.all_reduced(part, over.mesh, out, op.out.dtype)
     kernel, made = (_arg if op.name in ("argmax", "argmin") else _combined)(b, op, over)
-    (thin,) = b.run(lambda x: [kernel(x)[0].reshape(local)], [x], [out], made, takes_fused=True)
+    (thin,) = b.run(lambda x: [kernel(x)[0].reshape(local)], [x], [out], made, takes_fused=fuses)
     return thin
+
+
+def _fuses(b: Builder, op: Op, x: Value, over: _Extent) -> bool:
+    """Whether XLA makes the operand as it reduces it.
+
+    On CPUs it does so of what is reduced at once, and of arithmetic where it has YNNPACK.
+    """
+    assert isinstance(x.spec, Sharded)
+    if b.device.platform != "cpu" or op.name in ("argmax", "argmin"):
+        return b.device.platform != "cpu"
+    longest = max((x.spec.local_shape[k] for k in over.along), default=1)
+    return longest <= _AT_ONCE or has_ynnpack()
 
 
 def _placed(b: Builder, thin: Value, out: Sharded, target: GridLayout, stays: bool) -> Value:

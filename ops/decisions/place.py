@@ -1,0 +1,127 @@
+"""`Place`: where a deferred value is made, and of which of its indices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.affine.map import AffineMap
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.specs import Replicated, Sharded
+from gridlayout.ops.moves.padding import positions
+from gridlayout.sharding.placement import Placement
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """The part of a layout that a device has, or, without one, all of an array of `shape`.
+
+    map: the index there -> the index of the value that is made. Where the map leaves the value's
+    bounds, and in padding, anything may be made.
+
+    >>> from gridlayout.affine.map import AffineMap
+    >>> rows = Place((2, 3), AffineMap.parse("(d0, d1) -> (d0)"))
+    >>> rows.is_itself, [index.tolist() for index in rows.index()]
+    (False, [[[0], [1]]])
+    """
+
+    shape: Shape
+    map: AffineMap
+    layout: Layout | None = None
+    placement: Placement | None = None
+
+    @classmethod
+    def whole(cls, shape: Shape) -> Place:
+        """All of an array, on every device."""
+        return cls(shape, AffineMap.identity(len(shape)))
+
+    @classmethod
+    def part(cls, layout: Layout, placement: Placement) -> Place:
+        """A device's part of a layout."""
+        identity = AffineMap.identity(layout.ndim)
+        return cls(layout.shape, identity, layout.with_oob(None), placement)
+
+    @property
+    def is_itself(self) -> bool:
+        """Whether each index is that of the value."""
+        return self.map == AffineMap.identity(len(self.shape))
+
+    @property
+    def local_shape(self) -> Shape:
+        """The shape of what a device makes."""
+        if self.layout is None or self.placement is None:
+            return self.shape
+        return Sharded(self.layout, self.placement).local_shape
+
+    def seen(self, old: AffineMap) -> Place:
+        """The place of another value: `old` is the index of this one -> the index of that one."""
+        return replace(self, map=old.compose(self.map))
+
+    def spec(self, dtype: Any) -> Sharded | Replicated:
+        """What is known of a value of this type that is made here."""
+        if self.layout is None or self.placement is None:
+            return Replicated(self.shape, dtype)
+        return Sharded(self.layout.with_dtype(dtype), self.placement)
+
+    @cached_property
+    def _logical(self) -> AffineMap:
+        """The index in what a device makes, by physical dims of all of it -> the value's."""
+        if self.layout is None:
+            return self.map
+        map = self.map.compose(self.layout.inverse_in_bounds.map)
+        return map if 0 in self.layout.physical_shape else map.simplify(self.layout.physical_shape)
+
+    def index(self) -> list[jax.Array]:
+        """The value's index at each position that a device makes: arrays that broadcast.
+
+        For use in `shard_map`. Each has the extents that it depends on, and 1 elsewhere.
+        """
+        kind = self._kind()
+        local = self.local_shape
+        if self.layout is None or self.placement is None:
+            at = [
+                lax.broadcasted_iota(kind, tuple(n if k == d else 1 for k in range(len(local))), d)
+                for d, n in enumerate(local)
+            ]
+        else:
+            at = positions(self.layout, self.placement, kind)
+        return [_result(self._logical, k, at, kind) for k in range(len(self._logical.results))]
+
+    def _kind(self) -> Any:
+        """The integers that indices are computed in."""
+        extents = self.shape if self.layout is None else self.layout.physical_shape
+        if self.layout is not None and self.layout.as_grid is not None:
+            extents = (*extents, *self.layout.as_grid.collapsed_shape)
+        elif self.layout is not None:
+            extents = (prod(self.layout.shape),)
+        if max(extents, default=0) < 2**31:
+            return jnp.int32
+        if not jax.config.jax_enable_x64:
+            raise LayoutError(
+                f"an array of shape {self.shape} has indices of more than 32 bits in {self.layout}:"
+                " call jax.config.update('jax_enable_x64', True)"
+            )
+        return jnp.int64
+
+
+def _result(map: AffineMap, k: int, at: list[jax.Array], kind: Any) -> jax.Array:
+    """One result of a map of index arrays, with the extents of those that it reads."""
+    used = sorted(map.results[k].dims)
+    ones = (1,) * len(at)
+    if not used:
+        (value,) = AffineMap(0, (map.results[k],))()
+        return jnp.full(ones, value, kind)
+    if map.results[k] == AffineMap.identity(map.num_dims).results[used[0]]:
+        return at[used[0]]
+    fake = [array if d in used else jnp.zeros(ones, kind) for d, array in enumerate(at)]
+    (found,) = AffineMap(map.num_dims, (map.results[k],))(*fake)
+    return jnp.asarray(found, kind)

@@ -1,0 +1,278 @@
+"""Random numbers on the grid: each device draws what it has, bit for bit what JAX draws."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from random_layouts import cases
+from tiers import examples, few
+
+import gridlayout as gl
+from gridlayout.ops.rules.random import flat_index, threefry
+
+KEY = jax.random.key(7)
+eight = pytest.mark.skipif(len(jax.devices()) < 8, reason="a grid of 8 devices")
+COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter")
+
+
+def poisoned(array, layout, device):
+    """An array laid out, its padding NaN."""
+    return gl.put(array, layout.replace(oob=float("nan")), device)
+
+
+def numbers(shape, seed=0):
+    return np.random.default_rng(seed).uniform(0.5, 2, shape).astype(np.float32)
+
+
+def same(found, wanted):
+    """Whether arrays have the same bits."""
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        one = one.to_logical() if isinstance(one, gl.GridArray) else one
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+# -- the hash --------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(1, 2**20), min_size=1, max_size=3).filter(
+        lambda shape: np.prod(np.array(shape, object)) < 2**63
+    ),
+    st.data(),
+)
+@settings(max_examples=examples(50))
+def test_an_index_is_counted_in_two_words(shape, data):
+    index = [data.draw(st.integers(0, n - 1)) for n in shape]
+    flat = 0
+    for n, k in zip(shape, index, strict=True):
+        flat = flat * n + k
+    with jax.disable_jit():
+        high, low = flat_index([jnp.int32(k) for k in index], shape)
+    assert (int(high) << 32) + int(low) == flat
+
+
+def test_the_hash_is_that_of_jax_where_both_words_count():
+    words = np.random.default_rng(0).integers(0, 2**32, (4, 100), dtype=np.uint32)
+    primitive = jax.extend.random.threefry2x32_p
+    same(threefry((words[0], words[1]), (words[2], words[3])), primitive.bind(*words))
+
+
+# -- what each device draws ------------------------------------------------------------------------
+
+DRAWS = {
+    "normal": lambda k, s: jax.random.normal(k, s),
+    "bfloat16": lambda k, s: jax.random.normal(k, s, "bfloat16"),
+    "float16": lambda k, s: jax.random.uniform(k, s, "float16"),
+    "uniform": lambda k, s: jax.random.uniform(k, s, minval=-3, maxval=5),
+    "bernoulli": lambda k, s: jax.random.bernoulli(k, 0.3, s),
+    "gumbel": lambda k, s: jax.random.gumbel(k, s),
+    "exponential": lambda k, s: jax.random.exponential(k, s),
+    "laplace": lambda k, s: jax.random.laplace(k, s),
+    "truncated": lambda k, s: jax.random.truncated_normal(k, -1.0, 2.0, s),
+    "rademacher": lambda k, s: jax.random.rademacher(k, s),
+    "cauchy": lambda k, s: jax.random.cauchy(k, s),
+    "bits 8": lambda k, s: jax.random.bits(k, s, "uint8"),
+    "bits 16": lambda k, s: jax.random.bits(k, s, "uint16"),
+    "bits 32": lambda k, s: jax.random.bits(k, s),
+    "integers": lambda k, s: jax.random.randint(k, s, -9, 90),
+    "split": lambda k, s: jax.random.normal(jax.random.split(k, 3)[1], s),
+    "fold_in": lambda k, s: jax.random.uniform(jax.random.fold_in(k, 5), s),
+    "old keys": lambda k, s: jax.random.uniform(jax.random.PRNGKey(3), s),
+    "of keys": lambda k, s: jax.vmap(lambda k: jax.random.normal(k, s[1:]))(
+        jax.random.split(k, s[0])
+    ),
+    "of keys of keys": lambda k, s: jax.vmap(
+        lambda k: jax.vmap(lambda k: jax.random.uniform(k))(jax.random.split(k, s[-1]))
+    )(jax.random.split(k, s[0])).reshape(s[0], *(1,) * (len(s) - 2), s[-1]),
+}
+LAYOUTS = {
+    "grid": gl.GridLayout((16, 24), grid=(2, 4)),
+    "uneven": gl.GridLayout((13, 35), grid=(3, 5)),
+    "tiles": gl.GridLayout((13, 35), grid=(2, 3), tile=(4, 8)),
+    "collapse": gl.GridLayout((3, 5, 14), grid=(4, 2), tile=(2, 4)),
+    "apart": gl.GridLayout((3, 5, 14), grid=(2, 2, 2), collapse=[]),
+    "vectors": gl.GridLayout((7, 11), grid=(8,), collapse=[(0, 2)]),
+    "linear": gl.GridLayout((13, 35), grid=(2, 4), linear="(d0, d1) -> (d1, d0 * 2)"),
+    "turned": gl.GridLayout((13, 35), grid=(2, 4), linear="(d0, d1) -> (-d0 + 12, -d1 + 34)"),
+    "rows": gl.GridLayout((13, 35), grid=(4, 2), row_alignment=16),
+}
+
+
+def every(x, names=tuple(DRAWS)):
+    """Draws of all kinds beside an array, of its layout."""
+    keys = jax.random.split(KEY, len(names))
+    return [
+        jnp.where(x > 0, draw, draw + x.astype(draw.dtype))
+        for k, name in zip(keys, names, strict=True)
+        for draw in [DRAWS[name](k, x.shape)]
+    ]
+
+
+@eight
+@pytest.mark.parametrize("name", few(LAYOUTS, 4))
+def test_each_device_draws_what_jax_draws_at_its_indices(name):
+    layout = LAYOUTS[name]
+    x = poisoned(numbers(layout.shape), layout, gl.DeviceGrid((2, 4)))
+    fn = gl.on_grid(every)
+    same(fn(x), jax.jit(every)(x.to_logical()))
+    report = fn.report(x)
+    assert report.bytes_moved == 0
+    assert not [row for row in report.rows if row.how == "fallback"]
+    assert not any(row.collectives for row in report.rows)
+
+
+@eight
+@given(cases(stated=False), st.integers(0, 2**32 - 1))
+@settings(max_examples=examples(60))
+def test_random_layouts_are_filled_with_what_jax_draws(case, seed):
+    _, arguments = case
+    layout = gl.GridLayout(**arguments | {"dtype": "float32"})
+    if layout.ndim == 0 or layout.is_scatter or 0 in layout.shape:
+        return
+
+    def fn(x):
+        key = jax.random.key(seed)
+        mask = jnp.arange(x.shape[-1]) % 3 != 1
+        return x * 0 + jnp.where(mask, jax.random.normal(key, x.shape), 4)
+
+    x = poisoned(numbers(layout.shape), layout, gl.DeviceGrid((2, 4)))
+    same(gl.on_grid(fn)(x), jax.jit(fn)(x.to_logical()))
+
+
+@eight
+def test_nothing_is_sent_for_what_each_device_draws():
+    x = gl.put(numbers((64, 96)), gl.GridLayout((64, 96), grid=(2, 4)), gl.DeviceGrid((2, 4)))
+    # Keys are on every device: not one for each element.
+    names = [name for name in DRAWS if name != "of keys of keys"]
+    fn = gl.on_grid(lambda x: every(x, names))
+    text = jax.jit(lambda x: fn(x)).lower(x).compile().as_text()
+    assert not [name for name in COLLECTIVES if name in text]
+    assert "[64,96]" not in text  # nor has a device all of it
+
+
+@eight
+def test_all_of_a_distribution_of_parameters_on_the_grid():
+    alpha, keys = numbers((6, 10)), jax.random.split(KEY, 6)
+    x = poisoned(alpha, gl.GridLayout((6, 10), grid=(4, 2)), gl.DeviceGrid((2, 4)))
+
+    def fn(x):
+        mapped = jax.vmap(lambda k: jax.random.gamma(k, x[0]))(keys)  # the array is not mapped
+        return jax.random.gamma(KEY, x), mapped, jax.vmap(jax.random.gamma)(keys, x)
+
+    made = gl.on_grid(fn)
+    same(made(x), jax.jit(fn)(alpha))
+    rows = [row for row in made.report(x).rows if row.primitive == "random_gamma"]
+    assert len(rows) == 3
+    assert {row.how for row in rows} == {"rule"}
+    assert not any(row.collectives for row in rows[1:])  # the first brings a row to all cores
+
+
+@eight
+def test_a_mapped_function_draws_for_each_key_of_an_array_that_is_not_mapped():
+    alpha, keys = numbers((6, 10)), jax.random.split(KEY, 3)
+    x = gl.put(alpha, gl.GridLayout((6, 10), grid=(2, 2)), gl.DeviceGrid((2, 4)))
+    mapped = jax.vmap(gl.on_grid(jax.random.gamma), in_axes=(0, None))
+    same(mapped(keys, x), jax.jit(jax.vmap(jax.random.gamma, in_axes=(0, None)))(keys, alpha))
+
+
+@eight
+def test_large_arrays_of_nothing_but_keys_are_laid_out():
+    size = 1 << 15
+    x = gl.put(numbers((8,)), gl.GridLayout((8,), grid=(8,)), gl.DeviceGrid((2, 4)))
+
+    def fn(x, key):
+        drawn = jax.random.normal(key, (size // 64, 64))
+        return x * drawn.sum(), jax.random.permutation(key, size)
+
+    made = gl.on_grid(fn)
+    found, wanted = made(x, KEY), jax.jit(fn)(numbers((8,)), KEY)
+    np.testing.assert_allclose(found[0].to_logical(), wanted[0], rtol=1e-4)
+    same(found[1], wanted[1])
+    rows = made.report(x, KEY).rows
+    assert next(row for row in rows if row.primitive == "erf_inv").outputs[0].num_cores == 8
+    # One vector is sorted whole: each device makes all of it, and nothing is sent.
+    assert not any(row.collectives for row in rows if row.primitive == "sort")
+
+
+# -- other keys ------------------------------------------------------------------------------------
+
+
+@eight
+@pytest.mark.parametrize("kind", ["rbg", "unsafe_rbg", "original"])
+def test_other_keys_draw_on_every_device_and_are_counted(kind):
+    key = jax.random.key(3) if kind == "original" else jax.random.key(3, impl=kind)
+    x = gl.put(numbers((16, 24)), LAYOUTS["grid"], gl.DeviceGrid((2, 4)))
+
+    def fn(x, key):
+        return x + jax.random.uniform(key, x.shape)
+
+    with jax.threefry_partitionable(kind != "original"):
+        made = gl.on_grid(fn)
+        same(made(x, key), jax.jit(fn)(numbers((16, 24)), key))
+        report = made.report(x, key)
+    row = next(row for row in report.rows if row.primitive == "random_bits")
+    assert row.outputs == (None,)
+    assert report.peak_bytes > 3 * 16 * 24 * 4 // 8 + 16 * 24 * 4
+
+
+# -- what the report says --------------------------------------------------------------------------
+
+
+@eight
+def test_the_report_has_a_row_for_each_step_of_what_is_drawn():
+    x = gl.put(numbers((16, 24)), LAYOUTS["grid"], gl.DeviceGrid((2, 4)))
+
+    def dropout(x, key):
+        return jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x, 0)
+
+    rows = {row.primitive: row for row in gl.on_grid(dropout).report(x, KEY).rows}
+    assert rows["random_bits"].outputs == (LAYOUTS["grid"].with_dtype("uint32"),)
+    assert rows["random_bits"].peak_bytes >= 16 * 24 * 4 // 8
+    assert rows["lt"].outputs == (LAYOUTS["grid"].with_dtype("bool"),)
+    assert all(row.how == "rule" for row in (rows["random_bits"], rows["lt"], rows["sub"]))
+
+
+@eight
+@pytest.mark.parametrize(
+    ("fn", "primitive"),
+    [
+        (lambda x: x + jnp.arange(24), "iota"),
+        (lambda x: x * jax.nn.one_hot(jnp.arange(16) % 24, 24), "eq"),
+        (lambda x: jnp.where(jnp.tri(16, 24, dtype=bool), x, 0), "ge"),
+        (lambda x: x - jnp.abs(jnp.arange(16)[:, None] - jnp.arange(24)), "abs"),
+    ],
+    ids=["iota", "one-hot", "mask", "relative positions"],
+)
+def test_what_is_computed_of_indices_has_rows(fn, primitive):
+    x = gl.put(numbers((16, 24)), LAYOUTS["grid"], gl.DeviceGrid((2, 4)))
+    made = gl.on_grid(fn)
+    assert primitive in {row.primitive for row in made.report(x).rows}
+    same(made(x), jax.jit(fn)(numbers((16, 24))))
+
+
+@eight
+def test_dropout_of_a_large_array_holds_no_more_than_its_shards():
+    shape = (2048, 2048)
+    device = gl.DeviceGrid((2, 4))
+    x = gl.put(np.ones(shape, np.float32), gl.GridLayout(shape, grid=(2, 4)), device)
+
+    def dropout(x, key):
+        return jnp.where(jax.random.bernoulli(key, 0.5, x.shape), x, 0)
+
+    made = gl.on_grid(dropout)
+    compiled = jax.jit(lambda x, k: made(x, k)).lower(x, KEY).compile()
+    shard = 4 * 2048 * 2048 // 8
+    assert compiled.memory_analysis().temp_size_in_bytes <= 3 * shard
+    assert made.report(x, KEY).peak_bytes <= 3 * shard
+
+
+def test_an_op_of_indices_is_decided_without_devices():
+    # What is deferred is planned on a mesh that nobody has.
+    device = gl.DeviceGrid(jax.sharding.AbstractMesh((4, 4), ("x", "y")))
+    layout = gl.GridLayout((1 << 10, 1 << 10), grid=(4, 4))
+    fn = gl.on_grid(lambda x, key: x + jax.random.normal(key, x.shape), device=device)
+    report = fn.report(layout, KEY)
+    assert report.bytes_moved == 0
+    assert report.peak_bytes < 3 * 4 << 17
