@@ -15,7 +15,7 @@ from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.policy import Policy, same_grid_and_tile
+from gridlayout.ops.array.policy import Policy, offered, same_grid_and_tile
 from gridlayout.ops.decisions.specs import Spec, layout_of
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
@@ -92,6 +92,12 @@ class Env:
                 "return a gl.Layout of that shape"
             )
         return chosen
+
+    def choose_slice(self, shape: Shape, dtype: Any, like: Layout, times: int) -> Layout:
+        """The same for one of so many slices, which are brought there side by side."""
+        if self.policy is not same_grid_and_tile:
+            return self.choose(shape, dtype, like)
+        return offered(tuple(shape), np.dtype(dtype), like, self.device, max(times, 1))[0]
 
     def choose_grid(self, shape: Shape, dtype: Any, like: Layout) -> GridLayout:
         """The same as a grid layout: the default policy's where the one in use gives another."""

@@ -19,6 +19,8 @@ import jax.numpy as jnp
 from gridlayout.affine.map import AffineMap, dim, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.fitting import fitting, most_bytes
+from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.flops import Rule, nothing, of_sort, per_operand
@@ -102,7 +104,8 @@ def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
     if isinstance(value.spec, Sharded) and (own := without(value.spec.layout, axes)) is not None:
         extents = tuple(value.shape[a] for a in axes)
         return _spread_out(value.spec.layout, own, axes, extents, b.device)
-    found = b.choose(shape, value.dtype, value).as_grid
+    times = prod(value.shape[a] for a in axes)
+    found = b.env.choose_slice(shape, value.dtype, value.layout, times).as_grid
     if found is None:
         return None
     if (extra := len(found.grid) - len(shape)) > 0:  # fewer dims divide them among as many cores
@@ -292,7 +295,18 @@ def _exchanged(first: int, second: int) -> list[int]:
 
 
 def target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layout:
-    """Where a result belongs: as the first operand, if its layout can be said of the shape."""
+    """Where a result belongs: as the first operand, if its layout can be said of the shape.
+
+    On a smaller grid, or in smaller tiles, where it would hold more than the policy allows.
+    """
+    layout = _target_layout(b, found, first, axes)
+    if (own := layout.as_grid) is None or b.env.policy is not same_grid_and_tile:
+        return layout
+    like = [] if first.layout is None else [first.layout]
+    return fitting(own, most_bytes(own.data_bytes, like, b.device), b.device)[0]
+
+
+def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layout:
     layout = first.layout
     if isinstance(first.spec, Sharded) and without(first.spec.layout, axes):
         own = first.spec.layout.as_grid
