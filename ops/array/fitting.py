@@ -81,6 +81,20 @@ def fitting(
     return tuple(dict.fromkeys(x for x in found if x is not None))
 
 
+@lru_cache(maxsize=4096)
+def spread(layout: GridLayout) -> GridLayout:
+    """The layout on its whole grid, its tile cut to what a core has: what is on the way there.
+
+    A device then holds no more than in the first of `fitting`, though it may be copies there and
+    nothing but padding here.
+
+    >>> spread(GridLayout((1, 630), grid=(4, 2), tile=(32, 32)))
+    GridLayout((1, 630), 'float32', grid=(4, 2), tile=(1, 32))
+    """
+    plain = _plain(layout)
+    return next(_blocks(plain, plain.grid))
+
+
 def _plain(layout: GridLayout) -> GridLayout:
     """The layout with each group of dims in row-major order from 0, without stated shards."""
     rows = [linearized(layout.shape, group) if group else constant(0) for group in layout.groups]

@@ -146,6 +146,6 @@ def _like(shape: Shape, dtype: np.dtype[Any], grid: Shape, like: Layout | None) 
     return GridLayout(
         *(shape, dtype, grid, tile and tile[-len(grid) :], [(0, joined)]),
         memory_space=space,
-        face=face,
+        face=face and face[-len(grid) :],
         row_alignment=aligned,
     )

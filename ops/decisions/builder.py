@@ -18,7 +18,7 @@ from jax import lax
 
 from gridlayout.dtypes import has_zero
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.fitting import fitting
+from gridlayout.ops.array.fitting import fitting, spread
 from gridlayout.ops.decisions.decision import (
     RULE,
     VIEW,
@@ -257,8 +257,11 @@ class Builder:
         assert best is not None
         return self.relayout(value, best)
 
-    def fitted(self, value: Value, most: int) -> Value:
-        """A result whose storage takes at most so many bytes, once it is made."""
+    def fitted(self, value: Value, most: int, leaves: bool = False) -> Value:
+        """A result whose storage takes at most so many bytes, where it leaves the program.
+
+        Where it does not, a core may have nothing of it: others then hold no copies.
+        """
         spec = value.spec
         if isinstance(spec, Deferred) and spec.is_whole:
             assert spec.target_layout is not None
@@ -269,7 +272,12 @@ class Builder:
         if prod(spec.placement.slots) * spec.core_bytes <= most:
             return value
         own = spec.layout.as_grid or self.env.choose_grid(spec.shape, spec.dtype, spec.layout)
-        return self.nearest(value, fitting(own, most, self.device))
+        ways = fitting(own, most, self.device)
+        if not leaves:
+            ways = (*ways, spread(own))
+            if spec.core_bytes <= ways[-1].bytes_per_core:
+                return value
+        return self.nearest(value, ways)
 
     def settled(self, value: Value) -> Value:
         """The value with a deferred broadcast made, fit to cross into a loop or a branch."""

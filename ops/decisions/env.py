@@ -85,6 +85,8 @@ class Env:
         if like is None:
             same = (layout for layout in self.templates if layout.shape == tuple(shape))
             like = next(same, self.template)
+        elif self.policy is same_grid_and_tile:
+            like = self._wider(shape, like)
         chosen = self.policy(shape, np.dtype(dtype), like, self.device)
         if not isinstance(chosen, Layout) or chosen.shape != tuple(shape):
             raise LayoutError(
@@ -92,6 +94,17 @@ class Env:
                 "return a gl.Layout of that shape"
             )
         return chosen
+
+    def _wider(self, shape: Shape, like: Layout) -> Layout:
+        """The layout that a value is like which is larger than what it comes from.
+
+        That of an operand of its shape, or of the first one, where that is on more cores.
+        """
+        if prod(shape) <= like.size:
+            return like
+        same = (layout for layout in self.templates if layout.shape == tuple(shape))
+        other = next(same, self.template)
+        return like if other is None or other.num_cores <= like.num_cores else other
 
     def choose_slice(self, shape: Shape, dtype: Any, like: Layout, times: int) -> Layout:
         """The same for one of so many slices, which are brought there side by side."""

@@ -13,10 +13,11 @@ from jax import lax
 from jax.extend import core
 
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.fitting import most_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.jaxprs import CALLS, called
+from gridlayout.ops.decisions.jaxprs import CALLS, asked_layouts, called
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import (
     Replicated,
@@ -82,7 +83,16 @@ def _planned(
     planner = Planner(env, operands, chosen)
     entered = [planner.moved(_entered, value) for value in planner.operands]
     outs = planner.closed(closed, entered, list(map(layout_of, wanted)))
-    return planner.program([planner.moved(_left, out) for out in outs], wanted)
+    outs = [planner.moved(_left, out) for out in outs]
+    if env.policy is same_grid_and_tile:
+        known = [*map(layout_of, operands), *asked_layouts(closed.jaxpr)]
+        layouts = [layout for layout in known if layout is not None]
+        asked = [*wanted, *[None] * (len(outs) - len(wanted))]
+        outs = [
+            planner.moved(_fitted, out, layouts) if spec is None else out
+            for out, spec in zip(outs, asked, strict=True)
+        ]
+    return planner.program(outs, wanted)
 
 
 def _entered(b: Builder, x: Value) -> Value:
@@ -96,6 +106,13 @@ def _left(b: Builder, x: Value) -> Value:
     if spec.ndim == 0 or (isinstance(spec, Replicated) and spec.is_key):
         return b.replicated(x)
     return b.on_cores(x)
+
+
+def _fitted(b: Builder, x: Value, layouts: Sequence[Layout]) -> Value:
+    """A result in storage that is no larger than the policy allows of these layouts."""
+    if x.layout is None:
+        return x
+    return b.fitted(x, most_bytes(x.layout.data_bytes, layouts, b.device), leaves=True)
 
 
 class Planner:

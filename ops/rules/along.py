@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from gridlayout.affine.map import AffineMap, dim, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.fitting import fitting, most_bytes
+from gridlayout.ops.array.fitting import fitting, most_bytes, spread
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder
@@ -201,10 +201,7 @@ def run(
     kernel = _on_whole_dims(each, len(rest.grid), [len(own) for _, own in operands], map(len, made))
     run = b.fused if op.name in _CUTS else b.run
     outs = run(kernel, [*entered, *others], left, is_lazy=True)
-    return [
-        b.relayout(out, target_layout(b, spec.layout, first, axes).with_dtype(spec.dtype))
-        for out, spec in zip(outs, left, strict=True)
-    ]
+    return [_home(b, *pair, first, axes) for pair in zip(outs, left, strict=True)]
 
 
 def _on_blocks(
@@ -237,10 +234,14 @@ def _on_blocks(
         return [out.reshape(own.local_shape) for out, own in zip(made, left, strict=True)]
 
     run = b.fused if op.name in _CUTS else b.run
-    return [
-        b.relayout(out, target_layout(b, own.layout, first, axes).with_dtype(own.dtype))
-        for out, own in zip(run(kernel, [*entered, *others], left), left, strict=True)
-    ]
+    outs = run(kernel, [*entered, *others], left)
+    return [_home(b, *pair, first, axes) for pair in zip(outs, left, strict=True)]
+
+
+def _home(b: Builder, out: Value, made: Sharded, first: Value, axes: Shape) -> Value:
+    """A result where it belongs."""
+    ways = target_layouts(b, made.layout, first, axes)
+    return b.nearest(out, [layout.with_dtype(made.dtype) for layout in ways])
 
 
 def _untiled_rest(b: Builder, first: Value, axes: Shape) -> GridLayout | None:
@@ -251,12 +252,14 @@ def _untiled_rest(b: Builder, first: Value, axes: Shape) -> GridLayout | None:
     return rest.replace(tile=None, face=None, row_alignment=None)
 
 
-def result_layout(b: Builder, first: Value, axes: Shape, aval: Aval, out_axes: Shape) -> Layout:
-    """Where `run` puts a result, whichever way it is made."""
+def result_layouts(
+    b: Builder, first: Value, axes: Shape, aval: Aval, out_axes: Shape
+) -> Sequence[Layout]:
+    """Where `run` puts a result, whichever way it is made: the first, or on the way there."""
     if (rest := _untiled_rest(b, first, axes)) is None:
-        return b.choose(aval.shape, aval.dtype, first)
+        return [b.choose(aval.shape, aval.dtype, first)]
     found = stacked(rest.with_dtype(aval.dtype), out_axes, tuple(aval.shape[a] for a in out_axes))
-    return target_layout(b, found, first, axes).with_dtype(aval.dtype)
+    return [each.with_dtype(aval.dtype) for each in target_layouts(b, found, first, axes)]
 
 
 def _on_whole_dims(
@@ -299,11 +302,17 @@ def target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layou
 
     On a smaller grid, or in smaller tiles, where it would hold more than the policy allows.
     """
+    return target_layouts(b, found, first, axes)[0]
+
+
+def target_layouts(b: Builder, found: Layout, first: Value, axes: Shape) -> Sequence[Layout]:
+    """The same, and where it may be on the way there."""
     layout = _target_layout(b, found, first, axes)
     if (own := layout.as_grid) is None or b.env.policy is not same_grid_and_tile:
-        return layout
+        return [layout]
     like = [] if first.layout is None else [first.layout]
-    return fitting(own, most_bytes(own.data_bytes, like, b.device), b.device)[0]
+    few = fitting(own, most_bytes(own.data_bytes, like, b.device), b.device)
+    return few if few[0] is own else (*few, spread(own))
 
 
 def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layout:

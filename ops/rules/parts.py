@@ -29,7 +29,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import relabelled
 from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.rules import equal_parts
-from gridlayout.ops.rules.along import Shape, of_replicated, result_layout, run, target_layout
+from gridlayout.ops.rules.along import Shape, of_replicated, result_layouts, run, target_layouts
 from gridlayout.ops.rules.slices.in_place import Pieces, Split, taken
 from gridlayout.sharding.limits import LIMITS
 
@@ -123,7 +123,7 @@ def _sliced_in_place(b: Builder, op: Op, value: Value) -> Any:
         return found, True
 
     out = taken(b, held, x, named, [], Pieces.of(b, held, lead, None), op.out, axes)
-    return b.on_cores(out, _belongs(b, value, axes, op.out))
+    return b.on_cores(out, _belongs(b, value, axes, op.out)[0])
 
 
 def split(b: Builder, op: Op, value: Value) -> Any:
@@ -173,15 +173,15 @@ def _taken(b: Builder, value: Value, aval: Aval, old: AffineMap, axes: Shape) ->
     if seen is None:
         return None
     part = x.seen(Sharded(seen, x.spec.placement))
-    return b.relayout(part, _belongs(b, value, axes, aval))
+    return b.nearest(part, _belongs(b, value, axes, aval))
 
 
-def _belongs(b: Builder, first: Value, axes: Shape, aval: Aval) -> Layout:
+def _belongs(b: Builder, first: Value, axes: Shape, aval: Aval) -> Sequence[Layout]:
     """Where a result belongs that differs from the first operand along some dims."""
     if len(axes) < first.ndim:
-        return result_layout(b, first, axes, aval, axes)
+        return result_layouts(b, first, axes, aval, axes)
     found = b.choose(aval.shape, aval.dtype, first)
-    return target_layout(b, found, first, ()).with_dtype(aval.dtype)
+    return [each.with_dtype(aval.dtype) for each in target_layouts(b, found, first, ())]
 
 
 # -- made of parts ---------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def _padded_there(b: Builder, op: Op, value: Value, fill: Value) -> Value | None
     cropped = [min(low, 0) + min(high, 0) for low, high, _ in config]
     kept = tuple(n + more for n, more in zip(value.shape, cropped, strict=True))
     x = b.on_cores(value)
-    target = _belongs(b, value, axes, op.out)
+    target = _belongs(b, value, axes, op.out)[0]
     assert isinstance(x.spec, Sharded)
     first = _from([-min(low, 0) for low, _, _ in config])
     put = [dim(d) * (inside + 1) + max(low, 0) for d, (low, _, inside) in enumerate(config)]
@@ -248,7 +248,7 @@ def _joined_there(b: Builder, op: Op, *values: Value) -> Value | None:
     axis, first = op.params["dimension"], next(x for x in values if x.layout is not None)
     if len(values) > LIMITS.joined:
         return None
-    target = _belongs(b, first, (axis,), op.out)
+    target = _belongs(b, first, (axis,), op.out)[0]
     starts = accumulate((x.shape[axis] for x in values), initial=0)
     entered, parts = [], []
     for x, start in zip(values, starts, strict=False):
