@@ -34,9 +34,7 @@ def storage_bytes(layout: Layout, device: DeviceGrid) -> int:
     return -(-slots * prod(layout.local_shape) * dtypes.bits(layout.dtype) // 8)
 
 
-def most_bytes(
-    nbytes: int, operands: Iterable[Layout], device: DeviceGrid, times: int = 1
-) -> int:
+def most_bytes(nbytes: int, operands: Iterable[Layout], device: DeviceGrid, times: int = 1) -> int:
     """The most bytes of storage of a result whose elements take `nbytes`.
 
     Twice these; as many times as the storage of one of the operands is larger than its elements; at
@@ -126,17 +124,16 @@ def _grids(layout: GridLayout, times: int) -> Iterator[Shape]:
 
 def _blocks(layout: GridLayout, grid: Shape) -> Iterator[GridLayout]:
     """The layout on another grid: its tile cut to the shard, then none, then no aligned rows."""
-    if layout.tile:
-        pairs = zip(layout.collapsed_shape, grid, strict=True)
-        shard = [max(-(-n // g), 1) for n, g in pairs][len(grid) - len(layout.tile) :]
-        tile = tuple(map(min, layout.tile, shard))
-        is_same = tile == layout.tile
-        yield layout.replace(
-            grid=grid,
-            tile=tile,
-            face=layout.face if is_same else None,
-            row_alignment=layout.row_alignment if is_same else None,
-        )
-    else:
+    untiled = layout.replace(grid=grid, tile=None, face=None, row_alignment=None)
+    if not layout.tile:
         yield layout.replace(grid=grid)
-    yield layout.replace(grid=grid, tile=None, face=None, row_alignment=None)
+    else:
+        shard = untiled.shard_shape[len(grid) - len(layout.tile) :]
+        tile = tuple(max(min(pair), 1) for pair in zip(layout.tile, shard, strict=True))
+        is_same = tile == layout.tile
+        aligned = layout.row_alignment if is_same else None
+        if tile != shard:
+            yield untiled.replace(
+                tile=tile, face=layout.face if is_same else None, row_alignment=aligned
+            )
+    yield untiled

@@ -73,7 +73,9 @@ def offered(
     if shape and extra > 0 and prod(grid[:extra]) > 1:
         grid = (prod(grid[: extra + 1]), *grid[extra + 1 :])
     found = _like(shape, dtype, grid, like)
-    return fitting(found, most_bytes(found.data_bytes, filter(None, [like]), device, times), device, times)
+    return fitting(
+        found, most_bytes(found.data_bytes, filter(None, [like]), device, times), device, times
+    )
 
 
 def fill_devices(

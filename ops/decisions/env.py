@@ -106,7 +106,7 @@ class Env:
         other = next(same, self.template)
         return like if other is None or other.num_cores <= like.num_cores else other
 
-    def choose_slice(self, shape: Shape, dtype: Any, like: Layout, times: int) -> Layout:
+    def choose_slice(self, shape: Shape, dtype: Any, like: Layout | None, times: int) -> Layout:
         """The same for one of so many slices, which are brought there side by side."""
         if self.policy is not same_grid_and_tile:
             return self.choose(shape, dtype, like)

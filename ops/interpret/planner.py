@@ -13,11 +13,10 @@ from jax import lax
 from jax.extend import core
 
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.fitting import most_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.env import Env
-from gridlayout.ops.decisions.jaxprs import CALLS, asked_layouts, called
+from gridlayout.ops.decisions.jaxprs import CALLS, called
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import (
     Replicated,
@@ -27,10 +26,10 @@ from gridlayout.ops.decisions.specs import (
     is_laid_out,
     known_number,
     layout_of,
-    unmasked,
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide, has_effects, offers
+from gridlayout.ops.interpret.leaving import Leaving
 from gridlayout.ops.plan.chosen import Chosen, choices_for, is_open
 from gridlayout.ops.plan.readers import Readers
 from gridlayout.ops.programs.program import RELAYOUT, Program
@@ -63,11 +62,7 @@ def planned(
     def make(env: Env, chosen: Chosen | None, simple: Program | None) -> Program:
         if simple is None:
             return _planned(env, closed, operands, wanted)
-        asked = [*wanted, *[None] * (len(simple.results) - len(wanted))]
-        there = [
-            unmasked(found) if spec is None else spec
-            for spec, found in zip(asked, simple.results, strict=True)
-        ]
+        there = Leaving.of(env, closed.jaxpr, operands, wanted).there(simple.results)
         return _planned(env, closed, operands, there, chosen)
 
     return Planner.cheapest(env, closed, operands, make, often=False)
@@ -82,37 +77,17 @@ def _planned(
 ) -> Program:
     planner = Planner(env, operands, chosen)
     entered = [planner.moved(_entered, value) for value in planner.operands]
-    outs = planner.closed(closed, entered, list(map(layout_of, wanted)))
-    outs = [planner.moved(_left, out) for out in outs]
-    if env.policy is same_grid_and_tile:
-        known = [*map(layout_of, operands), *asked_layouts(closed.jaxpr)]
-        layouts = [layout for layout in known if layout is not None]
-        asked = [*wanted, *[None] * (len(outs) - len(wanted))]
-        outs = [
-            planner.moved(_fitted, out, layouts) if spec is None else out
-            for out, spec in zip(outs, asked, strict=True)
-        ]
+    leaving = Leaving.of(env, closed.jaxpr, operands, wanted)
+    outs = planner.closed(closed, entered, leaving.layouts)
+    outs = [planner.moved(leaving.left, out, number) for number, out in enumerate(outs)]
     return planner.program(outs, wanted)
 
 
 def _entered(b: Builder, x: Value) -> Value:
     """An operand as the rules take it: arrays laid out, single numbers on every device."""
-    return b.replicated(x) if x.ndim == 0 else _left(b, x)
-
-
-def _left(b: Builder, x: Value) -> Value:
-    """A result as the caller gets it: every array laid out where its cores are."""
-    spec = x.spec
-    if spec.ndim == 0 or (isinstance(spec, Replicated) and spec.is_key):
+    if x.ndim == 0 or (isinstance(x.spec, Replicated) and x.spec.is_key):
         return b.replicated(x)
     return b.on_cores(x)
-
-
-def _fitted(b: Builder, x: Value, layouts: Sequence[Layout]) -> Value:
-    """A result in storage that is no larger than the policy allows of these layouts."""
-    if x.layout is None:
-        return x
-    return b.fitted(x, most_bytes(x.layout.data_bytes, layouts, b.device), leaves=True)
 
 
 class Planner:
