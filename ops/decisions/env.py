@@ -47,6 +47,8 @@ class Env:
     where the cheapest is chosen. whole: in the loop that this is of, small arrays are
     replicated (`plan/loops.py`). context: in which what is planned was
     traced, as users' rules are again. stated: the choices that a plan states for one program.
+    nexts: of one program too, the numbers of results and of the operands whose next values they
+    are, as the structure of arguments and results says.
     """
 
     device: DeviceGrid
@@ -56,6 +58,7 @@ class Env:
     whole: bool = False
     context: Hashable = None
     stated: Any = None
+    nexts: tuple[tuple[int, int], ...] = ()
 
     @property
     def machine(self) -> Machine:
@@ -68,8 +71,8 @@ class Env:
         return next(iter(self.templates), None)
 
     def now(self) -> Env:
-        """The same, in JAX's context of now."""
-        return replace(self, context=trace_context())
+        """The same for another program, in JAX's context of now."""
+        return replace(self, context=trace_context(), nexts=())
 
     def is_whole(self, spec: Spec) -> bool:
         """Whether an array, wherever it is now, is to be whole on every device."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gridlayout.layouts.layout import Layout
@@ -34,9 +34,14 @@ class Leaving:
 
     @classmethod
     def of(
-        cls, env: Env, jaxpr: Any, operands: Sequence[Spec], wanted: Sequence[Spec | None]
+        cls,
+        env: Env,
+        jaxpr: Any,
+        operands: Sequence[Spec],
+        wanted: Sequence[Spec | None],
+        nexts: Mapping[int, int] | None = None,
     ) -> Leaving:
-        """Of a jaxpr on operands; wanted: of its first results, or of none."""
+        """Of a jaxpr on operands; wanted: of its first results, or of none. nexts: see `Env`."""
         count = len(jaxpr.outvars)
         asked = (*wanted, *(None for _ in range(count - len(wanted))))
         if env.policy is not same_grid_and_tile:
@@ -45,7 +50,7 @@ class Leaving:
         last = len(wanted) or count
         is_open = tuple(k < last and spec is None for k, spec in enumerate(asked))
         layouts = list(map(layout_of, operands))
-        pairs = zip(homes(jaxpr, layouts), is_open, strict=True)
+        pairs = zip(homes(jaxpr, layouts, nexts or {}), is_open, strict=True)
         known = (x for x in (*layouts, *asked_layouts(jaxpr)) if x is not None)
         return cls(asked, tuple(x if free else None for x, free in pairs), is_open, tuple(known))
 
@@ -60,13 +65,14 @@ class Leaving:
         """Whether several results are the next values of operands, as in a step of training."""
         return sum(home is not None for home in self.homes) > 1
 
-    def there(self, results: Sequence[Spec]) -> list[Spec | None]:
-        """The specs that are asked for of another program for the same, which has these results."""
+    def asked(self, results: Sequence[Spec]) -> Leaving:
+        """The same of another program, whose results are to be as these."""
         pairs = zip(self.wanted, self.homes, results, strict=True)
-        return [
+        there = (
             (found if home and self.goes_on else unmasked(found)) if spec is None else spec
             for spec, home, found in pairs
-        ]
+        )
+        return replace(self, wanted=tuple(there), is_open=(False,) * len(self.wanted))
 
     def left(self, b: Builder, x: Value, number: int) -> Value:
         """A result by number as the caller gets it, but for what is wanted of it.

@@ -49,21 +49,24 @@ def planned(
 
     As a plan states it, where there is one for this jaxpr.
     """
-    stated, env = env.stated, replace(env, stated=None)
+    stated, nexts = env.stated, dict(env.nexts)
+    env = replace(env, stated=None, nexts=())
     if stated is not None and stated.is_of(closed):
         operands, chosen = [in_space(spec, "l1") for spec in operands], stated.chosen.on(env.device)
-        made = _planned(env, closed, operands, wanted or stated.wanted(env.device), chosen)
+        there = Leaving.of(env, closed.jaxpr, operands, wanted or stated.wanted(env.device))
+        made = _planned(env, closed, operands, there, chosen)
         spaces = ["l1" if layout is None else layout.memory for layout in stated.results]
         if not wanted and set(spaces) != {"l1"}:  # what of them is in the chip's DRAM
             pairs = zip(made.outs, spaces, strict=True)
             made.outs = tuple(out.seen(in_space(out.spec, space)) for out, space in pairs)
         return made
 
+    leaving = Leaving.of(env, closed.jaxpr, operands, wanted, nexts)
+
     def make(env: Env, chosen: Chosen | None, simple: Program | None) -> Program:
         if simple is None:
-            return _planned(env, closed, operands, wanted)
-        there = Leaving.of(env, closed.jaxpr, operands, wanted).there(simple.results)
-        return _planned(env, closed, operands, there, chosen)
+            return _planned(env, closed, operands, leaving)
+        return _planned(env, closed, operands, leaving.asked(simple.results), chosen)
 
     return Planner.cheapest(env, closed, operands, make, often=False)
 
@@ -72,15 +75,14 @@ def _planned(
     env: Env,
     closed: Any,
     operands: Sequence[Spec],
-    wanted: Sequence[Spec | None],
+    leaving: Leaving,
     chosen: Chosen | None = None,
 ) -> Program:
     planner = Planner(env, operands, chosen)
     entered = [planner.moved(_entered, value) for value in planner.operands]
-    leaving = Leaving.of(env, closed.jaxpr, operands, wanted)
     outs = planner.closed(closed, entered, leaving.layouts)
     outs = [planner.moved(leaving.left, out, number) for number, out in enumerate(outs)]
-    return planner.program(outs, wanted)
+    return planner.program(outs, leaving.wanted)
 
 
 def _entered(b: Builder, x: Value) -> Value:

@@ -18,10 +18,13 @@ from gridlayout.ops.rules.elementwise import ELEMENTWISE
 _Makers = dict[Any, Mapping[Any, Any]]  # of each jaxpr: the equation that makes each value
 
 
-def homes(jaxpr: Any, operands: Sequence[Layout | None]) -> list[Layout | None]:
+def homes(
+    jaxpr: Any, operands: Sequence[Layout | None], nexts: Mapping[int, int]
+) -> list[Layout | None]:
     """Of each result the layout of the operand that it is the next value of; None where of none.
 
-    operands: the layouts of the jaxpr's operands. A result is the next of an operand of its shape
+    operands: the layouts of the jaxpr's operands. nexts: of results, by number, the numbers of the
+    operands whose next values the structure of the program says that they are. Else a result is the next of an operand of its shape
     and type that elementwise operations make it of. Where it is made of operands in several
     layouts, the results of that shape and type each take the first operand that none before has
     taken; if there is one such result only, it is the next of none of them. Nor is one that
@@ -33,8 +36,12 @@ def homes(jaxpr: Any, operands: Sequence[Layout | None]) -> list[Layout | None]:
     }
     makers: _Makers = {}
     sources: list[list[Any]] = []
-    for atom in jaxpr.outvars:
-        reached = _reached(jaxpr, atom, makers) or []
+    for number, atom in enumerate(jaxpr.outvars):
+        reached = _reached(jaxpr, atom, makers)
+        if reached is None:
+            reached = []
+        elif number in nexts:
+            reached = [jaxpr.invars[nexts[number]]]
         sources.append([var for var in reached if var in laid_out and _kind(var) == _kind(atom)])
     found: list[Layout | None] = []
     taken: set[Any] = set()
