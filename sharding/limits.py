@@ -99,6 +99,11 @@ class Limits:
     # anew part by part: a program holds several copies.
     host_bytes: int = 1 << 24
 
+    # Results. Storage of so many bytes in all is never too much for one; a core that would have
+    # fewer of its elements, in bytes, is left out where the operand's grid is too large for it.
+    page_bytes: int = 4096
+    core_bytes: int = 256
+
     # Arrays that are joined where they are, each of which a device holds as large as the result.
     joined: int = 8
     # What of a move has to be saved for a result to be laid out on other cores.

@@ -35,8 +35,8 @@ from gridlayout.ops.array.grid_type import (
     represent,
     storage_of,
 )
-from gridlayout.ops.array.located import DeviceLocation, located
 from gridlayout.ops.array.in_parts import Held, as_box, boxes_here, is_host_memory
+from gridlayout.ops.array.located import DeviceLocation, located
 from gridlayout.ops.array.logical import check_sharding, logical_as, sharding_text
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
 from gridlayout.ops.moves.spaces import brought_back, fetched

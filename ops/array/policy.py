@@ -19,6 +19,7 @@ from gridlayout.document.shard import row_bytes
 from gridlayout.dtypes import as_dtype
 from gridlayout.layouts.layout import Layout, check_layout
 from gridlayout.layouts.memory import MEMORY_SPACES
+from gridlayout.ops.array.fitting import fitting, most_bytes
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
 
 if TYPE_CHECKING:
@@ -30,20 +31,37 @@ REPLICATED = "replicated"
 Policy = Callable[[Shape, "np.dtype[Any]", Layout | None, DeviceGrid], Layout]
 
 
-@lru_cache(maxsize=4096)
 def same_grid_and_tile(
     shape: Shape, dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid
 ) -> GridLayout:
     """The default policy: the operand's grid and tile on the new shape, its padding undef.
 
     The last dims stay apart, one to a grid dim; all dims before them are joined. Of a grid of more
-    dims than the shape (and than two), those of one core go. Without an operand, or with one of
-    another system, the grid is the operand's core grid or the device grid, untiled.
+    dims than the shape (and than two), those of one core go; cores that are left over divide the
+    first dim. Without an operand, or with one of another system, the grid is the operand's core
+    grid or the device grid, untiled.
+
+    The storage takes at most twice the bytes of the elements, or as many times as the operand's
+    storage takes those of its own, or 4096 bytes. Where it would take more, the tile is cut to what
+    a core has, or dropped, and a core that would have less than 256 bytes is left out.
 
     >>> from gridlayout import DeviceGrid
     >>> like = GridLayout((53, 63), "float32", grid=(3, 2), tile=(32, 32))
-    >>> same_grid_and_tile((4, 5, 6), np.dtype("int32"), like, DeviceGrid((1,)))
-    GridLayout((4, 5, 6), 'int32', grid=(3, 2), tile=(32, 32))
+    >>> same_grid_and_tile((4, 500, 6), np.dtype("int32"), like, DeviceGrid((1,)))
+    GridLayout((4, 500, 6), 'int32', grid=(3, 2), tile=(32, 3))
+    >>> same_grid_and_tile((9000,), np.dtype("int32"), like, DeviceGrid((1,)))
+    GridLayout((9000,), 'int32', grid=(6,), tile=(32,))
+    """
+    return offered(tuple(shape), dtype, like, device)[0]
+
+
+@lru_cache(maxsize=4096)
+def offered(
+    shape: Shape, dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid, times: int = 1
+) -> tuple[GridLayout, ...]:
+    """The default policy's layout, then others that it allows, as `fitting` has them.
+
+    times: how many such tensors there are side by side.
     """
     own = None if like is None else like.as_grid
     if own is not None:
@@ -53,7 +71,13 @@ def same_grid_and_tile(
     for k in reversed(range(len(grid))):
         if len(grid) > max(len(shape), 2) and grid[k] == 1:
             grid = (*grid[:k], *grid[k + 1 :])
-    return _like(shape, dtype, grid, like)
+    extra = len(grid) - len(shape)
+    if shape and extra > 0 and prod(grid[:extra]) > 1:
+        grid = (prod(grid[: extra + 1]), *grid[extra + 1 :])
+    found = _like(shape, dtype, grid, like)
+    return fitting(
+        found, most_bytes(found.data_bytes, filter(None, [like]), device, times), device, times
+    )
 
 
 def fill_devices(
@@ -149,6 +173,6 @@ def _like(shape: Shape, dtype: np.dtype[Any], grid: Shape, like: Layout | None) 
     return GridLayout(
         *(shape, dtype, grid, tile and tile[-len(grid) :], [(0, joined)]),
         memory_space=space,
-        face=face,
+        face=face and face[-len(grid) :],
         row_alignment=aligned,
     )

@@ -19,6 +19,7 @@ from jax.extend import core
 
 from gridlayout.dtypes import has_zero
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.fitting import fitting, spread
 from gridlayout.ops.decisions.decision import (
     RULE,
     VIEW,
@@ -279,6 +280,43 @@ class Builder:
         layout = layout.with_dtype(value.dtype, 0 if has_zero(value.dtype) else None)
         after = placement or self.placement(layout)
         return self.moved(value, lay_out(layout, self.device, after), Sharded(layout, after))
+
+    def nearest(self, value: Value, layouts: Sequence[Layout]) -> Value:
+        """A sharded value in the one of these layouts that takes the least time, or the first."""
+        spec = value.spec
+        assert isinstance(spec, Sharded)
+
+        def price(layout: Layout, least: float) -> float:
+            move = find_move(
+                *(spec.layout, layout, self.device, spec.placement, self.placement(layout))
+            )
+            return self.env.machine.seconds(() if move is None else move.collectives)
+
+        best, _ = cheapest(Offer(layout, partial(price, layout)) for layout in layouts)
+        assert best is not None
+        return self.relayout(value, best)
+
+    def fitted(self, value: Value, most: int, leaves: bool = False) -> Value:
+        """A result whose storage takes at most so many bytes, where it leaves the program.
+
+        Where it does not, a core may have nothing of it: others then hold no copies.
+        """
+        spec = value.spec
+        if isinstance(spec, Deferred) and spec.is_whole:
+            assert spec.target_layout is not None
+            target = fitting(spec.target_layout, most, self.device)[0]
+            return value.seen(replace(spec, target_layout=target))
+        if not isinstance(spec, Sharded):
+            return value
+        if prod(spec.placement.slots) * spec.core_bytes <= most:
+            return value
+        own = spec.layout.as_grid or self.env.choose_grid(spec.shape, spec.dtype, spec.layout)
+        ways = fitting(own, most, self.device)
+        if not leaves:
+            ways = (*ways, spread(own))
+            if spec.core_bytes <= ways[-1].bytes_per_core:
+                return value
+        return self.nearest(value, ways)
 
     def settled(self, value: Value) -> Value:
         """The value with a deferred broadcast made, fit to cross into a loop or a branch."""

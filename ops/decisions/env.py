@@ -15,7 +15,7 @@ from gridlayout import dtypes
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.array.policy import Policy, fill_devices, same_grid_and_tile
+from gridlayout.ops.array.policy import Policy, fill_devices, offered, same_grid_and_tile
 from gridlayout.ops.decisions.specs import Spec, layout_of
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
@@ -47,6 +47,8 @@ class Env:
     where the cheapest is chosen. whole: in the loop that this is of, small arrays are
     replicated (`plan/loops.py`). context: in which what is planned was
     traced, as users' rules are again. stated: the choices that a plan states for one program.
+    nexts: of one program too, the numbers of results and of the operands whose next values they
+    are, as the structure of arguments and results says.
     """
 
     device: DeviceGrid
@@ -56,6 +58,7 @@ class Env:
     whole: bool = False
     context: Hashable = None
     stated: Any = None
+    nexts: tuple[tuple[int, int], ...] = ()
 
     @property
     def machine(self) -> Machine:
@@ -68,8 +71,8 @@ class Env:
         return next(iter(self.templates), None)
 
     def now(self) -> Env:
-        """The same, in JAX's context of now."""
-        return replace(self, context=trace_context())
+        """The same for another program, in JAX's context of now."""
+        return replace(self, context=trace_context(), nexts=())
 
     def is_whole(self, spec: Spec) -> bool:
         """Whether an array, wherever it is now, is to be whole on every device."""
@@ -85,6 +88,8 @@ class Env:
         if like is None:
             same = (layout for layout in self.templates if layout.shape == tuple(shape))
             like = next(same, self.template)
+        elif self.policy is same_grid_and_tile:
+            like = self._wider(shape, like)
         chosen = self.policy(shape, np.dtype(dtype), like, self.device)
         if not isinstance(chosen, Layout) or chosen.shape != tuple(shape):
             raise LayoutError(
@@ -106,6 +111,23 @@ class Env:
         if same or self.policy is not same_grid_and_tile:
             return self.choose(shape, dtype)
         return fill_devices(shape, dtype, self.template, self.device)
+
+    def _wider(self, shape: Shape, like: Layout) -> Layout:
+        """The layout that a value is like which is larger than what it comes from.
+
+        That of an operand of its shape, or of the first one, where that is on more cores.
+        """
+        if prod(shape) <= like.size:
+            return like
+        same = (layout for layout in self.templates if layout.shape == tuple(shape))
+        other = next(same, self.template)
+        return like if other is None or other.num_cores <= like.num_cores else other
+
+    def choose_slice(self, shape: Shape, dtype: Any, like: Layout | None, times: int) -> Layout:
+        """The same for one of so many slices, which are brought there side by side."""
+        if self.policy is not same_grid_and_tile:
+            return self.choose(shape, dtype, like)
+        return offered(tuple(shape), np.dtype(dtype), like, self.device, max(times, 1))[0]
 
     def choose_grid(self, shape: Shape, dtype: Any, like: Layout) -> GridLayout:
         """The same as a grid layout: the default policy's where the one in use gives another."""

@@ -45,3 +45,14 @@ def scan_parts(params: Any) -> tuple[int, int]:
     consts, carry, _ = params["ft_in"].unpack()
     count = len(consts.vals)
     return count, count + len(carry.vals)
+
+
+def asked_layouts(jaxpr: Any) -> list[Any]:
+    """The layouts that `with_layout` asks for in a jaxpr, and in those inside."""
+    found = []
+    for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "with_layout":
+            found.append(eqn.params["layout"])
+        for inner in jaxprs_in(eqn.params):
+            found += asked_layouts(inner)
+    return found

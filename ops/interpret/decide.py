@@ -19,6 +19,7 @@ from jax import lax
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import MEMORY_SPACES
+from gridlayout.ops.array.fitting import most_bytes
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import FALLBACK, Choice, Decide, Decision
@@ -27,6 +28,7 @@ from gridlayout.ops.decisions.facts import number, on_host
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.requested import OF_BLOCKS
 from gridlayout.ops.decisions.specs import (
+    Deferred,
     Replicated,
     Sharded,
     Spec,
@@ -159,8 +161,11 @@ def _written(
     if made is None or isinstance(made, Choice):
         return made
     outs = made if isinstance(made, (list, tuple)) else [made]
-    if space is not None and env.policy is same_grid_and_tile and not is_of_user(rule):
-        outs = [out.seen(in_space(out.spec, space)) for out in outs]
+    if env.policy is same_grid_and_tile and not is_of_user(rule):
+        if op.requested is None and op.name != "with_layout":
+            outs = _fitted(builder, outs, operands)
+        if space is not None:
+            outs = [out.seen(in_space(out.spec, space)) for out in outs]
     decision = builder.decision(op, operands, outs)
     # Where every device does all of it, they all do the work.
     times = env.device.size if decision.how == FALLBACK else 1
@@ -168,6 +173,19 @@ def _written(
     share = builder.device_flops
     own = -(-total // env.device.size) if share is None else share
     return replace(decision, flops=total, device_flops=own)
+
+
+def _fitted(b: Builder, outs: Sequence[Value], operands: Sequence[Spec]) -> list[Value]:
+    """Results in storage that is no larger than the policy allows of these operands."""
+    sources = (spec.source if isinstance(spec, Deferred) else spec for spec in operands)
+    layouts = [spec.layout for spec in sources if isinstance(spec, Sharded)]
+    found = []
+    for out in outs:
+        layout = out.layout
+        if layout is not None:
+            out = b.fitted(out, most_bytes(layout.data_bytes, layouts, b.device))
+        found.append(out)
+    return found
 
 
 def _space(op: Op, operands: tuple[Spec, ...]) -> str | None:

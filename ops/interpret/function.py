@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -147,7 +147,9 @@ class Function:
             raise
         finally:
             tracing.reset(token)
-        return closed, shapes, env
+        pairs = _nexts(signature, shapes)
+        first = len(closed.consts)
+        return closed, shapes, replace(env, nexts=tuple((k, first + n) for k, n in pairs))
 
 
 class _Equals:
@@ -190,6 +192,44 @@ def _array_names(fn: Any, signature: Signature) -> list[str]:
     known = dict(signature.leaves)
     names = enumerate(argument_names(fn, signature.structure))
     return [name for k, name in names if k not in known]
+
+
+def _nexts(signature: Signature, shapes: Any) -> list[tuple[int, int]]:
+    """The numbers of results and of the arrays whose next values they are, tree for tree.
+
+    A result, or a part of a container of results, is the next value of the first argument of the
+    same structure, shapes and types that no part before it is: trees of several leaves only.
+    """
+    count = len(signature.kinds)
+    leaves: list[Any] = list(range(count))
+    for i, _ in signature.leaves:
+        leaves.insert(i, None)  # no array: the structure is another one
+    args, kwargs = jax.tree.unflatten(signature.structure, leaves)
+    given: list[tuple[Any, Any]] = [jax.tree.flatten(x) for x in (*args, *kwargs.values())]
+    numbers = jax.tree.unflatten(jax.tree.structure(shapes), range(len(jax.tree.leaves(shapes))))
+    structs = jax.tree.leaves(shapes)
+    parts = jax.tree.leaves(numbers, is_leaf=lambda x: x is not numbers)
+    found: list[tuple[int, int]] = []
+    for part in ([numbers], parts):
+        for each in part:
+            outs, structure = jax.tree.flatten(each)
+            for k, (ins, other) in enumerate(given):
+                pairs = list(zip(outs, ins, strict=False))
+                if (
+                    len(outs) > 1
+                    and structure == other
+                    and all(
+                        (structs[out].shape, structs[out].dtype)
+                        == (signature.kinds[n].shape, signature.kinds[n].dtype)
+                        for out, n in pairs
+                    )
+                ):
+                    found += pairs
+                    del given[k]
+                    break
+        if found:
+            break
+    return found
 
 
 def _described(fn: Any, signature: Signature) -> str:

@@ -28,10 +28,10 @@ from gridlayout.ops.decisions.specs import (
     is_laid_out,
     known_number,
     layout_of,
-    unmasked,
 )
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide, has_effects, offers
+from gridlayout.ops.interpret.leaving import Leaving
 from gridlayout.ops.plan.chosen import Chosen, choices_for, is_open
 from gridlayout.ops.plan.readers import Readers
 from gridlayout.ops.programs.program import RELAYOUT, Program
@@ -51,25 +51,24 @@ def planned(
 
     As a plan states it, where there is one for this jaxpr.
     """
-    stated, env = env.stated, replace(env, stated=None)
+    stated, nexts = env.stated, dict(env.nexts)
+    env = replace(env, stated=None, nexts=())
     if stated is not None and stated.is_of(closed):
         operands, chosen = [in_space(spec, "l1") for spec in operands], stated.chosen.on(env.device)
-        made = _planned(env, closed, operands, wanted or stated.wanted(env.device), chosen)
+        there = Leaving.of(env, closed.jaxpr, operands, wanted or stated.wanted(env.device))
+        made = _planned(env, closed, operands, there, chosen)
         spaces = ["l1" if layout is None else layout.memory for layout in stated.results]
         if not wanted and set(spaces) != {"l1"}:  # what of them is in the chip's DRAM
             pairs = zip(made.outs, spaces, strict=True)
             made.outs = tuple(out.seen(in_space(out.spec, space)) for out, space in pairs)
         return made
 
+    leaving = Leaving.of(env, closed.jaxpr, operands, wanted, nexts)
+
     def make(env: Env, chosen: Chosen | None, simple: Program | None) -> Program:
         if simple is None:
-            return _planned(env, closed, operands, wanted)
-        asked = [*wanted, *[None] * (len(simple.results) - len(wanted))]
-        there = [
-            unmasked(found) if spec is None else spec
-            for spec, found in zip(asked, simple.results, strict=True)
-        ]
-        return _planned(env, closed, operands, there, chosen)
+            return _planned(env, closed, operands, leaving)
+        return _planned(env, closed, operands, leaving.asked(simple.results), chosen)
 
     return Planner.cheapest(env, closed, operands, make, often=False)
 
@@ -78,24 +77,19 @@ def _planned(
     env: Env,
     closed: Any,
     operands: Sequence[Spec],
-    wanted: Sequence[Spec | None],
+    leaving: Leaving,
     chosen: Chosen | None = None,
 ) -> Program:
     planner = Planner(env, operands, chosen)
     entered = [planner.moved(_entered, value) for value in planner.operands]
-    outs = planner.closed(closed, entered, list(map(layout_of, wanted)))
-    return planner.program([planner.moved(_left, out) for out in outs], wanted)
+    outs = planner.closed(closed, entered, leaving.layouts)
+    outs = [planner.moved(leaving.left, out, number) for number, out in enumerate(outs)]
+    return planner.program(outs, leaving.wanted)
 
 
 def _entered(b: Builder, x: Value) -> Value:
     """An operand as the rules take it: arrays laid out, single numbers on every device."""
-    return b.replicated(x) if x.ndim == 0 else _left(b, x)
-
-
-def _left(b: Builder, x: Value) -> Value:
-    """A result as the caller gets it: every array laid out where its cores are."""
-    spec = x.spec
-    if spec.ndim == 0 or (isinstance(spec, Replicated) and spec.is_key):
+    if x.ndim == 0 or (isinstance(x.spec, Replicated) and x.spec.is_key):
         return b.replicated(x)
     return b.on_cores(x)
 

@@ -6,18 +6,21 @@ gives the primitive an empty part of that value to know it by.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from jax import lax
 from jax.extend import core
 from jax.interpreters import ad, batching, mlir
 
-from gridlayout.errors import LayoutError
+from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import size
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import is_replicated, replicated
 from gridlayout.ops.array.relayout import relayout
 from gridlayout.ops.moves.packing import as_operand
+from gridlayout.sharding.limits import LIMITS
 
 _with_layout_p = core.Primitive("with_layout")
 _with_layout_p.def_impl(lambda x, *like, **params: x)
@@ -60,13 +63,22 @@ def with_layout(value: Any, layout: Layout | str) -> Any:
 
     layout: a `gl.Layout` of its shape and dtype, or "replicated": every device has it whole.
     A `GridArray` is relayouted. Cotangents take the layout too, in the memory space of the value
-    that they are of. `LayoutError` where shape or dtype differ.
+    that they are of. `LayoutError` where shape or dtype differ. A `LayoutWarning` where more than
+    half of the storage would be padding, and that is more than a page of 4096 bytes.
 
     >>> import jax.numpy as jnp
     >>> from gridlayout import GridLayout
     >>> with_layout(jnp.arange(3), GridLayout((3,), "int32", grid=(3,))).tolist()
     [0, 1, 2]
     """
+    found = in_layout(value, layout)
+    if isinstance(layout, Layout):
+        _warn_of_waste(layout)
+    return found
+
+
+def in_layout(value: Any, layout: Layout | str) -> Any:
+    """`with_layout` by a layout that the user did not choose: no warning of its waste."""
     if isinstance(value, GridArray):
         if is_replicated(layout):
             layout = replicated(value.shape, value.dtype, value.layout)
@@ -84,3 +96,16 @@ def with_layout(value: Any, layout: Layout | str) -> Any:
             f"{layout.dtype.name}{list(layout.shape)}"
         )
     return _with_layout_p.bind(value, layout=layout, back=False)
+
+
+def _warn_of_waste(layout: Layout) -> None:
+    """A warning where most of a layout's storage is padding; Python shows it once a place."""
+    if layout.nbytes <= max(2 * layout.data_bytes, LIMITS.page_bytes) or not layout.size:
+        return
+    warnings.warn(
+        f"with_layout: {layout!r} holds {size(layout.nbytes)} for {size(layout.data_bytes)} of "
+        "elements; more than half of a layout's storage should be elements. Give a grid and a "
+        "tile that are no larger than the tensor, or leave the layout of the value to gl.on_grid",
+        LayoutWarning,
+        stacklevel=3,
+    )

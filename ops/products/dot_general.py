@@ -18,6 +18,8 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import has_zero
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.fitting import most_bytes, storage_bytes
+from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import Choice, Decide
 from gridlayout.ops.decisions.op import Op
@@ -63,6 +65,7 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     layouts = (x.layout.with_oob(None), y.layout.with_oob(None))
     matrices = _matrices(product, layouts, batch, order, shape, dtype)
     wanted = _unmoved(b.wanted(op, left.layout), product.natural, bool(batch[0]))
+    wanted = _cheaper(b, op, product, layouts, wanted)
     cost = gathered_cost(b.device, product, layouts, wanted)
     priced = cost[0], price(b.device, cost[1])
     pick = partial(choose, matrices, b.device, wanted, priced)
@@ -105,6 +108,26 @@ def _unmoved(wanted: Layout, natural: GridLayout | None, has_batch: bool) -> Lay
     have, want = _blocks(natural), _blocks(grid)
     alike = have == want or (has_batch and sorted(have) == sorted(want))
     return natural if alike else wanted
+
+
+def _cheaper(
+    b: Builder, op: Op, product: Product, layouts: tuple[Layout, Layout], wanted: Layout
+) -> Layout:
+    """The natural layout of a vector that nobody brings elsewhere, where less is sent so.
+
+    What divides matrices is made for no vector: the policy's layout is one of several.
+    """
+    natural = product.natural
+    if natural is None or op.layout is not None or len(op.out.shape) != 1:
+        return wanted
+    most = most_bytes(natural.data_bytes, layouts, b.device)
+    if b.env.policy is not same_grid_and_tile or storage_bytes(natural, b.device) > most:
+        return wanted
+
+    def seconds(layout: Layout) -> float:
+        return price(b.device, gathered_cost(b.device, product, layouts, layout)[1])
+
+    return natural if seconds(natural) < seconds(wanted) else wanted
 
 
 def _product(

@@ -22,7 +22,8 @@ from gridlayout.ops.programs.row import Row
 from gridlayout.sharding.collectives import COPY, in_words
 
 _HEAD = (
-    *("primitive", "how", "in", "out", "bytes moved", "masks", "time", "limit"),
+    *("primitive", "how", "in", "out", "bytes held", "padding", "bytes moved", "masks", "time"),
+    "limit",
     "each device receives",
 )
 
@@ -132,6 +133,19 @@ class Report:
             )
         return alternatives(row, row.decision, self.program)
 
+    def by_padding(self) -> Report:
+        """The same report, the rows whose results hold the most padding on a device first.
+
+        >>> from gridlayout import DeviceGrid, GridLayout, on_grid
+        >>> x = GridLayout((40, 40), grid=(2, 2), tile=(32, 32))
+        >>> report = on_grid(lambda x: x.sum(0) + x, DeviceGrid((1,))).report(x)
+        >>> first, *others = report.by_padding().rows
+        >>> first.primitive, first.held_bytes, first.padding_bytes
+        ('add', 16384, 9984)
+        """
+        rows = sorted(self.rows, key=lambda row: row.padding_bytes, reverse=True)
+        return replace(self, rows=tuple(rows))
+
     def draw(self, path: str | Path | None = None) -> Drawing:
         """The program as a graph: its steps, the values between them, and what is moved on the way.
 
@@ -155,13 +169,14 @@ class Report:
         lines: list[tuple[str, ...]] = [_HEAD]
         for row in self.rows:
             ins, outs = (_short(layouts) for layouts in (row.inputs, row.outputs))
+            held, padding = f"{row.held_bytes:,}", f"{row.padding_bytes:,}"
             moved, masks = f"{row.bytes_moved:,}", str(row.masks)
             how = f"{row.how}: {row.note}" if row.note else row.how
             sent = "; ".join(in_words(row.collectives))
             taken = duration(row.seconds) if row.seconds else "-"
-            cells = (row.primitive, how, ins, outs, moved, masks, taken, row.limit)
+            cells = (row.primitive, how, ins, outs, held, padding, moved, masks, taken, row.limit)
             lines.append((*cells, sent))
-        text = "\n".join(aligned(lines, (4, 5, 6)))
+        text = "\n".join(aligned(lines, range(4, 9)))
         against = self.program.against
         parts = axes_in_words((c for row in self.rows for c in row.collectives), self.program)
         return (

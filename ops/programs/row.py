@@ -12,7 +12,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import VIEW, Decision, Step
 from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.requested import Requested
-from gridlayout.ops.decisions.specs import Sharded, layout_of
+from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, layout_of
 from gridlayout.ops.programs.passes import SEEN, computing, is_seen
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.cost import Cost
@@ -25,7 +25,9 @@ class Row:
 
     `bytes_moved` is received bytes, added up over all devices; `masks` counts selects that set
     padding; `flops` counts operations on logical elements; `peak_bytes` are a core's operands,
-    results and what else the rule holds on its device. A layout is None for a value that no core
+    results and what else the rule holds on its device. `held_bytes` are a device's results, whether
+    or not they are alive together; `padding_bytes` what of these is no element, on average over
+    devices. A layout is None for a value that no core
     holds: a scalar, a constant. `note` names the algorithm, where a rule has several, or says what
     of a loop or a branch is counted. `collectives` are what the devices send each other, and
     `device_flops` one device's operations, on padding too. times: how often it runs, in a loop;
@@ -50,6 +52,8 @@ class Row:
     limit: str = ""
     decision: Any = field(default=None, repr=False, compare=False)
     made: Any = field(default=None, repr=False, compare=False)
+    held_bytes: int = 0
+    padding_bytes: int = 0
 
 
 def priced(
@@ -99,6 +103,16 @@ def _passed(spec: Any, machine: Machine) -> int:
     return prod(machine.padded(block)) * spec.dtype.itemsize
 
 
+def _padding(spec: Spec) -> int:
+    """Bytes of a value on one device that are no elements, on average over devices."""
+    if isinstance(spec, Deferred):
+        return _padding(spec.source)
+    if not isinstance(spec, Sharded):
+        return 0
+    parts = prod(spec.placement.slots) // prod(spec.placement.per_device)
+    return max(spec.device_bytes - -(-spec.layout.data_bytes // parts), 0)
+
+
 def row_of(
     decision: Decision, steps: Sequence[Step], times: int, note: str, machine: Machine
 ) -> Row:
@@ -130,4 +144,6 @@ def row_of(
         sum(seconds.values()) * times,
         limit if seconds[limit] else "",
         decision,
+        held_bytes=sum(spec.device_bytes for spec in decision.results),
+        padding_bytes=sum(map(_padding, decision.results)),
     )

@@ -19,6 +19,8 @@ import jax.numpy as jnp
 from gridlayout.affine.map import AffineMap, dim, embedding
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.fitting import fitting, most_bytes, spread
+from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.decisions.blocks import as_blocks, block_shape, block_spec
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.flops import Rule, nothing, of_sort, per_operand
@@ -102,7 +104,8 @@ def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
     if isinstance(value.spec, Sharded) and (own := without(value.spec.layout, axes)) is not None:
         extents = tuple(value.shape[a] for a in axes)
         return _spread_out(value.spec.layout, own, axes, extents, b.device)
-    found = b.choose(shape, value.dtype, value).as_grid
+    times = prod(value.shape[a] for a in axes)
+    found = b.env.choose_slice(shape, value.dtype, value.layout, times).as_grid
     if found is None:
         return None
     if (extra := len(found.grid) - len(shape)) > 0:  # fewer dims divide them among as many cores
@@ -198,10 +201,7 @@ def run(
     kernel = _on_whole_dims(each, len(rest.grid), [len(own) for _, own in operands], map(len, made))
     run = b.fused if op.name in _CUTS else b.run
     outs = run(kernel, [*entered, *others], left, is_lazy=True)
-    return [
-        b.relayout(out, target_layout(b, spec.layout, first, axes).with_dtype(spec.dtype))
-        for out, spec in zip(outs, left, strict=True)
-    ]
+    return [_home(b, *pair, first, axes) for pair in zip(outs, left, strict=True)]
 
 
 def _on_blocks(
@@ -234,10 +234,14 @@ def _on_blocks(
         return [out.reshape(own.local_shape) for out, own in zip(made, left, strict=True)]
 
     run = b.fused if op.name in _CUTS else b.run
-    return [
-        b.relayout(out, target_layout(b, own.layout, first, axes).with_dtype(own.dtype))
-        for out, own in zip(run(kernel, [*entered, *others], left), left, strict=True)
-    ]
+    outs = run(kernel, [*entered, *others], left)
+    return [_home(b, *pair, first, axes) for pair in zip(outs, left, strict=True)]
+
+
+def _home(b: Builder, out: Value, made: Sharded, first: Value, axes: Shape) -> Value:
+    """A result where it belongs."""
+    ways = target_layouts(b, made.layout, first, axes)
+    return b.nearest(out, [layout.with_dtype(made.dtype) for layout in ways])
 
 
 def _untiled_rest(b: Builder, first: Value, axes: Shape) -> GridLayout | None:
@@ -248,12 +252,14 @@ def _untiled_rest(b: Builder, first: Value, axes: Shape) -> GridLayout | None:
     return rest.replace(tile=None, face=None, row_alignment=None)
 
 
-def result_layout(b: Builder, first: Value, axes: Shape, aval: Aval, out_axes: Shape) -> Layout:
-    """Where `run` puts a result, whichever way it is made."""
+def result_layouts(
+    b: Builder, first: Value, axes: Shape, aval: Aval, out_axes: Shape
+) -> Sequence[Layout]:
+    """Where `run` puts a result, whichever way it is made: the first, or on the way there."""
     if (rest := _untiled_rest(b, first, axes)) is None:
-        return b.choose(aval.shape, aval.dtype, first)
+        return [b.choose(aval.shape, aval.dtype, first)]
     found = stacked(rest.with_dtype(aval.dtype), out_axes, tuple(aval.shape[a] for a in out_axes))
-    return target_layout(b, found, first, axes).with_dtype(aval.dtype)
+    return [each.with_dtype(aval.dtype) for each in target_layouts(b, found, first, axes)]
 
 
 def _on_whole_dims(
@@ -292,7 +298,24 @@ def _exchanged(first: int, second: int) -> list[int]:
 
 
 def target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layout:
-    """Where a result belongs: as the first operand, if its layout can be said of the shape."""
+    """Where a result belongs: as the first operand, if its layout can be said of the shape.
+
+    On a smaller grid, or in smaller tiles, where it would hold more than the policy allows.
+    """
+    return target_layouts(b, found, first, axes)[0]
+
+
+def target_layouts(b: Builder, found: Layout, first: Value, axes: Shape) -> Sequence[Layout]:
+    """The same, and where it may be on the way there."""
+    layout = _target_layout(b, found, first, axes)
+    if (own := layout.as_grid) is None or b.env.policy is not same_grid_and_tile:
+        return [layout]
+    like = [] if first.layout is None else [first.layout]
+    few = fitting(own, most_bytes(own.data_bytes, like, b.device), b.device)
+    return few if few[0] is own else (*few, spread(own))
+
+
+def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layout:
     layout = first.layout
     if isinstance(first.spec, Sharded) and without(first.spec.layout, axes):
         own = first.spec.layout.as_grid

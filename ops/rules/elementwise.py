@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.builder import Builder, cheapest_way
 from gridlayout.ops.decisions.facts import known
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded, indexed
@@ -39,15 +40,33 @@ KEPT = frozenset(
 
 
 def elementwise(b: Builder, op: Op, *values: Value) -> Any:
-    """The primitive on parts; the result lies as the first operand of the result's shape."""
+    """The primitive on parts; the result is laid out as the operand for which moves take least.
+
+    Of operands of the result's shape, the first of those for which it is as much.
+    """
     aval = op.out
     if aval.ndim == 0:
         scalars = [b.replicated(value) for value in values]
         return b.fused(lambda *xs: op.bind(*_as_avals(op, xs)), scalars, [_replicated(aval)])
     if (deferred := _over_sources(b, op, values)) is not None:
         return deferred
+    if op.requested is not None:
+        return _beside(b, op, *values, there=op.requested.made)
+    places = dict.fromkeys(
+        Sharded(x.spec.layout.with_dtype(aval.dtype, None), x.spec.placement)
+        for x in values
+        if isinstance(x.spec, Sharded) and x.shape == aval.shape
+    )
+    if len(places) > 1:
+        ways = [partial(_beside, there=place) for place in places]
+        return cheapest_way(b, op, ways, *values)
+    return _beside(b, op, *values)
+
+
+def _beside(b: Builder, op: Op, *values: Value, there: Sharded | None = None) -> list[Value]:
+    """The primitive on parts, all brought there; by default to the first one, or by the policy."""
+    aval = op.out
     wide = [grown(b, value, aval.shape) for value in values]
-    there = op.requested.made if op.requested is not None else None
     if there is None:
         layout = next((x.spec.layout for x in wide if isinstance(x.spec, Sharded)), None)
         if layout is None:

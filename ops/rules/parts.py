@@ -14,11 +14,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 
 from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
+from gridlayout.ops.decisions.decision import Decide
 from gridlayout.ops.decisions.flops import Rule, nothing
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Sharded
@@ -26,7 +29,8 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import relabelled
 from gridlayout.ops.moves.padding import valid_mask
 from gridlayout.ops.rules import equal_parts
-from gridlayout.ops.rules.along import Shape, of_replicated, result_layout, run, target_layout
+from gridlayout.ops.rules.along import Shape, of_replicated, result_layouts, run, target_layouts
+from gridlayout.ops.rules.slices.in_place import Pieces, Split, taken
 from gridlayout.sharding.limits import LIMITS
 
 
@@ -62,7 +66,10 @@ def slice_(b: Builder, op: Op, value: Value) -> Any:
     """A slice along the dims that it shortens."""
     if not _sliced(op, value) and value.layout is not None:
         return value
-    return cheapest_way(b, op, [_sliced_along, _sliced_there], value) or of_replicated(b, op, value)
+    ways: list[Decide] = [_sliced_along, _sliced_there]
+    if op.out.size * op.out.dtype.itemsize <= LIMITS.small_bytes:
+        ways.append(_sliced_in_place)
+    return cheapest_way(b, op, ways, value) or of_replicated(b, op, value)
 
 
 def _strides(op: Op) -> Shape:
@@ -97,6 +104,26 @@ def _sliced_there(b: Builder, op: Op, value: Value) -> Any:
     pairs = zip(_strides(op), op.params["start_indices"], strict=True)
     old = AffineMap(value.ndim, [dim(d) * stride + n for d, (stride, n) in enumerate(pairs)])
     return _taken(b, value, op.out, old, _sliced(op, value))
+
+
+def _sliced_in_place(b: Builder, op: Op, value: Value) -> Any:
+    """Who has a part of it sends it to all devices along the dims that are shortened."""
+    axes, x = _sliced(op, value), b.on_cores(value)
+    held = Split.of(b, x, axes)
+    if held is None or max(value.shape) > np.iinfo(np.int32).max or not op.out.size:
+        return None
+    lead, strides = tuple(op.out.shape[a] for a in axes), _strides(op)
+
+    def named() -> tuple[list[jax.Array], Any]:
+        found = []
+        for k, a in enumerate(axes):
+            along = tuple(n if d == k else 1 for d, n in enumerate(lead))
+            at = lax.broadcasted_iota(np.int32, along, k)
+            found.append(at * strides[a] + op.params["start_indices"][a])
+        return found, True
+
+    out = taken(b, held, x, named, [], Pieces.of(b, held, lead, None), op.out, axes)
+    return b.on_cores(out, _belongs(b, value, axes, op.out)[0])
 
 
 def split(b: Builder, op: Op, value: Value) -> Any:
@@ -146,15 +173,15 @@ def _taken(b: Builder, value: Value, aval: Aval, old: AffineMap, axes: Shape) ->
     if seen is None:
         return None
     part = x.seen(Sharded(seen, x.spec.placement))
-    return b.relayout(part, _belongs(b, value, axes, aval))
+    return b.nearest(part, _belongs(b, value, axes, aval))
 
 
-def _belongs(b: Builder, first: Value, axes: Shape, aval: Aval) -> Layout:
+def _belongs(b: Builder, first: Value, axes: Shape, aval: Aval) -> Sequence[Layout]:
     """Where a result belongs that differs from the first operand along some dims."""
     if len(axes) < first.ndim:
-        return result_layout(b, first, axes, aval, axes)
+        return result_layouts(b, first, axes, aval, axes)
     found = b.choose(aval.shape, aval.dtype, first)
-    return target_layout(b, found, first, ()).with_dtype(aval.dtype)
+    return [each.with_dtype(aval.dtype) for each in target_layouts(b, found, first, ())]
 
 
 # -- made of parts ---------------------------------------------------------------------------------
@@ -187,7 +214,7 @@ def _padded_there(b: Builder, op: Op, value: Value, fill: Value) -> Value | None
     cropped = [min(low, 0) + min(high, 0) for low, high, _ in config]
     kept = tuple(n + more for n, more in zip(value.shape, cropped, strict=True))
     x = b.on_cores(value)
-    target = _belongs(b, value, axes, op.out)
+    target = _belongs(b, value, axes, op.out)[0]
     assert isinstance(x.spec, Sharded)
     first = _from([-min(low, 0) for low, _, _ in config])
     put = [dim(d) * (inside + 1) + max(low, 0) for d, (low, _, inside) in enumerate(config)]
@@ -221,7 +248,7 @@ def _joined_there(b: Builder, op: Op, *values: Value) -> Value | None:
     axis, first = op.params["dimension"], next(x for x in values if x.layout is not None)
     if len(values) > LIMITS.joined:
         return None
-    target = _belongs(b, first, (axis,), op.out)
+    target = _belongs(b, first, (axis,), op.out)[0]
     starts = accumulate((x.shape[axis] for x in values), initial=0)
     entered, parts = [], []
     for x, start in zip(values, starts, strict=False):

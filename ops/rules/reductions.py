@@ -21,6 +21,7 @@ from jax import lax
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, dim, embedding, linearized
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.ops.array.fitting import fitting, most_bytes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import Choice
 from gridlayout.ops.decisions.deferred import thinned
@@ -109,8 +110,11 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
     thin = _reduced(b, op, x, over, out)
     if not isinstance(out, Sharded):
         return thin
-    left = _without(target or over.layout, axes, op.out.dtype, added)
-    return _placed(b, thin, out, left, op.requested is not None)
+    if op.requested is not None:  # it is read where a program that is chosen as a whole says
+        return thin
+    whole = _without(target or over.layout, axes, op.out.dtype, added)
+    most = most_bytes(whole.data_bytes, [target or over.layout], b.device)
+    return _placed(b, thin, out, whole, most)
 
 
 def _reduced(b: Builder, op: Op, x: Value, over: _Extent, out: Sharded | Replicated) -> Value:
@@ -141,17 +145,19 @@ def _fuses(b: Builder, op: Op, x: Value, over: _Extent) -> bool:
     return longest <= _AT_ONCE or has_ynnpack()
 
 
-def _placed(b: Builder, thin: Value, out: Sharded, target: GridLayout, stays: bool) -> Value:
-    """What is left of a reduction, as `out` says, where it belongs: now, or once it is wanted.
+def _placed(b: Builder, thin: Value, out: Sharded, whole: GridLayout, most: int) -> Value:
+    """What is left of a reduction where it belongs: where it is, if the device grid puts it there.
 
-    stays: whether it may be on other devices than its layout's, as a program that is chosen as a
-    whole says where it is read.
+    Else it waits until it is wanted: by default on these cores as the device grid places them, or
+    on the whole grid, whichever takes less.
     """
-    if out.layout.physical_shape != target.physical_shape:
-        return thin.seen(Deferred(out, tuple(range(len(out.shape))), out.shape, target))
-    if stays or out.placement == b.placement(target):
-        return thin.seen(Sharded(target.with_oob(out.layout.oob), out.placement))
-    return b.relayout(thin, target)
+    if out.placement == b.placement(out.layout):
+        return thin
+    trial = Builder(b.env, [out])
+    ways = [out.layout.with_oob(None), *fitting(whole, most, b.device)]
+    home = trial.nearest(Value(out, 0), ways).layout
+    assert isinstance(home, GridLayout)
+    return thin.seen(Deferred(out, tuple(range(len(out.shape))), out.shape, home))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import Scalar
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.policy import same_grid_and_tile
-from gridlayout.ops.interpret.with_layout import with_layout
+from gridlayout.ops.interpret.with_layout import in_layout
 from gridlayout.ops.tenstorrent.linking import Bound, Call, Case, Count, Linked, Loop, Step
 from gridlayout.ops.tenstorrent.shapes import SAME
 from gridlayout.ops.tenstorrent.table import stored
@@ -134,11 +134,11 @@ class Runner:
         if kind.layout is None or kind.layout.buffer_type == "l1":
             return x
         layout = placed_as(kind_in_l1(kind), self.mesh)
-        return x if layout is None else with_layout(x, layout)
+        return x if layout is None else in_layout(x, layout)
 
     def _laid_out(self, x: Any, kind: TensorType) -> Any:
         layout = self.layout_of(kind)
-        return x if layout is None else with_layout(x, layout)
+        return x if layout is None else in_layout(x, layout)
 
 
 def kind_in_l1(kind: TensorType) -> TensorType:

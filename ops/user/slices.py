@@ -23,7 +23,7 @@ from gridlayout.layouts.memory import Chip, Fit, as_chip
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.policy import same_grid_and_tile
 from gridlayout.ops.interpret.on_grid import on_grid
-from gridlayout.ops.interpret.with_layout import with_layout
+from gridlayout.ops.interpret.with_layout import in_layout
 
 Shape = tuple[int, ...]
 Piece = tuple[slice, ...]
@@ -123,10 +123,10 @@ class Slices:
                     f"a piece {list(layout.shape)} gave {list(y.shape)}: along the dims that are "
                     f"cut, {self._cut}, a result must have the piece's extents"
                 )
-            return with_layout(y, same_grid_and_tile(y.shape, y.dtype, home, device))
+            return in_layout(y, same_grid_and_tile(y.shape, y.dtype, home, device))
 
         def run(x: Any, *others: Any) -> Any:
-            return jax.tree.map(back, fn(with_layout(x[piece], layout), *others))
+            return jax.tree.map(back, fn(in_layout(x[piece], layout), *others))
 
         return on_grid(run)(x, *others)
 

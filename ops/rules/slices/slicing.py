@@ -18,7 +18,7 @@ from gridlayout.ops.decisions.flops import Rule, nothing
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Sharded, known_values
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import Shape, of_replicated, result_layout, run
+from gridlayout.ops.rules.along import Shape, of_replicated, result_layouts, run
 from gridlayout.ops.rules.parts import replaced
 from gridlayout.ops.rules.slices.in_place import Named, Pieces, Split, taken, written
 from gridlayout.ops.rules.slices.places import window
@@ -206,7 +206,7 @@ def written_to(
     """An array that is written to, where it is; else as what is written lies, or as indices do."""
     target, like = None, next((y for y in (new, *starts) if y.layout is not None), None)
     if value.layout is None and new.layout is not None and len(axes) < value.ndim:
-        target = result_layout(b, new, lead, op.out, axes)
+        target = result_layouts(b, new, lead, op.out, axes)[0]
     return b.on_cores(value, target, like=like)
 
 
@@ -217,7 +217,7 @@ def brought(b: Builder, op: Op, out: Value, value: Value, axes: Shape, lead: Sha
         return out
     if len(axes) == value.ndim:
         return b.on_cores(out, b.choose(aval.shape, aval.dtype, value))
-    return b.on_cores(out, result_layout(b, value, axes, aval, lead))
+    return b.on_cores(out, result_layouts(b, value, axes, aval, lead)[0])
 
 
 def _shortened(shape: Shape, sizes: Sequence[int]) -> Shape:

@@ -1,0 +1,139 @@
+"""What a result may hold at most, and layouts that hold it in that.
+
+A layout is made for one tensor. On another one a grid dim may divide nothing, and a tile may be
+larger than what a core has of it: most of the storage would be padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from math import prod
+
+from gridlayout import dtypes
+from gridlayout.affine.map import AffineMap, constant, linearized
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.folding import primes
+from gridlayout.layouts.layout import Layout
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.limits import LIMITS
+
+Shape = tuple[int, ...]
+
+
+def storage_bytes(layout: Layout, device: DeviceGrid) -> int:
+    """Bytes of the storage of an array in a layout: of all cores, padding and idle slots included.
+
+    Copies on several devices count once, as in `x.storage.nbytes`.
+
+    >>> layout = GridLayout((53, 63), grid=(3, 2), tile=(32, 32))
+    >>> storage_bytes(layout, DeviceGrid((1,))) == layout.nbytes
+    True
+    """
+    slots = prod(device.placement(layout.core_shape).slots)
+    return -(-slots * prod(layout.local_shape) * dtypes.bits(layout.dtype) // 8)
+
+
+def most_bytes(nbytes: int, operands: Iterable[Layout], device: DeviceGrid, times: int = 1) -> int:
+    """The most bytes of storage of a result whose elements take `nbytes`.
+
+    Twice these; as many times as the storage of one of the operands is larger than its elements; at
+    least `LIMITS.page_bytes`. An operand whose storage is no larger than that does not count.
+    times: how many such results there are side by side.
+
+    >>> operand = GridLayout((53, 63), grid=(3, 2), tile=(32, 32))
+    >>> most_bytes(6000, [], DeviceGrid((1,))), most_bytes(60, [operand], DeviceGrid((1,)))
+    (12000, 4096)
+    """
+    most = max(2 * nbytes, LIMITS.page_bytes // times)
+    for each in operands:
+        held = storage_bytes(each, device)
+        if held > LIMITS.page_bytes and each.size:
+            most = max(most, held * 8 * nbytes // (each.size * dtypes.bits(each.dtype)))
+    return most
+
+
+@lru_cache(maxsize=4096)
+def fitting(
+    layout: GridLayout, most: int, device: DeviceGrid, times: int = 1
+) -> tuple[GridLayout, ...]:
+    """Layouts of the same tensor whose storage takes at most so many bytes; this one, if it does.
+
+    The first one is on as many cores of each grid dim that divides something, or on fewer where a
+    core would have less than `LIMITS.core_bytes`; a tile is cut to what a core has, or dropped
+    where that is not enough. The second, if there is one, is on the whole grid. Stated shards,
+    flips and gaps go. times: how many such tensors there are side by side.
+
+    >>> tiled = GridLayout((1, 630), grid=(4, 2), tile=(32, 32))
+    >>> fitting(tiled, 4096, DeviceGrid((1,)))[0]
+    GridLayout((1, 630), 'float32', grid=(1, 2), tile=(1, 32))
+    """
+    if storage_bytes(layout, device) <= most:
+        return (layout,)
+    plain = _plain(layout)
+    few = _grids(plain, times)
+    first = (found for grid in few for found in _blocks(plain, grid))
+    found = [next((x for x in first if storage_bytes(x, device) <= most), None)]
+    whole = _blocks(plain, plain.grid)
+    found.append(next((x for x in whole if storage_bytes(x, device) <= most), None))
+    return tuple(dict.fromkeys(x for x in found if x is not None))
+
+
+@lru_cache(maxsize=4096)
+def spread(layout: GridLayout) -> GridLayout:
+    """The layout on its whole grid, its tile cut to what a core has: what is on the way there.
+
+    A device then holds no more than in the first of `fitting`, though it may be copies there and
+    nothing but padding here.
+
+    >>> spread(GridLayout((1, 630), grid=(4, 2), tile=(32, 32)))
+    GridLayout((1, 630), 'float32', grid=(4, 2), tile=(1, 32))
+    """
+    plain = _plain(layout)
+    return next(_blocks(plain, plain.grid))
+
+
+def _plain(layout: GridLayout) -> GridLayout:
+    """The layout with each group of dims in row-major order from 0, without stated shards."""
+    rows = [linearized(layout.shape, group) if group else constant(0) for group in layout.groups]
+    if not rows or layout.is_scatter:
+        joined = max(layout.ndim - len(layout.grid) + 1, 0)
+        return GridLayout(
+            *(layout.shape, layout.dtype, layout.grid, layout.tile, [(0, joined)]),
+            memory_space=layout.memory_space,
+        )
+    return layout.replace(
+        linear=AffineMap(layout.ndim, tuple(rows)), shard_shape=None, oob=None, tile_format=None
+    )
+
+
+def _grids(layout: GridLayout, times: int) -> Iterator[Shape]:
+    """Its grid on dims that have something to divide, then smaller ones, down to one core."""
+    pairs = zip(layout.grid, layout.collapsed_shape, strict=True)
+    grid = [max(min(pair), 1) for pair in pairs]
+    enough = LIMITS.core_bytes
+    nbytes = times * layout.size * dtypes.bits(layout.dtype) // 8
+    while True:
+        if prod(grid) == 1 or nbytes >= enough * prod(grid):
+            yield tuple(grid)
+        if prod(grid) == 1:
+            return
+        k = max(range(len(grid)), key=grid.__getitem__)
+        grid[k] //= primes(grid[k])[0]
+
+
+def _blocks(layout: GridLayout, grid: Shape) -> Iterator[GridLayout]:
+    """The layout on another grid: its tile cut to the shard, then none, then no aligned rows."""
+    untiled = layout.replace(grid=grid, tile=None, face=None, row_alignment=None)
+    if not layout.tile:
+        yield layout.replace(grid=grid)
+    else:
+        shard = untiled.shard_shape[len(grid) - len(layout.tile) :]
+        tile = tuple(max(min(pair), 1) for pair in zip(layout.tile, shard, strict=True))
+        is_same = tile == layout.tile
+        aligned = layout.row_alignment if is_same else None
+        if tile != shard:
+            yield untiled.replace(
+                tile=tile, face=layout.face if is_same else None, row_alignment=aligned
+            )
+    yield untiled
