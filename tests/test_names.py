@@ -252,7 +252,9 @@ def test_a_grid_with_idle_cores_warns_once_where_it_is_put():
     def put(shape, grid):
         return gl.put(np.zeros(shape, "f4"), gl.GridLayout(shape, grid=grid), DEVICE)
 
-    words = r"grid \(2, 4\) leaves 4 of 8 cores idle: a grid of rank 2 .* rank 1 .*; grid=\(8,\)"
+    words = (
+        r"grid \(2, 4\) leaves 4 of 8 cores idle: a grid of rank 2 .* rank 1 .*; give grid=\(8,\)"
+    )
     with pytest.warns(gl.LayoutWarning, match=words) as found:
         x = put((16,), (2, 4))
     gl.numpy.reshape(x + x, (2, 8))  # layouts that operations choose do not warn

@@ -55,7 +55,7 @@ SORTS = {
     "several": lambda x, y: lax.sort((x, y, jnp.arange(len(x))), num_keys=2),
     "descending": lambda x, y: jnp.sort(x, descending=True) + 0 * y,
     "integers": lambda x, y: jnp.sort(jnp.nan_to_num(y).astype(int)),
-    "complex": lambda x, y: lax.sort(x + 1j * y),
+    "complex": lambda x, y: lax.sort(lax.complex(x, y)),
     "halves": lambda x, y: lax.sort((y.astype(jnp.bfloat16), x), is_stable=False, num_keys=1),
 }
 

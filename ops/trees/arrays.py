@@ -113,8 +113,9 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -
             " or a layout, gl.put(list, layout, device)"
         )
     wanted = asked(layouts, tree, leaves)
-    for ask in dict.fromkeys(wanted):
-        warn_of_idle_cores(ask, 3)
+    stated = jax.tree.leaves(layouts, is_leaf=lambda x: isinstance(x, Layout))
+    for one in dict.fromkeys(x for x in stated if isinstance(x, Layout)):  # rules are for any shape
+        warn_of_idle_cores(one, 3)
     planned = [_planned(leaf, ask, device) for leaf, ask in zip(leaves, wanted, strict=True)]
     made: list[Any] = []
     for leaf, layout in zip(leaves, planned, strict=True):
