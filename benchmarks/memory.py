@@ -25,7 +25,7 @@ import gridlayout as gl
 SIDE, SMALL = 8192, 256
 COUNT, DEVICES = 4, 2  # processes, and devices of each
 ROOT = Path(__file__).parent.parent
-BLOCK = 16 << 20  # bytes that a process may hold beyond twice its own part
+BLOCK = 32 << 20  # bytes that a process may hold beyond twice its own part
 
 # A case: the bound of its peak, as a multiple of the array.
 PEAKS = {
@@ -117,6 +117,8 @@ def measured(name: str) -> tuple[int, float]:
         return resident("VmHWM") - before, seconds
 
     run(SMALL)
+    if jax.process_count() > 1:  # programs, which are compiled for each shape
+        run(SIDE)
     return run(SIDE)
 
 
