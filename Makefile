@@ -2,7 +2,7 @@
 #   make demo    the tour of the library
 #   make test    every test, doctests too, each on few cases     PYTEST_ARGS="-k affine -n0" narrows it
 #   make test-all   the same on all cases, before a release
-#   make test-jax   what touches JAX, for other versions         JAX_VERSION=0.10 installs that one
+#   make test-jax   what touches JAX, for other versions         JAX_VERSION=0.10.2 installs that one
 #   make programs   programs of other libraries on the grid, which it installs
 #   make lint    ruff check, ruff format --check, mypy
 #   make bench   the benchmarks
