@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import tomllib
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,11 @@ def test_guides_name_what_exists(name):
     assert not {each for each in re.findall(r"\]\((?!https?:)([^)#]+)", text) if not exists(each)}
     paths = {each for each in re.findall(r"`([\w./-]+/[\w./*-]*)`", text) if "=" not in each}
     assert not {each for each in paths if not exists(each)}
+
+
+def test_security_names_functions_that_exist():
+    for name in re.findall(r"`gl\.([\w.]+)`", (ROOT / "SECURITY.md").read_text()):
+        assert callable(attrgetter(name)(gl))
 
 
 def exists(path):
