@@ -30,6 +30,46 @@ def homes(
     operand that none before has taken; if there is one such result only, it is the next of none of
     them. Nor is one that `with_layout` speaks of.
     """
+    laid_out = {
+        var: layout
+        for var, layout in zip(jaxpr.invars, operands, strict=True)
+        if layout is not None
+    }
+    makers: _Makers = {}
+    sources: list[list[Any]] = []
+    for number, atom in enumerate(jaxpr.outvars):
+        reached = _reached(jaxpr, atom, makers)
+        if reached is None:
+            reached = []
+        elif number in nexts:
+            reached = [jaxpr.invars[nexts[number]]]
+        sources.append([var for var in reached if var in laid_out and _kind(var) == _kind(atom)])
+    found: list[Layout | None] = []
+    taken: set[Any] = set()
+    for atom, some in zip(jaxpr.outvars, sources, strict=True):
+        layouts = {laid_out[var].with_oob(None) for var in some}
+        own = next((var for var in some if var not in taken), None)
+        alike = sum(
+            _kind(a) == _kind(atom) for a, b in zip(jaxpr.outvars, sources, strict=True) if b
+        )
+        if len(layouts) > 1 and (own is None or alike < 2):
+            own = None
+        elif own is None:
+            own = next(iter(some), None)
+        taken.add(own)
+        found.append(None if own is None else laid_out[own])
+    return found
+
+
+def _kind(atom: Any) -> tuple[Any, Any]:
+    return atom.aval.shape, atom.aval.dtype
+
+
+def _reached(jaxpr: Any, result: Any, makers: _Makers) -> list[Any] | None:
+    """The operands of its shape that elementwise operations make a result of, in their order.
+
+    None where a `with_layout` is among these.
+    """
     if jaxpr not in makers:
         makers[jaxpr] = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
     seen: dict[Any, None] = {}
