@@ -1,4 +1,4 @@
-"""What results hold: grids and tiles that fit them, and how much more than their elements at most."""
+"""What results hold: grids and tiles that fit them, and how much padding there is at most."""
 
 import dataclasses
 

@@ -200,36 +200,31 @@ def _nexts(signature: Signature, shapes: Any) -> list[tuple[int, int]]:
     A result, or a part of a container of results, is the next value of the first argument of the
     same structure, shapes and types that no part before it is: trees of several leaves only.
     """
-    count = len(signature.kinds)
-    leaves: list[Any] = list(range(count))
+    leaves: list[Any] = list(range(len(signature.kinds)))
     for i, _ in signature.leaves:
         leaves.insert(i, None)  # no array: the structure is another one
     args, kwargs = jax.tree.unflatten(signature.structure, leaves)
-    given: list[tuple[Any, Any]] = [jax.tree.flatten(x) for x in (*args, *kwargs.values())]
-    numbers = jax.tree.unflatten(jax.tree.structure(shapes), range(len(jax.tree.leaves(shapes))))
-    structs = jax.tree.leaves(shapes)
-    parts = jax.tree.leaves(numbers, is_leaf=lambda x: x is not numbers)
-    found: list[tuple[int, int]] = []
-    for part in ([numbers], parts):
-        for each in part:
-            outs, structure = jax.tree.flatten(each)
-            for k, (ins, other) in enumerate(given):
-                pairs = list(zip(outs, ins, strict=False))
-                if (
-                    len(outs) > 1
-                    and structure == other
-                    and all(
-                        (structs[out].shape, structs[out].dtype)
-                        == (signature.kinds[n].shape, signature.kinds[n].dtype)
-                        for out, n in pairs
-                    )
-                ):
-                    found += pairs
-                    del given[k]
-                    break
-        if found:
-            break
-    return found
+    given = [jax.tree.flatten(each) for each in (*args, *kwargs.values())]
+    structs, structure = jax.tree.flatten(shapes)
+    whole = jax.tree.unflatten(structure, range(len(structs)))
+    types = [(each.shape, each.dtype) for each in structs]
+
+    def next_of(part: Any) -> list[tuple[int, int]]:
+        outs: list[int]
+        own: Any
+        outs, own = jax.tree.flatten(part)
+        for k, (ins, other) in enumerate(given):
+            kinds = [signature.kinds[n] for n in ins]
+            is_same = own == other and len(outs) > 1
+            if is_same and [types[n] for n in outs] == [(x.shape, x.dtype) for x in kinds]:
+                del given[k]
+                return list(zip(outs, ins, strict=True))
+        return []
+
+    if found := next_of(whole):
+        return found
+    parts = jax.tree.leaves(whole, is_leaf=lambda x: x is not whole)
+    return [pair for part in parts for pair in next_of(part)]
 
 
 def _described(fn: Any, signature: Signature) -> str:

@@ -24,8 +24,8 @@ def homes(
     """Of each result the layout of the operand that it is the next value of; None where of none.
 
     operands: the layouts of the jaxpr's operands. nexts: of results, by number, the numbers of the
-    operands whose next values the structure of the program says that they are. Else a result is
-    the next of an operand of its shape and type that elementwise operations make it of. Where it is
+    operands whose next values the structure of the program says that they are. Else a result is the
+    next of an operand of its shape and type that elementwise operations make it of. Where it is
     made of operands in several layouts, the results of that shape and type each take the first
     operand that none before has taken; if there is one such result only, it is the next of none of
     them. Nor is one that `with_layout` speaks of.

@@ -40,7 +40,7 @@ KEPT = frozenset(
 
 
 def elementwise(b: Builder, op: Op, *values: Value) -> Any:
-    """The primitive on parts; the result is laid out as the operand for which moves take least.
+    """The primitive on parts, brought to the operand for which the least time goes to moves.
 
     Of operands of the result's shape, the first of those for which it is as much.
     """
