@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, product
+from itertools import product
 from typing import Any
 
 import jax
@@ -256,7 +256,8 @@ def traced_for(
     static = tuple((k, x.value) for k, x in enumerate(leaves) if k not in set(numbers))
     kinds = tuple(_kind(leaf.value) for leaf in arrays)
     structure = jax.tree.structure((args, {}), is_leaf=is_grid)
-    closed, shapes = _jaxpr(fn, Signature(structure, static, kinds, device, None, rules_version()))
+    signature = Signature(structure, static, kinds, device, None, rules_version())
+    closed, shapes, nexts = _jaxpr(fn, signature)
     jaxpr, consts = with_constants_as_operands(closed)
     asks = asked(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
     asks = [stated[k] or ask for k, ask in zip(numbers, asks, strict=True)]
@@ -270,7 +271,7 @@ def traced_for(
         tuple(arrays),
         tuple(asks),
         tuple(result_names(jax.tree.structure(shapes))),
-        _next_values(args, shapes, arrays, len(consts)),
+        nexts,
         space,
     )
 
@@ -295,10 +296,10 @@ def _arguments(fn: Callable[..., Any], args: Any) -> tuple[Any, list[Leaf], list
     return args, leaves, [x if isinstance(x, Layout) else None for x in given]
 
 
-def _jaxpr(fn: Callable[..., Any], signature: Signature) -> tuple[Any, Any]:
-    """The function's jaxpr, and the shapes of its results."""
+def _jaxpr(fn: Callable[..., Any], signature: Signature) -> tuple[Any, Any, dict[int, int]]:
+    """The function's jaxpr, the shapes of its results, and whose next values these are."""
     try:
-        closed, shapes, _ = function_of(fn, same_grid_and_tile).jaxpr(signature)
+        closed, shapes, env = function_of(fn, same_grid_and_tile).jaxpr(signature)
     except LayoutError:
         raise
     except Exception as error:
@@ -306,39 +307,7 @@ def _jaxpr(fn: Callable[..., Any], signature: Signature) -> tuple[Any, Any]:
             f"{function_name(fn)} can't be traced on these arguments: {type(error).__name__}: "
             f"{error}"
         ) from error
-    return closed, shapes
-
-
-def _next_values(args: Any, shapes: Any, arrays: Sequence[Leaf], consts: int) -> dict[int, int]:
-    """Of results the operands whose next values they are.
-
-    A result, or a part of a tuple of results, that is a tree as an argument is: of the same
-    structure, shapes and types, as new parameters and a new optimizer's state are.
-    """
-    parts = [(0, shapes)]
-    if isinstance(shapes, (tuple, list)):
-        ends = [0, *accumulate(len(jax.tree.leaves(part)) for part in shapes)]
-        parts += [(start, part) for start, part in zip(ends, shapes, strict=False)]
-    numbers = {id(leaf.value): k for k, leaf in enumerate(arrays, consts)}
-    found: dict[int, int] = {}
-    taken: set[int] = set()
-    for arg in args:
-        leaves, structure = jax.tree.flatten(arg, is_leaf=is_grid)
-        if not leaves or jax.tree_util.all_leaves([arg], is_leaf=is_grid):
-            continue
-        described = (str(structure), [*map(_described, leaves)])
-        for start, part in parts:
-            others, same = jax.tree.flatten(part)
-            if (str(same), [*map(_described, others)]) == described and start not in taken:
-                taken.add(start)
-                operands = (numbers.get(id(x)) for x in leaves)
-                found |= {start + k: n for k, n in enumerate(operands) if n is not None}
-                break
-    return found
-
-
-def _described(x: Any) -> tuple[Any, Any]:
-    return getattr(x, "shape", None), getattr(x, "dtype", None)
+    return closed, shapes, dict(env.nexts)
 
 
 def _kind(x: Any) -> Spec:
