@@ -752,12 +752,12 @@ def test_where_nothing_is_padded_no_program_is_compiled_for_a_fact():
 # -- where results lie ------------------------------------------------------------------------
 
 
-def test_elementwise_results_lie_like_the_first_operand():
+def test_elementwise_results_lie_like_an_operand():
     for one, two in few(choices((A, A), 8, 1), 3):
         x, y = poisoned(example(A, 0), one, DEVICE), poisoned(example(A, 1), two, DEVICE)
-        for found, like in ((x + y, one), (y - x, two), (x * example(A, 2), one)):
-            assert found.layout.same_physical(like)
-        assert gl.numpy.where(y > 0, x, y).layout.same_physical(two)
+        for found in (x + y, y - x, gl.numpy.where(y > 0, x, y)):
+            assert any(found.layout.same_physical(like) for like in (one, two))
+        assert (x * example(A, 2)).layout.same_physical(one)
 
 
 def test_new_shapes_keep_grid_and_tile():

@@ -25,7 +25,7 @@ from jax.extend.core.primitives import remat_p
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.mapped import Along, Stacked, along
-from gridlayout.ops.array.policy import same_grid_and_tile
+from gridlayout.ops.array.policy import of_rank
 from gridlayout.ops.array.storage import pack_and_place, to_logical
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -199,7 +199,7 @@ class GridType(hijax.HiType):
             return grid_type(spec.layout, self.device)
         shape = list(self.shape)
         del shape[spec]
-        like = same_grid_and_tile(tuple(shape), self.dtype, self.layout, self.device)
+        like = of_rank(tuple(shape), self.dtype, self.layout, self.device)
         return grid_type(like, self.device)
 
     def inc_rank(self, size: int | None, spec: Any) -> GridType:
@@ -208,7 +208,7 @@ class GridType(hijax.HiType):
             return grid_type(self.layout, self.device, (size or 0, *self.stack))
         shape = list(self.shape)
         shape.insert(spec, size or 0)
-        like = same_grid_and_tile(tuple(shape), self.dtype, self.layout, self.device)
+        like = of_rank(tuple(shape), self.dtype, self.layout, self.device)
         return grid_type(like, self.device)
 
     def leading_axis_spec(self) -> Stacked:

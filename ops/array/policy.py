@@ -63,6 +63,28 @@ def offered(
 
     times: how many such tensors there are side by side.
     """
+    grid = _grid(shape, like, device)
+    extra = len(grid) - len(shape)
+    if shape and extra > 0 and prod(grid[:extra]) > 1:
+        grid = (prod(grid[: extra + 1]), *grid[extra + 1 :])
+    found = _like(shape, dtype, grid, like)
+    return fitting(
+        found, most_bytes(found.data_bytes, filter(None, [like]), device, times), device, times
+    )
+
+
+def of_rank(
+    shape: Shape, dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid
+) -> GridLayout:
+    """The operand's grid and tile on a shape of another rank, whatever that holds.
+
+    What is said of one of many arrays, or of many, when only the type of the others is known.
+    """
+    return _like(shape, dtype, _grid(shape, like, device), like)
+
+
+def _grid(shape: Shape, like: Layout | None, device: DeviceGrid) -> Shape:
+    """The operand's grid, without dims of one core that a shape has no use for."""
     own = None if like is None else like.as_grid
     if own is not None:
         grid = own.grid
@@ -71,13 +93,7 @@ def offered(
     for k in reversed(range(len(grid))):
         if len(grid) > max(len(shape), 2) and grid[k] == 1:
             grid = (*grid[:k], *grid[k + 1 :])
-    extra = len(grid) - len(shape)
-    if shape and extra > 0 and prod(grid[:extra]) > 1:
-        grid = (prod(grid[: extra + 1]), *grid[extra + 1 :])
-    found = _like(shape, dtype, grid, like)
-    return fitting(
-        found, most_bytes(found.data_bytes, filter(None, [like]), device, times), device, times
-    )
+    return grid
 
 
 def fill_devices(

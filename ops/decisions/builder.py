@@ -194,7 +194,10 @@ class Builder:
 
     def choose(self, shape: Shape, dtype: Any, like: Any = None) -> Layout:
         """The policy's layout for a new value that comes from the value or layout `like`."""
-        return self.env.choose(shape, dtype, like.layout if isinstance(like, Value) else like)
+        layout = like.layout if isinstance(like, Value) else like
+        if isinstance(like, Value) and isinstance(like.spec, Deferred) and layout is not None:
+            layout = self.env.wider(shape, layout)
+        return self.env.choose(shape, dtype, layout)
 
     def wanted(self, op: Op, like: Any = None) -> Layout:
         """Where the op's result belongs: where what reads it brings it, else by the policy."""

@@ -88,8 +88,6 @@ class Env:
         if like is None:
             same = (layout for layout in self.templates if layout.shape == tuple(shape))
             like = next(same, self.template)
-        elif self.policy is same_grid_and_tile:
-            like = self._wider(shape, like)
         chosen = self.policy(shape, np.dtype(dtype), like, self.device)
         if not isinstance(chosen, Layout) or chosen.shape != tuple(shape):
             raise LayoutError(
@@ -112,12 +110,12 @@ class Env:
             return self.choose(shape, dtype)
         return fill_devices(shape, dtype, self.template, self.device)
 
-    def _wider(self, shape: Shape, like: Layout) -> Layout:
-        """The layout that a value is like which is larger than what it comes from.
+    def wider(self, shape: Shape, like: Layout) -> Layout:
+        """The layout that a broadcast of a value in the layout `like` is like.
 
         That of an operand of its shape, or of the first one, where that is on more cores.
         """
-        if prod(shape) <= like.size:
+        if self.policy is not same_grid_and_tile:
             return like
         same = (layout for layout in self.templates if layout.shape == tuple(shape))
         other = next(same, self.template)
