@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from gridlayout.ops.array.policy import fill_devices
     from gridlayout.ops.array.put_local import put_local
     from gridlayout.ops.array.relayout_plan import RelayoutPlan, relayout_plan
+    from gridlayout.ops.checkpoints.orbax import register_orbax
+    from gridlayout.ops.checkpoints.restoring import restore
+    from gridlayout.ops.checkpoints.saving import Saving, save
     from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
     from gridlayout.ops.interpret.with_layout import with_layout
     from gridlayout.ops.moves.packing import pack, unpack
@@ -88,6 +91,10 @@ _LAZY = {
     "unpack": "ops.moves.packing",
     "relayout": "ops.trees.arrays",
     "zeros_like": "ops.trees.arrays",
+    "save": "ops.checkpoints.saving",
+    "Saving": "ops.checkpoints.saving",
+    "restore": "ops.checkpoints.restoring",
+    "register_orbax": "ops.checkpoints.orbax",
     "summary": "ops.trees.summary",
     "TreeSummary": "ops.trees.summary",
     "fill_devices": "ops.array.policy",
@@ -151,6 +158,7 @@ __all__ = [
     "Rates",
     "RelayoutPlan",
     "Report",
+    "Saving",
     "Scaling",
     "Simulation",
     "Slices",
@@ -185,9 +193,12 @@ __all__ = [
     "psum",
     "put",
     "put_local",
+    "register_orbax",
     "relayout",
     "relayout_plan",
+    "restore",
     "ring_attention",
+    "save",
     "scaling",
     "shift",
     "simulate",
