@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from orbax.checkpoint import metadata, type_handlers
 
-from gridlayout.dtypes import as_dtype
 from gridlayout.errors import LayoutError
 from gridlayout.ops.checkpoints.files import DIGESTS
 from gridlayout.ops.checkpoints.handler import GridArrayMetadata, opened
@@ -68,7 +67,7 @@ class Saved:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The element type."""
-        return as_dtype(self.kind["dtype"]) if "dtype" in self.kind else np.dtype(self.found.dtype)
+        return np.dtype(self.kind["dtype"]) if "dtype" in self.kind else np.dtype(self.found.dtype)
 
     @property
     def struct(self) -> Any:

@@ -233,7 +233,13 @@ def _chunked(arg: Any) -> ocp.SaveArgs:
 def _counted(futures: Sequence[Any], add: Add | None, size: int) -> list[Any]:
     if add is None:
         return list(futures)
-    return [future.ChainedFuture(futures, lambda: add(size))]
+    waiting = [size]  # Orbax asks for the result more than once
+
+    def tell() -> None:
+        if waiting:
+            add(waiting.pop())
+
+    return [future.ChainedFuture(futures, tell)]
 
 
 async def _write(info: Any, records: dict[str, Recorded]) -> None:

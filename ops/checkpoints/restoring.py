@@ -90,7 +90,8 @@ def restore(
         check_digests(folder, jax.process_index(), jax.process_count())
         tree = _Tree(Contents(folder), like, layouts, device)
         found = tree.read(progress)
-        call.agree((str(folder), tree.structure), lambda: [f"path: {folder}", *tree.lines])
+        lines = [f"path: {folder}", *tree.lines]
+        call.agree(tuple(lines), lambda: lines)
     return found
 
 
@@ -159,11 +160,10 @@ class _Tree:
                 raise LayoutError("it was saved as no array of numbers, and no layout lays it out")
             return _Target(leaf, saved)
         like = None if self.is_whole else leaf.value
+        _check_like(like, saved)
         if layout is None:
             layout = self._layout(like, saved)
-        shape = getattr(like if layout is None else layout, "shape", saved.shape)
-        if tuple(shape) != saved.shape:
-            raise LayoutError(f"the checkpoint has it of shape {saved.shape}, not {tuple(shape)}")
+        _check_like(layout, saved)
         if layout is None:
             return _Target(leaf, saved)
         device = like.device if isinstance(like, GridArray) else self._device(saved)
@@ -223,16 +223,28 @@ class _Tree:
     def _plain(self, saved: Saved, like: Any) -> Any:
         """An array without a layout: of the kind that it is asked to be, or was."""
         if isinstance(like, (np.ndarray, np.generic)):
-            found = np.asarray(saved.value(), like.dtype)
+            found = np.asarray(saved.value())
             return found[()] if isinstance(like, np.generic) else found
         sharding = getattr(like, "sharding", None)
-        if like is None and saved.kind.get("kind") in ("numpy", "scalar"):
+        if sharding is None and saved.kind.get("kind") in ("numpy", "scalar"):
             return saved.value()
         if sharding is None and self.device is not None:
             sharding = self.device.replicated
         if sharding is None or saved.stored is None:
             return jax.numpy.asarray(saved.value())
         return sharded(saved.stored, sharding)
+
+
+def _check_like(like: Any, saved: Saved) -> None:
+    """`LayoutError` where an array or a layout is of another shape or dtype than what was saved."""
+    shape, dtype = getattr(like, "shape", None), getattr(like, "dtype", None)
+    if shape is not None and tuple(shape) != saved.shape:
+        raise LayoutError(f"the checkpoint has it of shape {saved.shape}, not {tuple(shape)}")
+    if dtype is not None and dtype != saved.dtype:
+        raise LayoutError(
+            f"the checkpoint has it as {saved.dtype.name}, not {dtype}: restore it so, and convert "
+            "it then, such as with gl.on_grid(lambda x: x.astype(dtype))"
+        )
 
 
 def _bytes(target: _Target) -> int:

@@ -78,7 +78,8 @@ def save(
     with crossing(_WHAT, _device_of(leaves), patient=True) as call:
         item, kinds = _encoded(leaves, structure, is_copied=not wait)
         place.check_replaceable()
-        call.agree((str(place.path), structure), lambda: _lines(place.path, leaves))
+        lines = _lines(place.path, leaves)
+        call.agree(tuple(lines), lambda: lines)
     saving = Saving(place, item, kinds, False if progress is None and not wait else progress)
     if wait:
         saving.wait()
