@@ -35,6 +35,8 @@ SLICES = gl.slices(LAYOUT, "wormhole")
 PLAN = gl.plan(lambda x: x @ x.T, ARRAY, machine=gl.Machine("v5e 4x4", mesh=(2, 2)))
 PLANNED = Path(tempfile.mkdtemp()) / "plan.json"
 PLAN.save(PLANNED)
+STEP = Path(tempfile.mkdtemp()) / "step"
+gl.save(STEP, {"w": GX, "n": 3})
 
 ANYTHING = {
     **{repr(x): x for x in (None, True, 5, -1, 2.5, 1j, "x", "", "\ud800", b"x", ..., (), [], {})},
@@ -218,6 +220,15 @@ CALLS = {
         gl.fill_devices,
         {"shape": (4, 6), "dtype": "float32", "like": None, "device": DEVICE},
     ),
+    "save": (  # to no path but this one
+        lambda tree, wait=True: gl.save(STEP.with_name("other"), tree, wait=wait).wait(),
+        {"tree": {"w": GX, "n": 3}},
+    ),
+    "restore": (
+        lambda path, like, layouts=None: gl.restore(path, like, layouts),
+        {"path": STEP, "like": DEVICE},
+    ),
+    "register_orbax": (gl.register_orbax, {}),
     "relayout_plan": (gl.relayout_plan, {"source": LAYOUT, "target": LAYOUT}),
     "slices": (gl.slices, {"layout": LAYOUT, "chip": "wormhole"}),
     "layout_of": (SLICES.layout_of, {"piece": SLICES.pieces[0]}),
@@ -310,6 +321,7 @@ def test_every_public_function_is_called():
         "Summary",
         "TreeSummary",
         "Report",
+        "Saving",
         "Slices",
         "LayoutError",
         "LayoutWarning",

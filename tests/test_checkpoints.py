@@ -101,7 +101,7 @@ def saved(tmp_path_factory):
 
 @pytest.mark.parametrize("mesh", MESHES)
 def test_arrays_come_back_in_their_layouts_on_any_mesh(saved, mesh):
-    path, tree = saved
+    path, _tree = saved
     found = gl.restore(path, gl.DeviceGrid(MESHES[mesh]))
     assert list(found) == sorted(LAYOUTS)
     for name, layout in LAYOUTS.items():
@@ -115,7 +115,7 @@ def test_arrays_come_back_in_their_layouts_on_any_mesh(saved, mesh):
 
 @pytest.mark.parametrize("mesh", MESHES)
 def test_arrays_come_back_in_other_layouts(saved, mesh):
-    path, tree = saved
+    path, _tree = saved
     device = gl.DeviceGrid(MESHES[mesh])
     like = {
         name: gl.put(jax.ShapeDtypeStruct(each.shape, each.dtype), other(each), device)
@@ -319,9 +319,9 @@ def test_a_save_that_failed_says_so_on_wait_and_on_the_next(tmp_path, monkeypatc
 
 def test_progress_is_told(tmp_path):
     tree = {k: gl.put(A, LAYOUTS["uneven"], DEVICE) for k in "abcdef"}
-    for call in (gl.save, lambda *args, **k: gl.restore(*args, **k)):
+    for call in (gl.save, gl.restore):
         told = []
-        call(tmp_path / "step", tree, progress=lambda *now: told.append(now))
+        call(tmp_path / "step", tree, progress=lambda *now, told=told: told.append(now))
         done, totals, _ = zip(*told, strict=True)
         assert list(done) == sorted(done)
         assert len(done) >= 4
@@ -384,7 +384,7 @@ def test_files_of_two_checkpoints_are_not_mixed(tmp_path):
         if (tmp_path / "b" / kept).read_bytes() == (tmp_path / "a" / kept).read_bytes():
             continue
         shutil.copy(tmp_path / "b" / kept, tmp_path / "c" / kept)
-        with pytest.raises(gl.LayoutError, match="damaged|another checkpoint|missing"):
+        with pytest.raises(gl.LayoutError, match=r"damaged|another checkpoint|missing"):
             gl.restore(tmp_path / "c", DEVICE)
 
 
@@ -403,7 +403,7 @@ def test_layouts_that_are_no_layouts_are_refused(tmp_path):
         changed = json.loads(text)
         changed["arrays"]["x"][key] = value
         file.write_text(json.dumps(changed))
-        with pytest.raises(gl.LayoutError, match="gridlayout.json|different checkpoints"):
+        with pytest.raises(gl.LayoutError, match=r"gridlayout\.json|different checkpoints"):
             gl.restore(tmp_path / "a", DEVICE)
 
 
@@ -552,7 +552,7 @@ def test_what_gl_saves_orbax_restores(tmp_path, trees):
 
 
 def test_plain_checkpoints_load_into_any_layout(tmp_path, trees):
-    tree, like = trees
+    _tree, like = trees
     plain = {"params": {"w": A, "b": jnp.ones(63)}, "n": jnp.ones(3), "c": 3}
     with ocp.StandardCheckpointer() as checkpointer:
         checkpointer.save(tmp_path / "a", plain)

@@ -109,7 +109,10 @@ class GridArrayHandler(type_handlers.TypeHandler):  # type: ignore[misc]
             if x.storage.size
         ]
         done: list[Any] = []
-        for group in _groups(found):
+        # Of one call Orbax says only when all of it is written. Its limits on bytes in flight hold
+        # for one call.
+        add = getattr(own[0], "add", None)
+        for group in _groups(found, _GROUPS if add else 1):
             arrays, names, wanted = zip(*group, strict=True)
             done += _counted(
                 await self.arrays.serialize(
@@ -117,7 +120,7 @@ class GridArrayHandler(type_handlers.TypeHandler):  # type: ignore[misc]
                     [info.replace(name=storage_name(info.name)) for info in names],
                     [_chunked(arg) for arg in wanted],
                 ),
-                getattr(wanted[0], "add", None),
+                add,
                 sum(map(local_bytes, arrays)),
             )
         if ocp.multihost.is_primary_host(0):
@@ -211,10 +214,13 @@ def writable(array: jax.Array) -> jax.Array:
     return array
 
 
-def _groups(found: Sequence[tuple[jax.Array, Any, Any]]) -> list[list[tuple[jax.Array, Any, Any]]]:
-    """Arrays in a few groups, of about as many bytes each, or of one array."""
-    most = sum(array.nbytes for array, _, _ in found) / _GROUPS
-    groups: list[list[tuple[jax.Array, Any, Any]]] = []
+_One = tuple[jax.Array, Any, Any]
+
+
+def _groups(found: Sequence[_One], count: int) -> list[list[_One]]:
+    """Arrays in about so many groups, of about as many bytes each, or of one array."""
+    most = sum(array.nbytes for array, _, _ in found) / count
+    groups: list[list[_One]] = []
     size = most
     for each in found:
         if size + each[0].nbytes > most:

@@ -95,6 +95,8 @@ def _lacks(dtype: np.dtype[Any]) -> bool:
 
 def _number(x: Any) -> tuple[Any, Kind | None]:
     """A number or a text of Python; None of what is neither, such as a function."""
+    if isinstance(x, (bytes, bytearray)):
+        raise LayoutError(f"a checkpoint holds no {type(x).__name__}: np.frombuffer(x, 'uint8')")
     if isinstance(x, str):
         return x, {"kind": "str"}
     if isinstance(x, (bool, complex)):

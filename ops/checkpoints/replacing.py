@@ -18,10 +18,10 @@ from gridlayout.ops.checkpoints.files import DIGESTS
 
 def as_folder(path: Any, what: str) -> Path:
     """A folder's path; `LayoutError` for what is none on this machine's file systems."""
-    if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path) or not os.fspath(path):
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else b""
+    if not isinstance(text, str) or not text or not _is_encodable(text):
         raise LayoutError(f"{what}: path {path!r} must be the path of a folder, a str or a Path")
-    text = os.fspath(path)
-    if not isinstance(text, str) or "://" in text:
+    if "://" in text:
         raise LayoutError(
             f"{what} takes folders, and {text!r} is in another store: gl.register_orbax() lets "
             "Orbax's CheckpointManager save GridArrays there"
@@ -75,6 +75,13 @@ class Place:
 def is_checkpoint(path: Path) -> bool:
     """Whether a folder holds a tree that Orbax has written."""
     return any((path / name).is_file() for name in ("_METADATA", DIGESTS))
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _sync(folder: Path) -> None:
