@@ -22,6 +22,7 @@ from benchmarks import (
     compiling,
     deciding,
     loops,
+    memory,
     programs,
     ranks,
     reading,
@@ -117,6 +118,22 @@ def import_time() -> Result:
     return Result("import gridlayout", times["gridlayout"], times["jax"], "import jax", 1.2)
 
 
+def put_time() -> Result:
+    """The same parts of a NumPy array, by `gl.put` and by `jax.device_put`."""
+    device, side = gl.DeviceGrid((2, 4)), memory.SIDE
+    layout = gl.GridLayout((side, side), "float32", grid=(2, 4))
+    sharding = NamedSharding(device.mesh, PartitionSpec("x", "y"))
+    x = RNG.random((side, side), np.float32)
+    found = medians(
+        {
+            "ours": lambda: gl.put(x, layout, device).storage,
+            "jax": lambda: jax.device_put(x, sharding),
+        },
+        rounds=7,
+    )
+    return Result(f"put {side}x{side}", found["ours"], found["jax"], "jax.device_put", 1.3)
+
+
 def main() -> int:
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, "
@@ -132,9 +149,12 @@ def main() -> int:
     results += programs.transformer() + loops.results() + compiling.results()
     results += algorithms.results() + deciding.results() + reading.results()
     results.append(import_time())
+    results.append(put_time())
     print(table([result.row() for result in results]))
     print("\nwhole steps: gridlayout's time, GSPMD's, collectives of both, first calls")
     steps.report()
+    print("\nmemory: ", end="")
+    memory.report()
     ways = ranks.results()
     print(f"\nmachine: {len(ways)} ways, rank correlation {ranks.correlation(ways):.3f}, >= 0.9")
     return 0

@@ -24,7 +24,8 @@ import gridlayout as gl
 
 SIDE, SMALL = 8192, 256
 COUNT, DEVICES = 4, 2  # processes, and devices of each
-BLOCK = 16 << 20  # bytes that a process may hold beyond twice its own part
+ROOT = Path(__file__).parent.parent
+BLOCK = 32 << 20  # bytes that a process may hold beyond twice its own part
 
 # A case: the bound of its peak, as a multiple of the array.
 PEAKS = {
@@ -91,10 +92,6 @@ class Case:
             "gl.relayout": (lambda: laid(plain), lambda x: gl.relayout(x, tiled)),
         }
 
-    def own_bytes(self, name: str) -> int:
-        """Bytes of this process's part of the array."""
-        return self.plain.nbytes // COUNT
-
 
 def resident(field: str) -> int:
     """Bytes of this process's memory: `VmRSS` now, `VmHWM` at most since it was last cleared."""
@@ -120,6 +117,8 @@ def measured(name: str) -> tuple[int, float]:
         return resident("VmHWM") - before, seconds
 
     run(SMALL)
+    if jax.process_count() > 1:  # programs, which are compiled for each shape
+        run(SIDE)
     return run(SIDE)
 
 
@@ -140,9 +139,9 @@ def _one_of_several(name: str, address: str, rank: int) -> None:
 
 def _started(*args: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-W", "ignore", "-m", "benchmarks.memory", *args]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent.parent
-    )
+    # Devices that wait for each other each need a thread, more than there may be cores.
+    environment = {**os.environ, "NPROC": "16"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment)
 
 
 def _ended(process: subprocess.Popen[str]) -> tuple[int, float]:
@@ -166,9 +165,15 @@ def alone() -> list[tuple[str, ...]]:
 
 
 def together() -> list[tuple[str, ...]]:
-    """A row of each case in four processes: the largest of their peaks, by a process's part."""
-    rows, own = [], SIDE * SIDE * 4 // COUNT
+    """A row of each case in four processes: the largest of their peaks, by a process's part.
+
+    That is the larger of its part before and after, idle slots included: 3x2 cores leave two of
+    eight devices idle, and storages have equal parts.
+    """
+    rows = []
     for name in TOGETHER:
+        tiled = name in ("gl.relayout", "x.to_logical(sharding)")
+        own = (8 * 86 * 128 * 32 * 32 if tiled else SIDE * SIDE) * 4 // COUNT
         with socket.socket() as probe:
             probe.bind(("localhost", 0))
             address = f"localhost:{probe.getsockname()[1]}"
@@ -203,7 +208,6 @@ if __name__ == "__main__":
     if len(sys.argv) == 2:
         _one(sys.argv[1])
     elif len(sys.argv) == 4:
-        os.environ["NPROC"] = "16"
         _one_of_several(sys.argv[1], sys.argv[2], int(sys.argv[3]))
     else:
         report()

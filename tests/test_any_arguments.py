@@ -37,6 +37,8 @@ PLANNED = Path(tempfile.mkdtemp()) / "plan.json"
 PLAN.save(PLANNED)
 STEP = Path(tempfile.mkdtemp()) / "step"
 gl.save(STEP, {"w": GX, "n": 3})
+SAFETENSORS = Path(tempfile.mkdtemp()) / "empty.safetensors"
+SAFETENSORS.write_bytes((2).to_bytes(8, "little") + b"{}")
 
 ANYTHING = {
     **{repr(x): x for x in (None, True, 5, -1, 2.5, 1j, "x", "", "\ud800", b"x", ..., (), [], {})},
@@ -202,6 +204,13 @@ CALLS = {
     "mli.mov": (gl.mli.mov, {"source": IMAGE}),
     # What needs JAX.
     "put": (gl.put, {"array": ARRAY, "layout": LAYOUT, "device": DEVICE}),
+    "put_local": (
+        gl.put_local,
+        {"pieces": ARRAY, "layout": LAYOUT, "device": DEVICE, "progress": False},
+    ),
+    "local": (GX.local, {"box": (slice(0, 2), slice(0, 3))}),
+    "to_logical": (GX.to_logical, {"sharding": DEVICE.replicated}),
+    "open_safetensors": (gl.open_safetensors, {"path": SAFETENSORS}),
     "pack": (gl.pack, {"x": ARRAY, "layout": LAYOUT}),
     "unpack": (gl.unpack, {"physical": gl.pack(ARRAY, LAYOUT), "layout": LAYOUT}),
     "from_physical": (

@@ -404,8 +404,9 @@ def test_stages_move_what_one_program_does(monkeypatch, dtype):
     for old, new in product((plain, tiled, joined), repeat=2):
         if old is new:
             continue
-        assert staged.staged_pieces(old, new, DEVICE) is None  # so small that one gather puts all
         places = [DEVICE.placement(layout.core_shape) for layout in (old, new)]
+        # So small that one gather puts all.
+        assert staged.staged_pieces(old, new, DEVICE, *places) is None
         pieces = find_pieces(old, new.with_oob(None), DEVICE, *places)
         x = gl.put(array, old.with_oob(float("nan")), DEVICE)
         with DEVICE.active():

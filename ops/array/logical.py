@@ -13,12 +13,16 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.intervals import Box
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.in_parts import Held, box_of, is_host_memory, shards_of, stored
+from gridlayout.ops.array.staged import run_staged, staged_pieces
+from gridlayout.ops.array.storage import padded
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.elements import digest_of
 from gridlayout.sharding.logical_sharding import logical_layout, placement_of
 from gridlayout.sharding.placement import Placement
+
+Shape = tuple[int, ...]
 
 
 def laid_out(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array | None:
@@ -31,11 +35,15 @@ def laid_out(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array 
         old, after = _layout(array, before), device.placement(layout.core_shape)
         move = find_move(old, layout, device, before, after)
         if move is None or (move.is_view and not move.collectives and layout.oob is None):
-            return _seen(array, layout, device)
+            return _as_storage(array, layout, device, after)
     if is_host_memory(array, device):
         return stored(shards_of(array).read, layout, device)
     if before is None or not _in_device_memory(array):
         return None
+    old, after = _layout(array, before), device.placement(layout.core_shape)
+    if (pieces := staged_pieces(old, layout, device, before, after)) is not None:
+        found = run_staged(_as_storage(array, old, device, before), layout, pieces)
+        return found if layout.oob is None else padded(found, layout, device)
     return _packed(_rewrapped(array, device, before), layout, device, before)
 
 
@@ -76,6 +84,11 @@ def logical_as(
     after = placement_of(sharding, layout.shape, device)
     if after is None:
         return None
+    new = logical_layout(layout.shape, layout.dtype, after.grid)
+    before = device.placement(layout.core_shape)
+    if (pieces := staged_pieces(layout, new, device, before, after)) is not None:
+        found = run_staged(storage, new, pieces)
+        return _seen(found, layout.shape, sharding, new.local_shape)
     found = _unpacked(storage, layout, device, after)
     return jax.make_array_from_single_device_arrays(
         layout.shape, sharding, [shard.data for shard in found.addressable_shards]
@@ -110,19 +123,24 @@ def _rewrapped(array: jax.Array, device: DeviceGrid, before: Placement) -> jax.A
     return jax.make_array_from_single_device_arrays(array.shape, sharding, own, dtype=array.dtype)
 
 
-def _seen(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
-    """The parts in the storage's shape, where they are: on CPU devices nothing is copied."""
-    after = device.placement(layout.core_shape)
-    shape = (*after.per_device, *layout.local_shape)
+def _seen(array: jax.Array, shape: Shape, sharding: Sharding, part: Shape) -> jax.Array:
+    """The parts in another shape, where they are: on CPU devices nothing is copied."""
     parts = []
     for shard in array.addressable_shards:
-        if device.platform == "cpu":
-            parts.append(jax.device_put(np.asarray(shard.data).reshape(shape), shard.device))
+        if shard.device.platform == "cpu":
+            parts.append(jax.device_put(np.asarray(shard.data).reshape(part), shard.device))
         else:
-            parts.append(shard.data.reshape(shape))
-    return jax.make_array_from_single_device_arrays(
-        device.storage_shape(layout), device.sharding(layout), parts, dtype=layout.dtype
-    )
+            parts.append(shard.data.reshape(part))
+    return jax.make_array_from_single_device_arrays(shape, sharding, parts, dtype=array.dtype)
+
+
+def _as_storage(
+    array: jax.Array, layout: Layout, device: DeviceGrid, place: Placement
+) -> jax.Array:
+    """The parts of a logical array as the storage of a layout that has the same ones."""
+    sharding = NamedSharding(device.fine, place.spec)
+    part = (*place.per_device, *layout.local_shape)
+    return _seen(array, (*place.slots, *layout.local_shape), sharding, part)
 
 
 @partial(jax.jit, static_argnums=(1, 2, 3))

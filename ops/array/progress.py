@@ -17,11 +17,16 @@ _DELAY = 2.0
 
 def check_progress(progress: Any) -> None:
     """`LayoutError` unless it is a function, True, False or None."""
-    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+    if not (progress is None or isinstance(progress, bool) or is_function(progress)):
         raise LayoutError(
             f"progress {progress!r} must be a function of (bytes done, of how many, seconds), "
             "True, False or None"
         )
+
+
+def is_function(x: Any) -> bool:
+    """Whether it is called with what there is to tell: no type, which is callable too."""
+    return callable(x) and not isinstance(x, type)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from gridlayout.ops.array.in_parts import (
     stored_parts,
 )
 from gridlayout.ops.array.placing import host_array
-from gridlayout.ops.array.progress import Told, check_progress, told
+from gridlayout.ops.array.progress import Told, check_progress, is_function, told
 from gridlayout.sharding.agreement import crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
 
@@ -101,9 +101,9 @@ class _Source:
 
     def _giver(self, pieces: Any) -> Read:
         """The function that gives the array of a box."""
-        if callable(pieces):
+        if is_function(pieces):
             return lambda box: self._checked(pieces(slices_of(box)), box)
-        if hasattr(pieces, "shape") and hasattr(pieces, "dtype"):
+        if all(hasattr(pieces, name) for name in ("shape", "dtype", "__getitem__")):
             if isinstance(pieces, GridArray) or tuple(pieces.shape) != self.layout.shape:
                 raise LayoutError(
                     f"pieces of shape {tuple(pieces.shape)} are no array of {self.layout!r}: give "

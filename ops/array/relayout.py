@@ -63,7 +63,8 @@ def _in_stages(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid)
     """The pieces that go in stages, where the parts are large; None where one program moves all."""
     if isinstance(storage, jax.core.Tracer) or nothing_moves(old, new):
         return None
-    return staged_pieces(old, new, device)
+    places = (device.placement(layout.core_shape) for layout in (old, new))
+    return staged_pieces(old, new, device, *places)
 
 
 def check_relayout(old: Layout, new: Layout) -> None:

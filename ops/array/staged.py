@@ -19,9 +19,10 @@ from jax.sharding import NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.parts import chunks_of, sizes_of
 from gridlayout.layouts.program import host_fill
 from gridlayout.ops.moves import packing
-from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box, reach
+from gridlayout.ops.moves.ends import FORGETS_BOUNDS, Ends, cut_box, put_box
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.sharding.collectives import permute
@@ -30,13 +31,17 @@ from gridlayout.sharding.exchange import local_bytes
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.overlaps import Overlaps
 from gridlayout.sharding.pieces import Pieces, Slot
+from gridlayout.sharding.placement import Placement
 
-Shape = tuple[int, ...]
+# A block is this much smaller than what is large, as a device has three of them at a time, but for
+# parts that would go in more blocks than this.
+_SMALLER, _BLOCKS = 8, 64
 
 
-def staged_pieces(old: Layout, new: Layout, device: DeviceGrid) -> Pieces | None:
+def staged_pieces(
+    old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
+) -> Pieces | None:
     """The pieces of a relayout of parts so large that it goes in stages; None where it does not."""
-    before, after = (device.placement(layout.core_shape) for layout in (old, new))
     if max(local_bytes(old, before), local_bytes(new, after)) < LIMITS.host_bytes:
         return None
     move = find_move(old, new, device, before, after)
@@ -76,16 +81,12 @@ class _Stages:
         self.pieces, self.fill, self.ends = pieces, fill, Ends(pieces, fill)
         self.names = tuple(pieces.device.fine.axis_names)
         self.spec = PartitionSpec(self.names)
-        most = max(LIMITS.host_bytes // fill.dtype.itemsize // 2, 1)
+        part = prod(pieces.target.extents)
+        most = max(LIMITS.host_bytes // fill.dtype.itemsize // _SMALLER, part // _BLOCKS, 1)
         every = (*pieces.schedule.stays, *pieces.schedule.slots)
         self.blocks = [block for slot in every for block in blocks_of(slot, most)]
-        boxes = [(block.tables, block.size) for block in self.blocks]
-        self.before, self.after = (
-            reach(side.extents, [(tables[k], size) for tables, size in boxes])
-            for k, side in enumerate((pieces.source, pieces.target))
-        )
         # Where the old part is the array of atoms as it is in memory, no copy of it is made.
-        self.is_seen = self.ends.is_seen and self.before == pieces.source.extents
+        self.is_seen = self.ends.is_seen
 
     def _mapped(self, fn: Any, sources: Any, target: Any, **options: Any) -> Any:
         mapped = jax.shard_map(
@@ -102,14 +103,15 @@ class _Stages:
         source = self.pieces.source.placement.spec
 
         def run(part: jax.Array) -> jax.Array:
-            return self.ends.grown(self.ends.spread(LazyView.of(part)), self.before)
+            return self.ends.spread(LazyView.of(part))
 
         found: jax.Array = self._mapped(run, (source,), self.spec)(storage)
         return found
 
     def begun(self) -> jax.Array:
         """Arrays of atoms in which nothing has been put."""
-        shape = (self.pieces.device.size * self.after[0], *self.after[1:])
+        extents = self.pieces.target.extents
+        shape = (self.pieces.device.size * extents[0], *extents[1:])
         sharding = NamedSharding(self.pieces.device.fine, self.spec)
         made = jax.jit(partial(jnp.full, shape, self.fill), out_shardings=sharding)
         return made()
@@ -152,31 +154,23 @@ class _Stages:
 
     def gathered(self, out: jax.Array) -> jax.Array:
         """The new parts of arrays of atoms."""
-        extents = self.pieces.target.extents
 
         def run(part: jax.Array) -> jax.Array:
-            whole = cut_box(part, [0] * part.ndim, extents)
-            return self.ends.gathered(LazyView.of(whole)).materialize()
+            return self.ends.gathered(LazyView.of(part)).materialize()
 
         found: jax.Array = self._mapped(run, (self.spec,), self.pieces.target.placement.spec)(out)
         return found
 
 
 def blocks_of(slot: Slot, most: int) -> Iterator[Slot]:
-    """A slot in slots of at most so many elements; devices that have nothing left take no part."""
-    if prod(slot.size) <= most:
-        yield slot
-        return
-    d = next(k for k, n in enumerate(slot.size) if n > 1)
-    step = max(most // prod(slot.size[d + 1 :]), 1)
-    for start in range(0, slot.size[d], step):
-        rows = slot.rows
-        left = rows.sizes[:, d] - start > 0
-        sent, put, sizes = (x[left].copy() for x in (rows.sent, rows.put, rows.sizes))
-        sent[:, d] += start
-        put[:, d] += start
-        sizes[:, d] = np.minimum(sizes[:, d] - start, step)
-        cut = Overlaps(rows.source[left], rows.target[left], sent, put, sizes)
-        if left.any():
-            size = (*slot.size[:d], min(step, slot.size[d] - start), *slot.size[d + 1 :])
-            yield from blocks_of(Slot(cut, size, slot.devices), most)
+    """A slot in slots of at most so many elements, each of pieces of one size and as large as they.
+
+    So none reaches beyond an array that it is cut out of, or put in.
+    """
+    for size in np.unique(slot.rows.sizes, axis=0):
+        rows = slot.rows.at((slot.rows.sizes == size).all(axis=1))
+        for box in chunks_of(tuple((0, int(n)) for n in size), most):
+            corner, extents = np.array([low for low, _ in box]), sizes_of(box)
+            sizes = np.broadcast_to(np.array(extents), rows.sizes.shape)
+            ends = (rows.sent + corner, rows.put + corner, sizes)
+            yield Slot(Overlaps(rows.source, rows.target, *ends), extents, slot.devices)

@@ -25,15 +25,23 @@ def name_of(keys: Sequence[str]) -> str:
 
 
 def check_names(leaves: Sequence[Leaf]) -> None:
-    """`LayoutError` where two leaves would have one name."""
+    """`LayoutError` where two leaves would have one name, or one has none."""
     known: dict[str, Leaf] = {}
     for leaf in leaves:
+        _check_text(name_of(leaf.keys))
         other = known.setdefault(name_of(leaf.keys), leaf)
         if other is not leaf:
             raise LayoutError(
                 f"{other} and {leaf} would have one name in the files, {name_of(leaf.keys)!r}: "
                 "rename one"
             )
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise LayoutError(f"the text {text!r} is no Unicode that files can hold") from None
 
 
 def encoded(leaf: Leaf, is_copied: bool) -> tuple[Any, Kind | None]:
@@ -98,6 +106,7 @@ def _number(x: Any) -> tuple[Any, Kind | None]:
     if isinstance(x, (bytes, bytearray)):
         raise LayoutError(f"a checkpoint holds no {type(x).__name__}: np.frombuffer(x, 'uint8')")
     if isinstance(x, str):
+        _check_text(x)
         return x, {"kind": "str"}
     if isinstance(x, (bool, complex)):
         return np.asarray(x), {"kind": type(x).__name__}

@@ -79,13 +79,13 @@ def restore(
     orbax(_WHAT)
     from gridlayout.ops.checkpoints.contents import Contents
 
-    finish_earlier()
     first = next((x.value.device for x in leaves_of(like)[0] if x.is_laid_out), None)
     device = like if isinstance(like, DeviceGrid) else first
     if device is not None:
         device.check_has_devices(_WHAT)
     common = DeviceGrid((len(jax.devices()),)) if device is None else device
     with crossing(_WHAT, common, patient=True) as call:
+        finish_earlier()
         folder = _folder_of(place.complete())
         check_digests(folder, jax.process_index(), jax.process_count())
         tree = _Tree(Contents(folder), like, layouts, device)

@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache, cached_property
+from itertools import count
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ _WHAT = "gl.save"
 VERSION = 1
 # The name of the leaf of a tree that is one.
 ROOT = "value"
+# How long processes wait for each other's files, as Orbax does.
+_SECONDS = 1200
+_numbers = count()
 
 
 def save(
@@ -73,9 +77,9 @@ def save(
     place, wait = Place(as_folder(path, _WHAT)), as_flag(wait, "wait")
     check_progress(progress)
     orbax(_WHAT)
-    finish_earlier()
     leaves, structure = leaves_of(tree)
     with crossing(_WHAT, _device_of(leaves), patient=True) as call:
+        finish_earlier()
         item, kinds = _encoded(leaves, structure, is_copied=not wait)
         place.check_replaceable()
         lines = _lines(place.path, leaves)
@@ -92,7 +96,7 @@ class Saving:
     def __init__(self, place: Place, item: Any, kinds: Any, progress: Told | bool | None) -> None:
         global _last
         self.path = place.path
-        self._place, self._error = place, None
+        self._place, self._error, self._number = place, None, next(_numbers)
         self._shown = told(_WHAT, _total(item), progress)
         add = self._shown.__enter__()
         try:
@@ -168,7 +172,9 @@ class Saving:
     def _sync(self, what: str) -> None:
         """Wait for the other processes."""
         if jax.process_count() > 1:
-            self._ocp.multihost.sync_global_processes(f"gridlayout:{what}:{self.path}")
+            # No collective of the devices, which go on training.
+            barrier = self._ocp.multihost.get_barrier_sync_fn()
+            barrier(key=f"gridlayout {what} {self._number}", timeout_ms=_SECONDS * 1000)
 
 
 _last: Saving | None = None

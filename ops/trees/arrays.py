@@ -68,9 +68,14 @@ def put(
     >>> put(tree, device, {"*/bias": GridLayout((7,), grid=(2,))})["dense"]["bias"]
     GridArray(float32[7], grid 2, on 1 devices)
 
-    check: where several processes have the devices, whether to compare the data that each gives (by
-    default up to 16 MB of an array; layouts are always compared), the same in all of them. A
-    process that has none of the devices gets a `GridArray` without a part.
+    A `jax.Array` that is sharded goes from device to device, as in a relayout; where the parts are
+    as the layout has them, they are taken without a copy.
+
+    check: where several processes have the devices, whether to compare the data that each gives,
+    the same in all of them. By default an array of up to 16 MB by a digest of all of it, one of up
+    to 1 GiB by CRCs of all, and of a larger one 1 GiB, evenly spread; True compares all of any
+    array by a digest, False none. Layouts are always compared. A process that has none of the
+    devices gets a `GridArray` without a part. `put_local` takes from each process its part alone.
 
     Leaves are read and placed one after the other, so that `np.memmap`s need not be in memory at
     once. A `jax.ShapeDtypeStruct` makes a `GridArray` without data, for `gl.on_grid(fn).report` and
