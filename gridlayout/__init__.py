@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from gridlayout.ops.array.policy import fill_devices
     from gridlayout.ops.array.put_local import put_local
     from gridlayout.ops.array.relayout_plan import RelayoutPlan, relayout_plan
-    from gridlayout.ops.checkpoints.orbax import register_orbax
     from gridlayout.ops.checkpoints.restoring import restore
     from gridlayout.ops.checkpoints.saving import Saving, save
     from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
@@ -94,7 +93,6 @@ _LAZY = {
     "save": "ops.checkpoints.saving",
     "Saving": "ops.checkpoints.saving",
     "restore": "ops.checkpoints.restoring",
-    "register_orbax": "ops.checkpoints.orbax",
     "summary": "ops.trees.summary",
     "TreeSummary": "ops.trees.summary",
     "fill_devices": "ops.array.policy",
@@ -193,7 +191,6 @@ __all__ = [
     "psum",
     "put",
     "put_local",
-    "register_orbax",
     "relayout",
     "relayout_plan",
     "restore",

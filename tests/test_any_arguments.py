@@ -237,7 +237,6 @@ CALLS = {
         lambda path, like, layouts=None: gl.restore(path, like, layouts),
         {"path": STEP, "like": DEVICE},
     ),
-    "register_orbax": (gl.register_orbax, {}),
     "relayout_plan": (gl.relayout_plan, {"source": LAYOUT, "target": LAYOUT}),
     "slices": (gl.slices, {"layout": LAYOUT, "chip": "wormhole"}),
     "layout_of": (SLICES.layout_of, {"piece": SLICES.pieces[0]}),

@@ -330,6 +330,13 @@ def test_progress_is_told(tmp_path):
         gl.save(tmp_path / "step", tree, progress=3)
 
 
+def alone(program, *arguments):
+    """Run a program as a script that Python starts and ends itself."""
+    command = [sys.executable, "-c", program, *arguments]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    subprocess.run(command, check=True, env=environment, timeout=240)
+
+
 PENDING = """
 import sys
 import gridlayout as gl
@@ -341,9 +348,7 @@ gl.save(sys.argv[1], {"x": x}, wait=False)
 
 
 def test_a_program_that_ends_waits_for_its_save(tmp_path):
-    command = [sys.executable, "-c", PENDING, str(tmp_path / "end")]
-    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
-    subprocess.run(command, check=True, env=environment, timeout=120)
+    alone(PENDING, str(tmp_path / "end"))
     assert np.asarray(gl.restore(tmp_path / "end", DEVICE)["x"]).sum() == 512 * 512
 
 
@@ -389,7 +394,6 @@ def test_files_of_two_checkpoints_are_not_mixed(tmp_path):
 
 
 def test_layouts_that_are_no_layouts_are_refused(tmp_path):
-    gl.register_orbax()
     with ocp.PyTreeCheckpointer() as checkpointer:
         checkpointer.save(tmp_path / "a", {"x": gl.put(A, LAYOUTS["tiled"], DEVICE)})
     file = tmp_path / "a" / "gridlayout.json"
@@ -480,7 +484,6 @@ def test_between_the_renames_a_checkpoint_is_complete(tmp_path, moment):
 @pytest.fixture
 def trees():
     """A tree of arrays, and one of another layout on other devices that it is restored to."""
-    gl.register_orbax()
     tree = {"params": training().params, "n": jnp.ones(3), "c": 3}
     device = gl.DeviceGrid((4,))
     params = {"w": gl.put(A, gl.GridLayout((53, 63), grid=(4, 4)), device)}
@@ -549,6 +552,36 @@ def test_what_gl_saves_orbax_restores(tmp_path, trees):
     gl.save(tmp_path / "a", tree)
     with ocp.StandardCheckpointer() as checkpointer:
         check(checkpointer.restore(tmp_path / "a", like), like)
+
+
+ORDER = """
+FIRST
+import numpy as np
+SECOND
+gl.emulate_devices(4)
+x = gl.put(np.ones((5, 7), "f4"), gl.GridLayout((5, 7), grid=(3, 2)), gl.DeviceGrid((2, 2)))
+THIRD
+assert "gridlayout.ops.checkpoints.orbax" in sys.modules
+assert ocp.__loader__ is ocp.__spec__.loader and not type(ocp.__loader__).__module__.startswith("g")
+with ocp.StandardCheckpointer() as checkpointer:
+    checkpointer.save(FOLDER, {"x": x})
+    checkpointer.wait_until_finished()
+    assert isinstance(checkpointer.restore(FOLDER)["x"], gl.GridArray)
+"""
+
+
+@pytest.mark.parametrize("place", ["FIRST", "SECOND", "THIRD"])
+def test_orbax_is_told_wherever_it_is_imported(tmp_path, place):
+    program = f"import sys\nFOLDER = {str(tmp_path / 'a')!r}\n{ORDER}"
+    names = {"FIRST": "", "SECOND": "import gridlayout as gl", "THIRD": ""}
+    for name, line in names.items():
+        orbax = "import orbax.checkpoint as ocp" if name == place else ""
+        program = program.replace(name, f"{line}\n{orbax}")
+    if place == "FIRST":  # as in no process that is forked, which knows this library
+        alone(program)
+    else:
+        ended = run_alone(program)
+        assert ended.code == 0, ended.err[-3000:]
 
 
 def test_plain_checkpoints_load_into_any_layout(tmp_path, trees):

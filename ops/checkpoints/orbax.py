@@ -24,7 +24,7 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.trees.leaves import is_grid
 
 
-def orbax(what: str = "gl.register_orbax") -> Any:
+def orbax(what: str) -> Any:
     """The module `orbax.checkpoint`, which knows `GridArray`s; `LayoutError` without it."""
     try:
         import orbax.checkpoint as ocp
@@ -33,28 +33,13 @@ def orbax(what: str = "gl.register_orbax") -> Any:
             f"{what} needs the package orbax-checkpoint ({error}): install it, or "
             "gridlayout[checkpoint], of which it is a part"
         ) from error
-    _register(ocp)
+    register(ocp)
     return ocp
 
 
-def register_orbax() -> None:
-    """Let Orbax save and restore trees of `GridArray`s by its own API.
-
-    Afterwards `PyTreeCheckpointer`, `StandardCheckpointer` and `CheckpointManager` write of every
-    `GridArray` what each process holds of its storage, and the layout's text beside it. They
-    restore onto a tree of `GridArray`s, with data or without, in their layouts and on their
-    devices, whatever the layouts, meshes and numbers of processes were that wrote it:
-    `StandardRestore(tree)`, or `PyTreeRestore(tree, construct_restore_args(tree))`. Without a tree
-    arrays come back in the layouts that they had, on a mesh of the same sizes. `gl.save` and
-    `gl.restore` call it. Once is enough; `LayoutError` where orbax-checkpoint is not installed.
-
-    >>> register_orbax()
-    """
-    orbax()
-
-
 @cache
-def _register(ocp: Any) -> None:
+def register(ocp: Any) -> None:
+    """Let Orbax save and restore `GridArray`s, by its own API too."""
     from gridlayout.ops.checkpoints.handler import GridArrayHandler
 
     ocp.type_handlers.register_type_handler(GridArray, GridArrayHandler(), override=True)

@@ -23,8 +23,8 @@ def as_folder(path: Any, what: str) -> Path:
         raise LayoutError(f"{what}: path {path!r} must be the path of a folder, a str or a Path")
     if "://" in text:
         raise LayoutError(
-            f"{what} takes folders, and {text!r} is in another store: gl.register_orbax() lets "
-            "Orbax's CheckpointManager save GridArrays there"
+            f"{what} takes folders, and {text!r} is in another store: Orbax's CheckpointManager "
+            "saves GridArrays there"
         )
     return Path(text).absolute()
 
