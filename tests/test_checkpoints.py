@@ -258,8 +258,11 @@ def test_what_can_not_be_saved_is_named(tmp_path):
             gl.save(tmp_path / "no", tree)
     assert not list(tmp_path.iterdir())
     (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("")
     with pytest.raises(gl.LayoutError, match="is no checkpoint, so it is not replaced"):
         gl.save(tmp_path / "mine", {"a": x})
+    with pytest.raises(gl.LayoutError, match=r"Not a directory|exists"):
+        gl.save(tmp_path / "mine" / "file" / "step", {"a": x})
     with pytest.raises(gl.LayoutError, match="CheckpointManager"):
         gl.save("gs://bucket/step", {"a": x})
 
@@ -651,6 +654,8 @@ def test_two_processes_and_one(tmp_path):
 
 
 PEAK = """
+import ctypes
+import gc
 import sys
 from pathlib import Path
 import gridlayout as gl
@@ -658,7 +663,7 @@ gl.emulate_devices(8)
 import jax
 import numpy as np
 
-SIDE = 4096
+SIDE = 8192
 BYTES = SIDE * SIDE * 4
 
 def resident(name):
@@ -666,6 +671,8 @@ def resident(name):
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 def peak(name, call):
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")
     before = resident("VmRSS")
     found = call()
@@ -697,9 +704,10 @@ def test_nothing_holds_an_array_whole(tmp_path):
     ended = run_alone(f"FOLDER = {str(tmp_path)!r}\n{PEAK}")
     assert ended.code == 0, ended.err[-3000:]
     peaks = [line.split() for line in ended.out.splitlines()]
-    # What is restored itself, and chunks on the way: 64 MiB of files, and a part that is packed.
-    for name, share in peaks:
-        assert float(share) < (2.5 if name == "restore" else 1.5), peaks
+    # What is restored has 1.14 and 1.33 times the bytes, with its idle slots. A device or a read
+    # that had the array whole would add 1.
+    for _, share in peaks:
+        assert float(share) < 1.9, peaks
 
 
 def test_without_orbax_the_error_says_what_to_install():

@@ -86,13 +86,22 @@ def restore(
     common = DeviceGrid((len(jax.devices()),)) if device is None else device
     with crossing(_WHAT, common, patient=True) as call:
         finish_earlier()
-        folder = _folder_of(place.complete())
-        check_digests(folder, jax.process_index(), jax.process_count())
+        try:
+            folder = _folder_of(place.complete())
+            check_digests(folder, *_share(common))
+        except OSError as error:
+            raise LayoutError(f"{str(place.path)!r} can't be read: {error}") from error
         tree = _Tree(Contents(folder), like, layouts, device)
         found = tree.read(progress)
         lines = [f"path: {folder}", *tree.lines]
         call.agree(tuple(lines), lambda: lines)
     return found
+
+
+def _share(device: DeviceGrid) -> tuple[int, int]:
+    """Which files this process checks: from which on, and every how many."""
+    processes, own = device.processes, jax.process_index()
+    return (processes.index(own), len(processes)) if own in processes else (0, 1)
 
 
 def _folder_of(path: Path) -> Path:

@@ -101,8 +101,10 @@ class Saving:
         add = self._shown.__enter__()
         try:
             self._begin(item, kinds, add)
-        except BaseException:
+        except BaseException as error:
             self._shown.__exit__(None, None, None)
+            if isinstance(error, Exception):  # of Orbax, of the file system
+                raise LayoutError(f"gl.save to {str(self.path)!r} failed: {error}") from error
             raise
         self._thread = threading.Thread(target=self._finish, name="gridlayout save")
         _finish_at_exit()

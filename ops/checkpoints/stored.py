@@ -22,9 +22,9 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.parts import Part, chunks_of, common, sizes_of, slices_of, volume_of
 
 # Bytes of whole cores that are read at once, and elements of a box whose places are computed.
-_MOST_BYTES, _MOST_ELEMENTS = 1 << 26, 1 << 22
+_MOST_BYTES, _MOST_ELEMENTS = 1 << 25, 1 << 19
 # Bytes of chunks that are kept, as neighbouring boxes need them again.
-_CACHE = 1 << 26
+_CACHE = 1 << 25
 
 
 class Stored:
