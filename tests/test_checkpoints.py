@@ -18,6 +18,7 @@ import numpy as np
 import optax
 import orbax.checkpoint as ocp
 import pytest
+import tiers
 from jax.sharding import NamedSharding, PartitionSpec
 from processes import FORK, run_alone, run_together
 from tiers import few
@@ -680,28 +681,52 @@ def peak(name, call):
     return found
 
 device, one = gl.DeviceGrid((2, 4)), gl.DeviceGrid((1,))
-a = np.random.default_rng(0).integers(0, 9, (SIDE, SIDE), dtype=np.int32).view("f4")
+a = np.add.outer(np.arange(SIDE, dtype="f4"), np.arange(SIDE, dtype="f4") / SIDE)
 tiled = gl.GridLayout((SIDE, SIDE), grid=(3, 4), tile=(32, 32))
 small = gl.put(np.ones((8, 8), "f4"), gl.GridLayout((8, 8), grid=(2, 2)), device)
 gl.save(f"{FOLDER}/small", {"x": small})
 gl.restore(f"{FOLDER}/small", device)
-x = gl.put(a, tiled, device)
-peak("save", lambda: gl.save(f"{FOLDER}/eight", {"x": x}))
-gl.save(f"{FOLDER}/one", {"x": gl.put(a, gl.GridLayout((SIDE, SIDE), grid=(1, 1)), one)})
-del x
-for name in ("eight", "one"):
-    for layout in (tiled, gl.GridLayout((SIDE, SIDE), grid=(7, 1))):
-        y = peak("restore", lambda: gl.restore(f"{FOLDER}/{name}", {"x": gl.put(
-            jax.ShapeDtypeStruct((SIDE, SIDE), "float32"), layout, device)}))
-        box = (slice(5, 900), slice(70, 3000))
-        np.testing.assert_array_equal(y["x"].local(box), a[box])
-        del y
+saved = {"eight": (tiled, device), "one": (gl.GridLayout((SIDE, SIDE), grid=(1, 1)), one)}
+layouts = {"tiled": tiled, "rows": gl.GridLayout((SIDE, SIDE), grid=(7, 1))}
+for name, to in CASES:
+    x = gl.put(a, *saved[name])
+    peak("save", lambda: gl.save(f"{FOLDER}/{name}", {"x": x}))
+    del x
+    y = peak("restore", lambda: gl.restore(f"{FOLDER}/{name}", {"x": gl.put(
+        jax.ShapeDtypeStruct((SIDE, SIDE), "float32"), layouts[to], device)}))
+    box = (slice(5, 900), slice(70, 3000))
+    np.testing.assert_array_equal(y["x"].local(box), a[box])
+    del y
 """
 
 
+# Of a core that is not much larger than what a device holds all is read, of others some tiles.
+@pytest.mark.parametrize(("name", "most"), [("one core", 128), ("tiled", 3072), ("joined", 64)])
+def test_what_is_read_at_once_is_a_core_or_less(saved, name, most, monkeypatch):
+    path, _ = saved
+    layout, sizes, region = LAYOUTS[name], [], Stored.region
+
+    def counting(self, slices):
+        found = region(self, slices)
+        sizes.append(found.nbytes)
+        return found
+
+    monkeypatch.setattr(Stored, "region", counting)
+    monkeypatch.setattr("gridlayout.ops.checkpoints.stored._MOST_BYTES", 64)
+    monkeypatch.setattr("gridlayout.ops.checkpoints.stored._MOST_ELEMENTS", 8)
+    grid = (8, *(1,) * (layout.ndim - 1))
+    rows = gl.GridLayout(layout.shape, layout.dtype, grid=grid, collapse=[])
+    struct = jax.ShapeDtypeStruct(layout.shape, layout.dtype)
+    found = gl.restore(path, {name: gl.put(struct, rows, gl.DeviceGrid((8,)))})
+    np.testing.assert_array_equal(np.asarray(found[name]), counted(layout))
+    assert max(sizes) <= most < layout.nbytes
+
+
+@pytest.mark.skipif(not tiers.ALL, reason="268 MB; make test-all runs it")
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peaks are Linux's")
 def test_nothing_holds_an_array_whole(tmp_path):
-    ended = run_alone(f"FOLDER = {str(tmp_path)!r}\n{PEAK}")
+    cases = [("one", "rows"), ("eight", "rows"), ("one", "tiled"), ("eight", "tiled")]
+    ended = run_alone(f"FOLDER, CASES = {str(tmp_path)!r}, {cases}\n{PEAK}")
     assert ended.code == 0, ended.err[-3000:]
     peaks = [line.split() for line in ended.out.splitlines()]
     # What is restored has 1.14 and 1.33 times the bytes, with its idle slots. A device or a read
