@@ -234,8 +234,8 @@ CALLS = {
         {"tree": {"w": GX, "n": 3}},
     ),
     "restore": (
-        lambda path, like, layouts=None: gl.restore(path, like, layouts),
-        {"path": STEP, "like": DEVICE},
+        lambda path, like_or_device, layouts=None: gl.restore(path, like_or_device, layouts),
+        {"path": STEP, "like_or_device": DEVICE},
     ),
     "relayout_plan": (gl.relayout_plan, {"source": LAYOUT, "target": LAYOUT}),
     "slices": (gl.slices, {"layout": LAYOUT, "chip": "wormhole"}),

@@ -257,6 +257,8 @@ def test_what_can_not_be_saved_is_named(tmp_path):
     ]:
         with pytest.raises(gl.LayoutError, match=said):
             gl.save(tmp_path / "no", tree)
+    with pytest.raises(gl.LayoutError, match="outside of JAX's jit"):
+        jax.jit(lambda x: gl.save(tmp_path / "no", {"a": x}) and x)(x)
     assert not list(tmp_path.iterdir())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "file").write_text("")

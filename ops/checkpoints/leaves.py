@@ -11,6 +11,7 @@ import numpy as np
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import check_has_data, check_no_stack
 from gridlayout.ops.checkpoints.handler import local_bytes, writable
+from gridlayout.ops.checkpoints.record import Recorded
 from gridlayout.ops.trees.leaves import Leaf
 
 # What a leaf was: a kind, and of some the rest that files do not say.
@@ -51,12 +52,13 @@ def encoded(leaf: Leaf, is_copied: bool) -> tuple[Any, Kind | None]:
     """
     x = leaf.value
     with leaf.named():
+        if isinstance(x, (jax.ShapeDtypeStruct, jax.core.Tracer)):
+            raise LayoutError("gl.save needs data, and it has none: call it outside of JAX's jit")
         if leaf.is_laid_out:
             check_has_data(x, "gl.save")
             check_no_stack(x)
+            Recorded.of(x)  # raises where the layout has no text
             return x, {"kind": "grid"}
-        if isinstance(x, (jax.ShapeDtypeStruct, jax.core.Tracer)):
-            raise LayoutError("gl.save needs data, and it has none: call it outside of JAX's jit")
         if leaf.is_key:
             kind = {"kind": "key", "implementation": str(jax.random.key_impl(x))}
             return _array(jax.random.key_data(x))[0], kind

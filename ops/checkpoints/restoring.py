@@ -36,7 +36,7 @@ _WHAT = "gl.restore"
 
 def restore(
     path: str | PathLike[str],
-    like: Any,
+    like_or_device: Any,
     layouts: Any = None,
     *,
     progress: Told | bool | None = None,
@@ -44,7 +44,7 @@ def restore(
     """The tree of a checkpoint, its arrays in the layouts and on the devices that are asked.
 
     path: a checkpoint of `gl.save`, or one of Orbax (`StandardCheckpointer`, `PyTreeCheckpointer`,
-    a step or an item of `CheckpointManager`) of `GridArray`s or of plain arrays. like:
+    a step or an item of `CheckpointManager`) of `GridArray`s or of plain arrays. like_or_device:
 
     * A `gl.DeviceGrid`: the whole tree, in dicts and lists, on these devices. `GridArray`s come in
       the layouts that they were saved in, other arrays as they were; of checkpoints that others
@@ -79,6 +79,7 @@ def restore(
     orbax(_WHAT)
     from gridlayout.ops.checkpoints.contents import Contents
 
+    like = like_or_device
     first = next((x.value.device for x in leaves_of(like)[0] if x.is_laid_out), None)
     device = like if isinstance(like, DeviceGrid) else first
     if device is not None:
@@ -116,7 +117,7 @@ def _folder_of(path: Path) -> Path:
 
 @dataclass(frozen=True)
 class _Target:
-    """What a leaf becomes. layout: of a `GridArray`, on `device`; sharding: of a `jax.Array`."""
+    """What a leaf becomes: with a layout a `GridArray` on `device`, else as it was or is asked."""
 
     leaf: Leaf
     saved: Saved | None

@@ -93,6 +93,8 @@ def save(
 class Saving:
     """A save that `gl.save` began. `wait()` until it is complete, `done` says whether it is."""
 
+    _error: Exception | None
+
     def __init__(self, place: Place, item: Any, kinds: Any, progress: Told | bool | None) -> None:
         global _last
         self.path = place.path
@@ -131,8 +133,6 @@ class Saving:
                 f"gl.save to {str(self.path)!r} failed, and left what was there as it was: "
                 f"{self._error}"
             ) from self._error
-
-    _error: Exception | None
 
     def _begin(self, item: Any, kinds: Any, add: Callable[[int], object]) -> None:
         """Copy the data to the host, and let Orbax write it."""
