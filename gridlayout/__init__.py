@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from gridlayout.ops.array.policy import fill_devices
     from gridlayout.ops.array.put_local import put_local
     from gridlayout.ops.array.relayout_plan import RelayoutPlan, relayout_plan
+    from gridlayout.ops.checkpoints.restoring import restore
+    from gridlayout.ops.checkpoints.saving import Saving, save
     from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
     from gridlayout.ops.interpret.with_layout import with_layout
     from gridlayout.ops.moves.packing import pack, unpack
@@ -94,6 +96,9 @@ _LAZY = {
     "unpack": "ops.moves.packing",
     "relayout": "ops.trees.arrays",
     "zeros_like": "ops.trees.arrays",
+    "save": "ops.checkpoints.saving",
+    "Saving": "ops.checkpoints.saving",
+    "restore": "ops.checkpoints.restoring",
     "summary": "ops.trees.summary",
     "TreeSummary": "ops.trees.summary",
     "fill_devices": "ops.array.policy",
@@ -158,6 +163,7 @@ __all__ = [
     "Rates",
     "RelayoutPlan",
     "Report",
+    "Saving",
     "Scaling",
     "Simulation",
     "Slices",
@@ -196,7 +202,9 @@ __all__ = [
     "put_local",
     "relayout",
     "relayout_plan",
+    "restore",
     "ring_attention",
+    "save",
     "save_image",
     "scaling",
     "shift",

@@ -37,6 +37,8 @@ PLANNED = Path(tempfile.mkdtemp()) / "plan.json"
 PLAN.save(PLANNED)
 IMAGES = Path(tempfile.mkdtemp())
 gl.save_image(ARRAY, LAYOUT, IMAGES / "x.bin")
+STEP = Path(tempfile.mkdtemp()) / "step"
+gl.save(STEP, {"w": GX, "n": 3})
 SAFETENSORS = Path(tempfile.mkdtemp()) / "empty.safetensors"
 SAFETENSORS.write_bytes((2).to_bytes(8, "little") + b"{}")
 
@@ -244,6 +246,14 @@ CALLS = {
         gl.fill_devices,
         {"shape": (4, 6), "dtype": "float32", "like": None, "device": DEVICE},
     ),
+    "save": (  # to no path but this one
+        lambda tree, wait=True: gl.save(STEP.with_name("other"), tree, wait=wait).wait(),
+        {"tree": {"w": GX, "n": 3}},
+    ),
+    "restore": (
+        lambda path, like_or_device, layouts=None: gl.restore(path, like_or_device, layouts),
+        {"path": STEP, "like_or_device": DEVICE},
+    ),
     "relayout_plan": (gl.relayout_plan, {"source": LAYOUT, "target": LAYOUT}),
     "slices": (gl.slices, {"layout": LAYOUT, "chip": "wormhole"}),
     "layout_of": (SLICES.layout_of, {"piece": SLICES.pieces[0]}),
@@ -339,6 +349,7 @@ def test_every_public_function_is_called():
         "Summary",
         "TreeSummary",
         "Report",
+        "Saving",
         "Slices",
         "LayoutError",
         "LayoutWarning",

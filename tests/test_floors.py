@@ -140,8 +140,8 @@ ROOMS = {
         *("windows", "overlaps", "pieces"),
     ),
     "ops": (
-        *("moves", "array", "decisions", "trees", "programs", "products", "rules", "solver"),
-        *("plan", "interpret", "planning", "user", "tenstorrent"),
+        *("moves", "array", "decisions", "trees", "checkpoints", "programs", "products"),
+        *("rules", "solver", "plan", "interpret", "planning", "user", "tenstorrent"),
     ),
 }
 

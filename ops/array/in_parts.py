@@ -70,12 +70,19 @@ def stored(read: Read, layout: Layout, device: DeviceGrid) -> jax.Array:
 
 def stored_parts(reader: Callable[[Part], Read], layout: Layout, device: DeviceGrid) -> jax.Array:
     """The storage of what a part's reader gives of the logical array, one part after another."""
+    return filled_parts(lambda part, packed: part.fill(packed, reader(part)), layout, device)
+
+
+def filled_parts(
+    fill_part: Callable[[Part, NDArray[Any]], object], layout: Layout, device: DeviceGrid
+) -> jax.Array:
+    """The storage of parts, one after another: each as an array that holds the padding's value."""
     kind, fill = device.memory_kind(layout), host_fill(layout)
     placed, idle = [], None
     for part, devices in local_parts(layout, device):
         if part.boxes or idle is None:
             packed = aligned((*part.count, *layout.local_shape), fill)
-            part.fill(packed, reader(part))
+            fill_part(part, packed)
             idle = idle if part.boxes else packed
         else:
             packed = idle

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
-from time import monotonic
 from typing import Any
 
 import jax
@@ -28,12 +26,9 @@ from gridlayout.ops.array.in_parts import (
     stored_parts,
 )
 from gridlayout.ops.array.placing import host_array
+from gridlayout.ops.array.progress import Told, check_progress, is_function, told
 from gridlayout.sharding.agreement import crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
-
-Told = Callable[[int, int, float], object]
-# Seconds that the work takes before a bar is shown.
-_DELAY = 2.0
 
 
 def put_local(
@@ -75,11 +70,7 @@ def put_local(
     """
     check_device(device)
     check_layout(layout)
-    if not (progress is None or isinstance(progress, bool) or _is_function(progress)):
-        raise LayoutError(
-            f"progress {progress!r} must be a function of (bytes placed, of how many, seconds), "
-            "True, False or None"
-        )
+    check_progress(progress)
     device.check_has_devices("gl.put_local")
     with device.active():
         lines = partial(layout_lines, ("layout", layout))
@@ -87,7 +78,8 @@ def put_local(
             layout.check_invertible()
             source = _Source(pieces, layout, device)
             call.agree(layout, lines)
-        with crossing("gl.put_local", device, patient=True) as call, _told(source, progress):
+        shown = told("gl.put_local", source.total, progress)
+        with crossing("gl.put_local", device, patient=True) as call, shown as source.add:
             storage = stored_parts(source.reader, layout, device)
             call.agree(layout, lines)
             if source.shared:
@@ -102,15 +94,14 @@ class _Source:
         self.layout, self.device = layout, device
         boxes = [box for part, _ in local_parts(layout, device) for box in part.boxes]
         self.total = sum(map(volume_of, boxes)) * layout.dtype.itemsize
-        self.done = 0
-        self.tell: Callable[[], object] = lambda: None
+        self.add: Callable[[int], object] = lambda size: None
         self.digests: dict[tuple[int, ...], int] = {}
         self.shared = _shared(layout, device)
         self.give = self._giver(pieces)
 
     def _giver(self, pieces: Any) -> Read:
         """The function that gives the array of a box."""
-        if _is_function(pieces):
+        if is_function(pieces):
             return lambda box: self._checked(pieces(slices_of(box)), box)
         if all(hasattr(pieces, name) for name in ("shape", "dtype", "__getitem__")):
             if isinstance(pieces, GridArray) or tuple(pieces.shape) != self.layout.shape:
@@ -161,8 +152,7 @@ class _Source:
             for _, array in found:
                 digest = zlib.crc32(np.ascontiguousarray(array).view(np.uint8), digest)
             self.digests[part.first] = digest or 1
-        self.done += sum(array.nbytes for _, array in found)
-        self.tell()
+        self.add(sum(array.nbytes for _, array in found))
         return Given(found).read
 
     @property
@@ -170,10 +160,6 @@ class _Source:
         """The parts of which several processes have copies, and digests of those that are here."""
         names = [f"the cores from {list(first)} on" for first in self.shared]
         return names, np.array([self.digests.get(first, 0) for first in self.shared], np.uint32)
-
-
-def _is_function(x: Any) -> bool:
-    return callable(x) and not isinstance(x, type)
 
 
 def _is_pair(piece: Any) -> bool:
@@ -192,38 +178,3 @@ def _shared(layout: Layout, device: DeviceGrid) -> tuple[tuple[int, ...], ...]:
     for each, first in zip(device.mesh.devices.flat, firsts, strict=True):
         holders.setdefault(tuple(first), set()).add(each.process_index)
     return tuple(first for first, who in holders.items() if len(who) > 1)
-
-
-@contextmanager
-def _told(source: _Source, progress: Told | bool | None) -> Iterator[None]:
-    """Inside, `progress` or a bar is told how far the source has been read."""
-    start = monotonic()
-    if not (progress is None or isinstance(progress, bool)):
-        source.tell = lambda: progress(source.done, source.total, monotonic() - start)
-        yield
-        return
-    bar = None if progress is False else _bar(source.total, always=progress is True)
-    if bar is None:
-        yield
-        return
-    with bar:
-        source.tell = lambda: bar.update(source.done - bar.n)
-        yield
-
-
-def _bar(total: int, always: bool) -> Any:
-    """A bar of tqdm; None where that is not installed."""
-    try:
-        from tqdm import tqdm
-    except ImportError:
-        return None
-    return tqdm(
-        desc="gl.put_local",
-        total=total,
-        unit="B",
-        unit_scale=True,
-        leave=False,
-        # None is for terminals only.
-        disable=False if always else None,
-        delay=0 if always else _DELAY,
-    )

@@ -1,0 +1,124 @@
+"""The leaves of a tree as Orbax takes them, and what has to be known to give them back alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from gridlayout.errors import LayoutError
+from gridlayout.ops.array.grid_array import check_has_data, check_no_stack
+from gridlayout.ops.checkpoints.handler import local_bytes, writable
+from gridlayout.ops.checkpoints.record import Recorded
+from gridlayout.ops.trees.leaves import Leaf
+
+# What a leaf was: a kind, and of some the rest that files do not say.
+Kind = dict[str, Any]
+# Stands for what has no elements, which Orbax refuses.
+_NOTHING = 0
+
+
+def name_of(keys: Sequence[str]) -> str:
+    """The name of a leaf in Orbax's files."""
+    return ".".join(keys)
+
+
+def check_names(leaves: Sequence[Leaf]) -> None:
+    """`LayoutError` where two leaves would have one name, or one has none."""
+    known: dict[str, Leaf] = {}
+    for leaf in leaves:
+        _check_text(name_of(leaf.keys))
+        other = known.setdefault(name_of(leaf.keys), leaf)
+        if other is not leaf:
+            raise LayoutError(
+                f"{other} and {leaf} would have one name in the files, {name_of(leaf.keys)!r}: "
+                "rename one"
+            )
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise LayoutError(f"the text {text!r} is no Unicode that files can hold") from None
+
+
+def encoded(leaf: Leaf, is_copied: bool) -> tuple[Any, Kind | None]:
+    """A leaf as Orbax takes it, and its kind; None for both where it is nothing that is saved.
+
+    is_copied: whether NumPy arrays are copied, as their owner may change them meanwhile.
+    """
+    x = leaf.value
+    with leaf.named():
+        if isinstance(x, (jax.ShapeDtypeStruct, jax.core.Tracer)):
+            raise LayoutError("gl.save needs data, and it has none: call it outside of JAX's jit")
+        if leaf.is_laid_out:
+            check_has_data(x, "gl.save")
+            check_no_stack(x)
+            Recorded.of(x)  # raises where the layout has no text
+            return x, {"kind": "grid"}
+        if leaf.is_key:
+            kind = {"kind": "key", "implementation": str(jax.random.key_impl(x))}
+            return _array(jax.random.key_data(x))[0], kind
+        if isinstance(x, jax.Array):
+            return _array(x)
+        if leaf.is_array:
+            return _array(x, is_copied)
+        return _number(x)
+
+
+def _array(x: Any, is_copied: bool = False) -> tuple[Any, Kind]:
+    kind: Kind = {"kind": "jax" if isinstance(x, jax.Array) else "numpy"}
+    if isinstance(x, np.generic):
+        kind = {"kind": "scalar"}
+    if not isinstance(x, jax.Array):
+        x = np.array(x) if is_copied else np.asarray(x)
+    if x.dtype.hasobject or x.dtype.kind in "USmM" or x.dtype.names:
+        raise LayoutError(f"{x.dtype} is no element type of a checkpoint; convert it to numbers")
+    if not x.size:
+        return _NOTHING, {**kind, "shape": list(x.shape), "dtype": x.dtype.name}
+    stored = _stored(x)
+    if stored.dtype != x.dtype:
+        kind = {**kind, "dtype": x.dtype.name}
+    return stored, kind
+
+
+def _stored(x: Any) -> Any:
+    if not isinstance(x, jax.Array):
+        return x.view(np.uint8) if _lacks(x.dtype) else x
+    # Of an array that each process has by itself the first one writes its own.
+    is_local = jax.process_count() > 1 and x.is_fully_addressable
+    return _stored(np.asarray(x)) if is_local else writable(x)
+
+
+def _lacks(dtype: np.dtype[Any]) -> bool:
+    import tensorstore as ts
+
+    try:
+        ts.dtype(dtype.name)
+    except (TypeError, ValueError):
+        return True
+    return False
+
+
+def _number(x: Any) -> tuple[Any, Kind | None]:
+    """A number or a text of Python; None of what is neither, such as a function."""
+    if isinstance(x, (bytes, bytearray)):
+        raise LayoutError(f"a checkpoint holds no {type(x).__name__}: np.frombuffer(x, 'uint8')")
+    if isinstance(x, str):
+        _check_text(x)
+        return x, {"kind": "str"}
+    if isinstance(x, (bool, complex)):
+        return np.asarray(x), {"kind": type(x).__name__}
+    if isinstance(x, int):
+        if not -(2**63) <= x < 2**63:
+            raise LayoutError(f"{x} does not fit 64 bits, in which integers are saved")
+        return int(x), {"kind": "int"}
+    return (float(x), {"kind": "float"}) if isinstance(x, float) else (None, None)
+
+
+def bytes_of(x: Any) -> int:
+    """Bytes of a `GridArray` that this process writes."""
+    return local_bytes(x.storage) if hasattr(x, "layout") else 0

@@ -1,0 +1,93 @@
+"""Where a checkpoint is written, and how it takes the place of the one before.
+
+`NAME.gridlayout-new` is written while `NAME` is there. When it is complete, `NAME` is renamed to
+`NAME.gridlayout-old`, `NAME.gridlayout-new` to `NAME`, and `NAME.gridlayout-old` is deleted: at
+every moment one of the three is complete.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from gridlayout.errors import LayoutError
+from gridlayout.ops.checkpoints.files import DIGESTS
+
+
+def as_folder(path: Any, what: str) -> Path:
+    """A folder's path; `LayoutError` for what is none on this machine's file systems."""
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else b""
+    if not isinstance(text, str) or not text or not _is_encodable(text):
+        raise LayoutError(f"{what}: path {path!r} must be the path of a folder, a str or a Path")
+    if "://" in text:
+        raise LayoutError(
+            f"{what} takes folders, and {text!r} is in another store: Orbax's CheckpointManager "
+            "saves GridArrays there"
+        )
+    return Path(text).absolute()
+
+
+class Place:
+    """The places of a checkpoint and of those that come before and after it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.new = path.with_name(f"{path.name}.gridlayout-new")
+        self.old = path.with_name(f"{path.name}.gridlayout-old")
+
+    def check_replaceable(self) -> None:
+        """`LayoutError` where there is something that is no checkpoint."""
+        if self.path.exists() and not is_checkpoint(self.path):
+            raise LayoutError(
+                f"{str(self.path)!r} exists and is no checkpoint, so it is not replaced: save to "
+                "another path"
+            )
+
+    def complete(self) -> Path:
+        """The folder of the last complete checkpoint; `LayoutError` where there is none."""
+        for each in (self.path, self.new, self.old):
+            if each.is_dir() and (each == self.path or (each / DIGESTS).exists()):
+                return each
+        raise LayoutError(f"there is no checkpoint at {str(self.path)!r}")
+
+    def prepare(self) -> None:
+        """Finish or clear away what an interrupted save left."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if not self.path.exists():
+            for each in (self.new, self.old):
+                if each.is_dir() and (each / DIGESTS).exists():
+                    each.rename(self.path)
+                    break
+        for each in (self.new, self.old):
+            shutil.rmtree(each, ignore_errors=True)
+
+    def replace(self) -> None:
+        """Put the new checkpoint, which is complete, in the place of the one before."""
+        if self.path.exists():
+            self.path.rename(self.old)
+        self.new.rename(self.path)
+        _sync(self.path.parent)
+        shutil.rmtree(self.old, ignore_errors=True)
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a folder holds a tree that Orbax has written."""
+    return any((path / name).is_file() for name in ("_METADATA", DIGESTS))
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
+def _sync(folder: Path) -> None:
+    """Let the renames in a folder be on the disk."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,0 +1,266 @@
+"""`gl.restore`: a checkpoint's arrays onto any grid, tile, linear map, mesh or process count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.parts import volume_of
+from gridlayout.ops.array.grid_array import GridArray
+from gridlayout.ops.array.in_parts import local_parts
+from gridlayout.ops.array.policy import fill_devices
+from gridlayout.ops.array.progress import Told, check_progress, told
+from gridlayout.ops.checkpoints.files import check_digests
+from gridlayout.ops.checkpoints.orbax import orbax
+from gridlayout.ops.checkpoints.reading import Add, restored, sharded
+from gridlayout.ops.checkpoints.replacing import Place, as_folder, is_checkpoint
+from gridlayout.ops.checkpoints.saving import finish_earlier
+from gridlayout.ops.trees.layouts import asked
+from gridlayout.ops.trees.leaves import Leaf, leaves_of
+from gridlayout.sharding.agreement import crossing
+from gridlayout.sharding.device_grid import DeviceGrid
+
+if TYPE_CHECKING:
+    from gridlayout.ops.checkpoints.contents import Contents, Saved
+
+_WHAT = "gl.restore"
+
+
+def restore(
+    path: str | PathLike[str],
+    like_or_device: Any,
+    layouts: Any = None,
+    *,
+    progress: Told | bool | None = None,
+) -> Any:
+    """The tree of a checkpoint, its arrays in the layouts and on the devices that are asked.
+
+    path: a checkpoint of `gl.save`, or one of Orbax (`StandardCheckpointer`, `PyTreeCheckpointer`,
+    a step or an item of `CheckpointManager`) of `GridArray`s or of plain arrays. like_or_device:
+
+    * A `gl.DeviceGrid`: the whole tree, in dicts and lists, on these devices. `GridArray`s come in
+      the layouts that they were saved in, other arrays as they were; of checkpoints that others
+      wrote, arrays of rank 1 and more as `gl.put` lays them out.
+    * A tree, of which the result has the structure. Where it has a `GridArray`, with data or
+      without, the result has one in its layout on its devices; where it has a `gl.Layout` or a
+      `jax.ShapeDtypeStruct`, one in that or in the saved layout, on the devices of the tree's
+      `GridArray`s or else on a mesh as when it was saved. A `jax.ShapeDtypeStruct` with a sharding
+      and a `jax.Array` give a `jax.Array` so sharded, NumPy's arrays NumPy's. What the tree does
+      not name is not read; what no checkpoint holds, such as functions, is the tree's own.
+
+    layouts: of the forms that `gl.put` takes (a rule, path patterns, a tree), which arrays are
+    asked to have instead.
+
+    Each process reads what its devices are to hold, and no device or host holds an array whole
+    unless asked to. progress: as of `gl.save`, of bytes read.
+
+    `LayoutError`: no checkpoint at the path; a file that is damaged, truncated, missing or of
+    another checkpoint, which it names; leaves that it lacks; another shape or dtype than asked; in
+    all processes an error of one. `gl.save` says what it is checked by.
+
+    >>> import gridlayout as gl, jax.numpy as jnp, tempfile
+    >>> device = gl.DeviceGrid((1,))
+    >>> x = gl.put(jnp.arange(6.0), gl.GridLayout((6,), grid=(4,)), device)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = gl.save(f"{folder}/step", {"w": x})
+    ...     gl.restore(f"{folder}/step", {"w": gl.GridLayout((6,), grid=(2,))})
+    {'w': GridArray(float32[6], grid 2, on 1 devices)}
+    """
+    place = Place(as_folder(path, _WHAT))
+    check_progress(progress)
+    orbax(_WHAT)
+    from gridlayout.ops.checkpoints.contents import Contents
+
+    like = like_or_device
+    first = next((x.value.device for x in leaves_of(like)[0] if x.is_laid_out), None)
+    device = like if isinstance(like, DeviceGrid) else first
+    if device is not None:
+        device.check_has_devices(_WHAT)
+    common = DeviceGrid((len(jax.devices()),)) if device is None else device
+    with crossing(_WHAT, common, patient=True) as call:
+        finish_earlier()
+        try:
+            folder = _folder_of(place.complete())
+            check_digests(folder, *_share(common))
+        except OSError as error:
+            raise LayoutError(f"{str(place.path)!r} can't be read: {error}") from error
+        tree = _Tree(Contents(folder), like, layouts, device)
+        found = tree.read(progress)
+        lines = [f"path: {folder}", *tree.lines]
+        call.agree(tuple(lines), lambda: lines)
+    return found
+
+
+def _share(device: DeviceGrid) -> tuple[int, int]:
+    """Which files this process checks: from which on, and every how many."""
+    processes, own = device.processes, jax.process_index()
+    return (processes.index(own), len(processes)) if own in processes else (0, 1)
+
+
+def _folder_of(path: Path) -> Path:
+    """The folder of a tree, which is in that of a step of a `CheckpointManager`."""
+    for each in (path, path / "default"):
+        if is_checkpoint(each):
+            return each
+    inside = sorted(each.parent.name for each in path.glob("*/_METADATA"))
+    said = f"but folders with some: {', '.join(map(repr, inside))}" if inside else "nor any below"
+    raise LayoutError(f"{str(path)!r} holds no checkpoint of a tree, {said}")
+
+
+@dataclass(frozen=True)
+class _Target:
+    """What a leaf becomes: with a layout a `GridArray` on `device`, else as it was or is asked."""
+
+    leaf: Leaf
+    saved: Saved | None
+    layout: Layout | None = None
+    device: DeviceGrid | None = None
+
+
+class _Tree:
+    """The tree that is to be restored: every leaf is checked before the first one is read."""
+
+    def __init__(
+        self, contents: Contents, like: Any, layouts: Any, device: DeviceGrid | None
+    ) -> None:
+        self.contents, self.device = contents, device
+        self.is_whole = isinstance(like, DeviceGrid)
+        leaves, self.structure = leaves_of(contents.tree if self.is_whole else like)
+        saved = [self._saved(leaf) for leaf in leaves]
+        both = list(zip(leaves, saved, strict=True))
+        structs = [leaf.value if found is None else found.struct for leaf, found in both]
+        tree = jax.tree.unflatten(self.structure, structs)
+        wanted = asked(layouts, tree, leaves_of(tree)[0])
+        self.targets = []
+        for (leaf, found), layout in zip(both, wanted, strict=True):
+            with leaf.named():
+                self.targets.append(self._target(leaf, found, layout))
+
+    @property
+    def lines(self) -> list[str]:
+        """What is restored, as every process says it."""
+        return [f"{each.leaf.path}: {each.layout!r}" for each in self.targets]
+
+    def _saved(self, leaf: Leaf) -> Saved | None:
+        """What was saved of a leaf; None of what no checkpoint holds."""
+        from gridlayout.ops.checkpoints.leaves import name_of
+
+        found = self.contents.saved.get(name_of(leaf.keys))
+        held = leaf.is_array or leaf.is_number or isinstance(leaf.value, (str, Layout))
+        if found is None and held and not self.is_whole:
+            names = [name.replace(".", "/") for name in self.contents.saved]
+            near = get_close_matches(leaf.path, names, 3, 0.3) or names[:3]
+            raise LayoutError(
+                f"{leaf} is not in the checkpoint {str(self.contents.folder)!r}, which has such as "
+                f"{', '.join(map(repr, near))}"
+            )
+        return found
+
+    def _target(self, leaf: Leaf, saved: Saved | None, layout: Layout | None) -> _Target:
+        if saved is None or saved.is_text or saved.is_number or saved.is_key:
+            if layout is not None or isinstance(leaf.value, (Layout, GridArray)):
+                raise LayoutError("it was saved as no array of numbers, and no layout lays it out")
+            return _Target(leaf, saved)
+        like = None if self.is_whole else leaf.value
+        _check_like(like, saved)
+        if layout is None:
+            layout = self._layout(like, saved)
+        _check_like(layout, saved)
+        if layout is None:
+            return _Target(leaf, saved)
+        device = like.device if isinstance(like, GridArray) else self._device(saved)
+        layout.check_invertible()
+        device.sharding(layout)
+        return _Target(leaf, saved, layout, device)
+
+    def _layout(self, like: Any, saved: Saved) -> Layout | None:
+        """The layout of a leaf of which none is asked; None of one that becomes a plain array."""
+        if isinstance(like, Layout):
+            return like
+        if isinstance(like, GridArray):
+            return like.layout
+        is_plain = isinstance(like, (jax.Array, np.ndarray, np.generic))
+        if is_plain or getattr(like, "sharding", None) is not None:
+            return None
+        if saved.recorded is not None:
+            return saved.recorded.layout
+        if self.contents.by_gridlayout or not saved.shape or not self.is_whole:
+            return None
+        assert self.device is not None
+        return fill_devices(saved.shape, saved.dtype, None, self.device)
+
+    def _device(self, saved: Saved) -> DeviceGrid:
+        if self.device is not None:
+            return self.device
+        if saved.recorded is not None:
+            return saved.recorded.device()
+        raise LayoutError(
+            "neither the tree nor the checkpoint says on which devices it goes: give the tree of "
+            "gl.put(structs, device, layouts), or gl.restore(path, device, layouts)"
+        )
+
+    def read(self, progress: Told | bool | None) -> Any:
+        """The tree of arrays."""
+        total = sum(_bytes(each) for each in self.targets)
+        made = []
+        with told(_WHAT, total, progress) as add:
+            for each in self.targets:
+                with each.leaf.named():
+                    made.append(self._made(each, add))
+        return jax.tree.unflatten(self.structure, made)
+
+    def _made(self, target: _Target, add: Add) -> Any:
+        saved, like = target.saved, None if self.is_whole else target.leaf.value
+        if saved is None:
+            return like
+        if target.layout is not None and target.device is not None:
+            return restored(saved.stored, target.layout, target.device, saved.recorded, add)
+        if saved.is_key or target.leaf.is_key:
+            asked: Any = target.leaf.value
+            return saved.keys(str(jax.random.key_impl(asked)) if target.leaf.is_key else None)
+        if saved.is_text or saved.is_number:
+            return saved.value()
+        return self._plain(saved, like)
+
+    def _plain(self, saved: Saved, like: Any) -> Any:
+        """An array without a layout: of the kind that it is asked to be, or was."""
+        if isinstance(like, (np.ndarray, np.generic)):
+            found = np.asarray(saved.value())
+            return found[()] if isinstance(like, np.generic) else found
+        sharding = getattr(like, "sharding", None)
+        if sharding is None and saved.kind.get("kind") in ("numpy", "scalar"):
+            return saved.value()
+        if sharding is None and self.device is not None:
+            sharding = self.device.replicated
+        if sharding is None or saved.stored is None:
+            return jax.numpy.asarray(saved.value())
+        return sharded(saved.stored, sharding)
+
+
+def _check_like(like: Any, saved: Saved) -> None:
+    """`LayoutError` where an array or a layout is of another shape or dtype than what was saved."""
+    shape, dtype = getattr(like, "shape", None), getattr(like, "dtype", None)
+    if shape is not None and tuple(shape) != saved.shape:
+        raise LayoutError(f"the checkpoint has it of shape {saved.shape}, not {tuple(shape)}")
+    if dtype is not None and dtype != saved.dtype:
+        raise LayoutError(
+            f"the checkpoint has it as {saved.dtype.name}, not {dtype}: restore it so, and convert "
+            "it then, such as with gl.on_grid(lambda x: x.astype(dtype))"
+        )
+
+
+def _bytes(target: _Target) -> int:
+    """Bytes of a target that this process's devices are to hold."""
+    if target.layout is None or target.device is None:
+        return 0
+    parts = local_parts(target.layout, target.device)
+    elements = sum(volume_of(box) for part, _ in parts for box in part.boxes)
+    return elements * target.layout.dtype.itemsize

@@ -1,0 +1,154 @@
+"""`Stored`: an array in a checkpoint, of which any box of the logical array is read.
+
+Orbax's files hold an array as TensorStore's, in chunks. Of a `GridArray` that is its storage, in
+the layout that it was saved in: the cores that own elements of a box are read and unpacked, of a
+core much larger than the box only the region that the box lies in. Nothing holds the whole array.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.blocks import find_blocks
+from gridlayout.layouts.intervals import Box
+from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.parts import Part, chunks_of, common, sizes_of, slices_of, volume_of
+
+# Bytes of whole cores that are read at once, and elements of a box whose places are computed.
+_MOST_BYTES, _MOST_ELEMENTS = 1 << 25, 1 << 19
+# Bytes of chunks that are kept, as neighbouring boxes need them again.
+_CACHE = 1 << 25
+
+
+class Stored:
+    """An array in the folder of a checkpoint, open to be read.
+
+    layout: that of the `GridArray` whose storage it is; None of an array that is saved as it is.
+    dtype: the elements', where files name another that has their bytes.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        *,
+        use_ocdbt: bool,
+        use_zarr3: bool,
+        layout: Layout | None = None,
+        dtype: np.dtype[Any] | None = None,
+    ) -> None:
+        self.layout, self.folder, self.name = layout, folder, name
+        try:
+            self.store = _opened(folder, name, use_ocdbt, use_zarr3)
+        except Exception as error:  # TensorStore's own
+            raise LayoutError(f"{name!r} in {str(folder)!r} can't be read: {error}") from error
+        self.dtype = np.dtype(self.store.dtype.numpy_dtype) if dtype is None else dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The logical shape."""
+        return tuple(self.store.shape) if self.layout is None else self.layout.shape
+
+    def check_stores(self, shape: tuple[int, ...]) -> None:
+        """`LayoutError` unless the files hold an array of this shape, the storage's."""
+        if tuple(self.store.shape) != shape:
+            raise LayoutError(
+                f"{self.name!r} in {str(self.folder)!r} has shape {tuple(self.store.shape)}, and "
+                f"the layouts beside it say {shape}: the files are of different checkpoints"
+            )
+
+    def region(self, slices: tuple[slice, ...]) -> NDArray[Any]:
+        """A region of what the files hold, of the storage of a `GridArray`."""
+        try:
+            found = np.asarray(self.store[slices].read().result())
+        except Exception as error:  # TensorStore's own
+            raise LayoutError(
+                f"{self.name!r} in {str(self.folder)!r} can't be read, a file of it is damaged or "
+                f"missing: {error}"
+            ) from error
+        return found if found.dtype == self.dtype else found.view(self.dtype)
+
+    def read(self, box: Box) -> NDArray[Any]:
+        """A box of the logical array."""
+        if self.layout is None:
+            return self.region(slices_of(box))
+        out = np.empty(sizes_of(box), self.dtype)
+        if volume_of(box):
+            if self._reads_cores(volume_of(box)):
+                self._copy_cores(self.layout, box, out)
+            else:
+                self._gather(self.layout, box, out)
+        return out
+
+    # -- by cores --------------------------------------------------------------------------------
+
+    @cached_property
+    def _core_bytes(self) -> int:
+        assert self.layout is not None
+        return prod(self.layout.local_shape) * self.dtype.itemsize
+
+    def _reads_cores(self, elements: int) -> bool:
+        """Whether whole cores are read: where they hold boxes, and not much more than is asked."""
+        layout = self.layout
+        assert layout is not None
+        most = max(_MOST_BYTES, 2 * elements * self.dtype.itemsize)
+        one = Part(layout, (0,) * layout.core_rank, (1,) * layout.core_rank)
+        return self._core_bytes <= most and one.is_exact
+
+    def _copy_cores(self, layout: Layout, box: Box, out: NDArray[Any]) -> None:
+        copied = 0
+        for cores in chunks_of(_cores_of(layout, box), max(_MOST_BYTES // self._core_bytes, 1)):
+            part = Part(layout, tuple(low for low, _ in cores), sizes_of(cores))
+            if any(common(own, box) for own in part.boxes):
+                copied += part.copy(self.region(slices_of(cores)), box, out)
+        assert copied == volume_of(box)
+
+    # -- element by element ----------------------------------------------------------------------
+
+    def _gather(self, layout: Layout, box: Box, out: NDArray[Any]) -> None:
+        for chunk in chunks_of(box, _MOST_ELEMENTS):
+            index = list(layout.index_map(*(np.ogrid[slices_of(chunk)] if chunk else [])))
+            region = tuple((int(np.min(i)), int(np.max(i)) + 1) for i in index)
+            found = self.region(slices_of(region))
+            places = [np.asarray(i) - low for i, (low, _) in zip(index, region, strict=True)]
+            out[slices_of(chunk, box)] = found[tuple(places)]
+
+
+def _cores_of(layout: Layout, box: Box) -> Box:
+    """A box of cores that hold all elements of a box."""
+    blocks = find_blocks(layout)
+    assert blocks is not None
+    found = [(0, n) for n in layout.core_shape]
+    for block in blocks.blocks:
+        if block.core is not None:
+            ends = [sorted((s * box[d][0], s * (box[d][1] - 1))) for d, s in block.terms]
+            low = block.offset + sum(a for a, _ in ends)
+            high = block.offset + sum(b for _, b in ends)
+            found[block.core] = (low // block.size, high // block.size + 1)
+    return tuple(found)
+
+
+def _opened(folder: Path, name: str, use_ocdbt: bool, use_zarr3: bool) -> Any:
+    """A TensorStore of an array that Orbax has written."""
+    import tensorstore as ts
+
+    base = f"file://{folder.absolute().as_posix()}/"
+    kvstore: Any = f"{base}{name}/"
+    if use_ocdbt:
+        kvstore = {"driver": "ocdbt", "base": base, "path": f"{name}/"}
+    spec = {
+        "driver": "zarr3" if use_zarr3 else "zarr",
+        "kvstore": kvstore,
+        "recheck_cached_data": False,
+        "recheck_cached_metadata": False,
+        "fill_missing_data_reads": False,
+    }
+    context = ts.Context({"cache_pool": {"total_bytes_limit": _CACHE}})
+    return ts.open(spec, open=True, read=True, context=context).result()
