@@ -909,7 +909,7 @@ def test_unary_operators_and_attributes():
 def test_an_attribute_of_the_layout_or_the_storage_is_pointed_to():
     x = poisoned(example(A), layouts(A)["twice"], DEVICE)
     for name, where in (
-        ("locate", "x.layout.locate is that of its layout; "),
+        ("logical_index", "x.layout.logical_index is that of its layout; "),
         ("addressable_shards", "x.storage.addressable_shards is that of its storage; "),
         ("placement", "x.device.placement is that of its device; "),
         ("sumx", "gl.numpy and gl.nn take a GridArray, and x.to_logical()"),
@@ -1211,7 +1211,7 @@ REFUSED = {
     ),
     "with_layout type": (
         lambda: gl.on_grid(lambda x: gl.with_layout(x, (2, 4)))(grid_array()),
-        "tuple is no gl.Layout",
+        r'\(2, 4\) must be a gl.Layout, or "replicated"',
     ),
     "with_layout on a view": (
         lambda: gl.on_grid(

@@ -679,7 +679,8 @@ def test_emulate_devices_in_a_fresh_interpreter(flag):
 
 
 SMALL = """
-import numpy as np, gridlayout as gl
+import warnings, numpy as np, gridlayout as gl
+warnings.filterwarnings("ignore", "grid .* cores idle")
 count = {count}
 devices = gl.emulate_devices(count)
 for mesh in {meshes}:

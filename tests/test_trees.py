@@ -457,7 +457,7 @@ REFUSED = {
         r"pattern '\*/bias' is never the first to match: '\*' before it takes 'dense/bias'",
     ),
     "another structure": ({"a": array(5), "b": array(3)}, {"a": [TWO]}, "another structure"),
-    "words": (WEIGHTS, "x", r"layouts: 'x' must be a gl\.Layout, a rule"),
+    "words": (WEIGHTS, "x", r"layouts: 'x' must be a gl\.Layout, 'replicated', a rule"),
     "a grid": (WEIGHTS, (2, 4), r"layouts: 2 at '0' must be a gl\.Layout"),
     "words in a tree": (WEIGHTS, {"dense": "x", "out": TWO}, "layouts: 'x' at 'dense' must be"),
     "a rule that fails": ({"w": array(5)}, lambda shape: None, r"leaf 'w' .*the rule <lambda> fai"),

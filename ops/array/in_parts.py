@@ -109,7 +109,7 @@ class Held:
         found = sum(
             part.copy(np.asarray(data), box, out)
             for part, data in self.parts
-            if any(common(own, box) for own in part.boxes)
+            if any(common(own, box) is not None for own in part.boxes)
         )
         if found != volume_of(box):
             raise LayoutError(

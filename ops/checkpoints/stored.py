@@ -106,7 +106,7 @@ class Stored:
         copied = 0
         for cores in chunks_of(_cores_of(layout, box), max(_MOST_BYTES // self._core_bytes, 1)):
             part = Part(layout, tuple(low for low, _ in cores), sizes_of(cores))
-            if any(common(own, box) for own in part.boxes):
+            if any(common(own, box) is not None for own in part.boxes):
                 copied += part.copy(self.region(slices_of(cores)), box, out)
         assert copied == volume_of(box)
 

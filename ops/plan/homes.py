@@ -25,10 +25,10 @@ def homes(
 
     operands: the layouts of the jaxpr's operands. nexts: of results, by number, the numbers of the
     operands whose next values the structure of the program says that they are. Else a result is the
-    next of an operand of its shape and type that elementwise operations make it of. Where it is
-    made of operands in several layouts, the results of that shape and type each take the first
-    operand that none before has taken; if there is one such result only, it is the next of none of
-    them. Nor is one that `with_layout` speaks of.
+    next of the operand of its shape and type that elementwise operations make it of. Of several
+    operands in unlike layouts it is the next of the one that is made into no other result, or that
+    is left once the others have their next values: of a parameter, where moments have theirs. One
+    that `with_layout` speaks of is the next of none.
     """
     laid_out = {
         var: layout
@@ -45,19 +45,37 @@ def homes(
             reached = [jaxpr.invars[nexts[number]]]
         sources.append([var for var in reached if var in laid_out and _kind(var) == _kind(atom)])
     found: list[Layout | None] = []
-    taken: set[Any] = set()
-    for atom, some in zip(jaxpr.outvars, sources, strict=True):
-        layouts = {laid_out[var].with_oob(None) for var in some}
-        own = next((var for var in some if var not in taken), None)
-        alike = sum(
-            _kind(a) == _kind(atom) for a, b in zip(jaxpr.outvars, sources, strict=True) if b
-        )
-        if len(layouts) > 1 and (own is None or alike < 2):
-            own = None
-        elif own is None:
-            own = next(iter(some), None)
-        taken.add(own)
-        found.append(None if own is None else laid_out[own])
+    for own, some in zip(_nexts(sources), sources, strict=True):
+        layouts = {laid_out[var].with_oob(None): laid_out[var] for var in reversed(some)}
+        if own is not None:
+            found.append(laid_out[own])
+        else:
+            found.append(next(iter(layouts.values())) if len(layouts) == 1 else None)
+    return found
+
+
+def _nexts(sources: Sequence[Sequence[Any]]) -> list[Any]:
+    """Of each result the operand that is left for it alone, or that is made into it alone.
+
+    None where there are several such operands, or none.
+
+    >>> _nexts([["p", "m", "v"], ["m"], ["v"]]), _nexts([["p", "g"], ["g", "m", "n"], ["g"]])
+    (['p', 'm', 'v'], ['p', None, 'g'])
+    >>> _nexts([["a", "b"], ["a", "b"]])
+    [None, None]
+    """
+    found: list[Any] = [None] * len(sources)
+    left = [[*some] for some in sources]
+
+    def of(k: int) -> list[Any]:
+        others = {var for j, some in enumerate(left) if j != k for var in some}
+        return left[k] if len(left[k]) == 1 else [var for var in left[k] if var not in others]
+
+    open_ = range(len(sources))
+    while (k := next((k for k in open_ if found[k] is None and len(of(k)) == 1), None)) is not None:
+        (found[k],) = of(k)
+        left = [[var for var in some if var != found[k]] for some in left]
+        left[k] = []
     return found
 
 
