@@ -26,6 +26,7 @@ from gridlayout.layouts.memory import HOST_SPACES
 from gridlayout.sharding.collectives import check_sendable
 from gridlayout.sharding.core_map import stated_map
 from gridlayout.sharding.default_machine import FAST, default_machine
+from gridlayout.sharding.description import Description
 from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.placement import MeshAxes, Placement, default_placement
 from gridlayout.tenstorrent.core_maps import CoreMap
@@ -341,6 +342,27 @@ class DeviceGrid:
                 part = np.ravel_multi_index(tuple(at[axis] for axis in axes), sizes)
                 found[list(self.order), k] = part * placement.per_device[k]
         return found
+
+    def describe(self, layout: Layout) -> Description:
+        """What each device holds of an array in a layout: cores, idle slots, elements and bytes.
+
+        It needs no devices; notebooks show it beside a drawing. `LayoutError` unless it is a
+        layout.
+
+        >>> from gridlayout import GridLayout
+        >>> device = DeviceGrid(AbstractMesh((2, 2), ("x", "y")))
+        >>> print(device.describe(GridLayout((5, 8), "float32", grid=(3, 2))))
+        float32[5,8] on grid 3x2, mesh x=2, y=2
+          each of 4 devices has 2 slots, 64 B
+          4 devices have cores, 2 slots are idle
+          elements: 16 at most on a device, 1.60 times the mean; 1 copies of each
+          device      cores  idle  elements     bytes of them
+          (0, 0)          2     0        16            64 B
+          (0, 1)          2     0        16            64 B
+          (1, 0)          1     1         4            16 B
+          (1, 1)          1     1         4            16 B
+        """
+        return Description.of(layout, self)
 
     def sharding(self, layout: Layout, batch: int = 0) -> NamedSharding:
         """The sharding of a layout's storage; `batch` leading dims are whole on every device.

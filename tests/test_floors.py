@@ -134,7 +134,7 @@ ROOMS = {
         *("explorer", "gallery", "demo"),
     ),
     "sharding": (
-        *("emulate", "collectives", "cost", "placement", "core_map"),
+        *("emulate", "collectives", "cost", "placement", "core_map", "description"),
         *("chips", "limits", "measure", "machine", "choice", "default_machine", "device_grid"),
         *("logical_sharding", "elements", "processes", "agreement", "exchange", "rounds"),
         *("windows", "overlaps", "pieces"),

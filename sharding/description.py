@@ -1,0 +1,130 @@
+"""`Description`: what each device of a mesh holds of an array in a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout import dtypes
+from gridlayout.draw.svg import Drawing
+from gridlayout.errors import LayoutError
+from gridlayout.layouts.layout import Layout
+
+if TYPE_CHECKING:
+    from gridlayout.sharding.device_grid import DeviceGrid
+
+# So many devices are listed one by one.
+_LISTED = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Description:
+    """What each device of a mesh holds of an array in a layout; see `gl.DeviceGrid.describe`.
+
+    cores: how many cores of the grid each device has, an array of the mesh's shape. elements: how
+    many elements of the tensor. slots: how many cores each device has storage for; the rest of
+    them is idle.
+    """
+
+    layout: Layout
+    device: DeviceGrid
+    cores: NDArray[np.int64]
+    elements: NDArray[np.int64]
+    slots: int
+
+    @classmethod
+    def of(cls, layout: Layout, device: DeviceGrid) -> Description:
+        """Of a layout that is placed on a device grid."""
+        if not isinstance(layout, Layout):
+            raise LayoutError(f"layout {layout!r} must be a gl.Layout")
+        placement = device.placement(layout.core_shape)
+        first, grid = device.first_cores(layout.core_shape), np.array(placement.grid)
+        sizes = np.clip(grid - first, 0, placement.per_device)
+        # Elements by core, with idle slots, summed over the cores of each part of the grid.
+        found, slots = layout.traffic(layout), placement.slots
+        by_core = np.zeros(prod(slots), np.int64)
+        by_core[found.before @ _strides(slots)] = found.counts
+        parts = [s // p for s, p in zip(slots, placement.per_device, strict=True)]
+        pairs = zip(parts, placement.per_device, strict=True)
+        blocks = by_core.reshape([n for pair in pairs for n in pair])
+        totals = blocks.sum(axis=tuple(range(1, blocks.ndim, 2)))
+        part = first // np.array(placement.per_device, np.int64)
+        elements = totals.ravel()[part @ _strides(parts)]
+        return cls(
+            layout,
+            device,
+            sizes.prod(axis=1).reshape(device.shape),
+            elements.reshape(device.shape),
+            prod(placement.per_device),
+        )
+
+    @property
+    def idle(self) -> NDArray[np.int64]:
+        """The slots of each device that no core is in: an array of the mesh's shape."""
+        return self.slots - self.cores
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of storage on each device, padding and idle slots included: the same on all."""
+        bits = self.slots * prod(self.layout.local_shape) * dtypes.bits(self.layout.dtype)
+        return -(-bits // 8)
+
+    @property
+    def data_bytes(self) -> NDArray[np.int64]:
+        """Bytes of the elements that each device holds: an array of the mesh's shape."""
+        return -(-self.elements * dtypes.bits(self.layout.dtype) // 8)
+
+    @property
+    def copies(self) -> float:
+        """How many devices hold each element, in the mean; 0 of a tensor without elements."""
+        return int(self.elements.sum()) / self.layout.size if self.layout.size else 0.0
+
+    @property
+    def imbalance(self) -> float:
+        """The most elements on a device, over the mean: 1 where all hold as many."""
+        mean = float(self.elements.mean())
+        return float(self.elements.max()) / mean if mean else 1.0
+
+    def draw(self) -> Drawing:
+        """A drawing of the grid's cores by device: the view "fold" of the layout."""
+        return self.layout.draw("fold", device=self.device)
+
+    def __str__(self) -> str:
+        device, layout = self.device, self.layout
+        dims, grid = ",".join(map(str, layout.shape)), "x".join(map(str, layout.core_shape))
+        mesh = ", ".join(f"{name}={n}" for name, n in device.mesh.shape.items())
+        used, idle = int((self.cores > 0).sum()), int(self.idle.sum())
+        lines = [
+            f"{layout.dtype.name}[{dims}] on grid {grid}, mesh {mesh}",
+            f"  each of {device.size:,} devices has {self.slots:,} slots, {self.nbytes:,} B",
+            f"  {used:,} devices have cores, {idle:,} slots are idle",
+            f"  elements: {int(self.elements.max()):,} at most on a device, "
+            f"{self.imbalance:.2f} times the mean; {self.copies:g} copies of each",
+        ]
+        if device.size <= _LISTED:
+            lines.append("  device      cores  idle  elements     bytes of them")
+            lines += [
+                f"  {_place(at):10} {int(self.cores[at]):6} {int(self.idle[at]):5} "
+                f"{int(self.elements[at]):9,} {int(self.data_bytes[at]):13,} B"
+                for at in np.ndindex(*device.shape)
+            ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return f"{self.draw().svg}<pre>{self}</pre>"
+
+
+def _strides(sizes: Sequence[int]) -> NDArray[np.int64]:
+    """How many places further, counted row-major, the next one along each dim is."""
+    return np.array([prod(sizes[k + 1 :]) for k in range(len(sizes))], np.int64)
+
+
+def _place(at: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, at))})"
