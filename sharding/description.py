@@ -104,7 +104,7 @@ class Description:
             f"  each of {device.size:,} devices has {self.slots:,} slots, {self.nbytes:,} B",
             f"  {used:,} devices have cores, {idle:,} slots are idle",
             f"  elements: {int(self.elements.max()):,} at most on a device, "
-            f"{self.imbalance:.2f} times the mean; {self.copies:g} copies of each",
+            f"{self.imbalance:.2f} times the mean; each is on {self.copies:g} of them",
         ]
         if device.size <= _LISTED:
             lines.append("  device      cores  idle  elements     bytes of them")

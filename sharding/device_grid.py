@@ -355,7 +355,7 @@ class DeviceGrid:
         float32[5,8] on grid 3x2, mesh x=2, y=2
           each of 4 devices has 2 slots, 64 B
           4 devices have cores, 2 slots are idle
-          elements: 16 at most on a device, 1.60 times the mean; 1 copies of each
+          elements: 16 at most on a device, 1.60 times the mean; each is on 1 of them
           device      cores  idle  elements     bytes of them
           (0, 0)          2     0        16            64 B
           (0, 1)          2     0        16            64 B
