@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
+from textwrap import wrap
 from typing import Any
 
 import jax
@@ -88,7 +89,7 @@ def _moves(report: Any) -> Iterator[str]:
     sent.sort(key=lambda item: -item[0].total_bytes)
     yield f"The largest of {len(sent)} moves of a step: what each device receives"
     for each, primitive in sent[:_LARGEST]:
-        yield f"  {primitive:<13}  {each.words}"
+        yield from wrap(f"  {primitive:<13}  {each.words}", 80, subsequent_indent=" " * 19)
     yield (
         f"  in all {size(report.bytes_moved)}; {len(report.rows)} primitives, "
         f"{len(report.fallbacks)} fallbacks"

@@ -282,12 +282,13 @@ class Part:
         for box in self.boxes:
             found = read(box)
             for chunk, mine, index in self._owned(box):
-                physical[tuple(index)] = found[slices_of(chunk, box)][mine]
+                physical[tuple(index)] = found[(*slices_of(chunk, box), ...)][mine]
 
     def _gather(self, physical: NDArray[Any], box: Box, within: Box, out: NDArray[Any]) -> int:
         copied = 0
         for chunk, mine, index in self._owned(box):
-            out[slices_of(chunk, within)][mine] = physical[tuple(index)]
+            # A view, of an array of rank 0 too.
+            out[(*slices_of(chunk, within), ...)][mine] = physical[tuple(index)]
             copied += int(mine.sum())
         return copied
 

@@ -231,7 +231,8 @@ def _replicated(b: Builder, op: Op, *values: Value) -> Any:
     out = op.out if op.outs else None
     if op.name == "broadcast_in_dim" and len(values) == 1 and out is not None:
         (value,) = values
-        if isinstance(value.spec, Replicated) and prod(out.shape) > prod(value.shape):
+        is_more = prod(out.shape) > prod(value.shape) or (out.shape and not value.ndim)
+        if isinstance(value.spec, Replicated) and is_more:
             return broadcast(b, value, out.shape, op.params["broadcast_dimensions"])
     if out is not None and op.name == "concatenate" and out.size <= _MOST_KNOWN:
         parts = [known_values(value.spec) for value in values]
