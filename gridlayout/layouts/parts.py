@@ -282,15 +282,20 @@ class Part:
         for box in self.boxes:
             found = read(box)
             for chunk, mine, index in self._owned(box):
-                physical[tuple(index)] = found[(*slices_of(chunk, box), ...)][mine]
+                physical[tuple(index)] = _view(found, slices_of(chunk, box))[mine]
 
     def _gather(self, physical: NDArray[Any], box: Box, within: Box, out: NDArray[Any]) -> int:
         copied = 0
         for chunk, mine, index in self._owned(box):
-            # A view, of an array of rank 0 too.
-            out[(*slices_of(chunk, within), ...)][mine] = physical[tuple(index)]
+            _view(out, slices_of(chunk, within))[mine] = physical[tuple(index)]
             copied += int(mine.sum())
         return copied
+
+
+def _view(array: NDArray[Any], where: tuple[slice, ...]) -> NDArray[Any]:
+    """A part of an array, which can be written to; of one of rank 0 too."""
+    index: Any = (*where, ...)
+    return array[index]
 
 
 def _others(array: NDArray[Any], dim: int) -> Shape:
