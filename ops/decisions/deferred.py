@@ -55,14 +55,20 @@ def materialized(b: Builder, value: Value, layout: Layout, placement: Placement)
     return b.fused(wide, [source], [out])[0]
 
 
-def in_place(b: Builder, value: Value, place: Place) -> Value:
-    """An operand of what is made in a place, as that is made; a number, or what broadcasts one."""
+def number_of(value: Value) -> Value | None:
+    """The number that a value is, or that it broadcasts; None of any other value."""
     spec = value.spec
     if isinstance(spec, Deferred) and spec.source.ndim == 0:
         assert isinstance(spec.source, Replicated)
         return value.seen(spec.source)
-    if value.ndim == 0:
-        return value
+    return None if value.ndim else value
+
+
+def in_place(b: Builder, value: Value, place: Place) -> Value:
+    """An operand of what is made in a place, as that is made; a number, or what broadcasts one."""
+    if (number := number_of(value)) is not None:
+        return number
+    spec = value.spec
     if place.is_itself and place.shape == value.shape:
         if place.layout is None:
             return b.replicated(value)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
+from gridlayout.ops.decisions.deferred import number_of
 from gridlayout.ops.decisions.facts import known
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded, indexed
@@ -119,12 +120,8 @@ def grown(b: Builder, value: Value, shape: tuple[int, ...]) -> Value:
 
 def _operand(b: Builder, value: Value, there: Sharded) -> Value:
     """The value beside another one; what broadcasts one number stays that number."""
-    spec = value.spec
-    if isinstance(spec, Deferred) and spec.source.ndim == 0:
-        assert isinstance(spec.source, Replicated)
-        return value.seen(spec.source)
-    if value.ndim == 0:
-        return value
+    if (number := number_of(value)) is not None:
+        return number
     return b.on_cores(value, there.layout, placement=there.placement)
 
 

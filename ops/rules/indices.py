@@ -29,9 +29,10 @@ from gridlayout.ops.decisions.specs import (
     is_indexed,
 )
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.decisions.views import broadcast, of_indices, reshape_map, squeezed, transposed
+from gridlayout.ops.decisions.views import broadcast, of_indices, reshape_map, squeezed
 from gridlayout.ops.rules.elementwise import ELEMENTWISE, KEPT, computed, full, grown
 from gridlayout.ops.rules.random import random_bits
+from gridlayout.ops.rules.shapes import broadcast_in_dim, transpose
 
 # Longer dims than 32-bit integers count along; the parts of a concatenation are all computed.
 _MOST, _PARTS = 2**31, 4
@@ -158,14 +159,6 @@ def _in_shape(value: Value, shape: tuple[int, ...]) -> Value:
 # -- views -----------------------------------------------------------------------------------------
 
 
-def _broadcast(b: Builder, op: Op, value: Value, *_: Value) -> Value:
-    return broadcast(b, value, tuple(op.params["shape"]), op.params["broadcast_dimensions"])
-
-
-def _transpose(b: Builder, op: Op, value: Value) -> Value:
-    return transposed(b, value, tuple(op.params["permutation"]))
-
-
 def _squeeze(b: Builder, op: Op, value: Value) -> Value:
     gone = {d % value.ndim for d in op.params["dimensions"]}
     return squeezed(b, value, [d for d in range(value.ndim) if d not in gone])
@@ -224,8 +217,8 @@ def _concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
 
 
 _VIEWS: dict[str, Callable[..., Value | None]] = {
-    "broadcast_in_dim": _broadcast,
-    "transpose": _transpose,
+    "broadcast_in_dim": broadcast_in_dim,
+    "transpose": transpose,
     "squeeze": _squeeze,
     "reshape": _reshape,
     "slice": _slice,
