@@ -35,7 +35,7 @@ def executed(source: Path) -> nbformat.NotebookNode:
         cell.id, cell.metadata = f"cell-{k}", nbformat.from_dict({})
     client = NotebookClient(
         notebook,
-        timeout=60,
+        timeout=300,  # seconds a cell: what takes longer hangs
         record_timing=False,
         coalesce_streams=True,
         extra_arguments=[f"--IPKernelApp.exec_lines={_FIRST}", "--log-level=CRITICAL"],

@@ -1,14 +1,11 @@
 """Every notebook is a pair of one source, and a fresh kernel shows what it was saved with."""
 
-import time
 from pathlib import Path
 
 import jupytext
 import nbformat
 import pytest
 from execute import HERE, SOURCES, executed
-
-LIMIT = 60  # seconds
 
 
 def pairs():
@@ -45,9 +42,7 @@ def test_both_files_hold_the_same_cells(source: Path):
 
 @pytest.mark.parametrize("source", pairs())
 def test_a_fresh_kernel_shows_what_is_saved(source: Path):
-    start = time.perf_counter()
     found = shown(executed(source))  # raises where a cell does
-    assert time.perf_counter() - start < LIMIT
     saved = shown(nbformat.read(source.with_suffix(".ipynb"), 4))
     assert found == saved
     kinds = {kind for cell in saved for kind, _ in cell}
