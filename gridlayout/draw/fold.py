@@ -49,7 +49,9 @@ if TYPE_CHECKING:
 class Devices(Protocol):
     """What a device grid tells here: `gl.DeviceGrid` is one."""
 
-    mesh: Any
+    @property
+    def mesh(self) -> Any:
+        """The mesh, which says how many devices each axis has: `shape`."""
 
     @property
     def shape(self) -> Shape:
