@@ -15,9 +15,10 @@ from gridlayout import megengine, mli, sophon, strided, tenstorrent, xla
 from gridlayout.affine.integer_set import AffineSet
 from gridlayout.affine.map import AffineExpr, AffineMap
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.draw import draw as _draw
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.images import from_image, image
-from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.layout import Layout, register_drawer
 from gridlayout.layouts.location import Location
 from gridlayout.layouts.memory import Chip, Fit
 from gridlayout.layouts.summary import Summary
@@ -71,6 +72,8 @@ if TYPE_CHECKING:
     from gridlayout.sharding.device_grid import DeviceGrid
     from gridlayout.sharding.emulate import emulate_devices
     from gridlayout.sharding.machine import Machine
+
+register_drawer(_draw)  # `Layout.draw`: the views know layouts, layouts do not know the views
 
 # Where the names that need JAX live, and those that few programs ask for.
 _LAZY = {

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout import dtypes
-from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.svg import Drawing
 
 if TYPE_CHECKING:
     from gridlayout.draw.fold import Devices

@@ -14,6 +14,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim, linearized
+from gridlayout.document.grid_form import as_grid, grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import has_zero
 from gridlayout.errors import LayoutError
@@ -102,7 +103,7 @@ def _unmoved(wanted: Layout, natural: GridLayout | None, has_batch: bool) -> Lay
 
     Batch, rows and columns stay apart; which of the grid's dims each takes is left open.
     """
-    grid = wanted.as_grid
+    grid = as_grid(wanted)
     if natural is None or grid is None or grid.face is not None or grid.row_alignment:
         return wanted
     have, want = _blocks(natural), _blocks(grid)
@@ -186,7 +187,7 @@ def _blocks(layout: GridLayout) -> list[tuple[int, int]]:
 
 def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
     """The roles of a layout's collapsed dims, or None where one mixes roles."""
-    own = layout.grouped
+    own = grouped(layout)
     if own is None or own.face or own.tile_format is not None or 0 in own.shape:
         return None
     if own.row_multiple > 1 and own.tile is None:
@@ -219,7 +220,7 @@ def _sides(b: Builder, x: Value, y: Value, contract: Pair, batch: Pair) -> tuple
     right = _side(layouts[1], batch[1], contract[1])
     if left is not None and right is not None and _same_batch(left, right, batch):
         return left, right
-    like = layouts[0].as_grid or b.env.choose_grid(x.shape, x.dtype, layouts[0])
+    like = as_grid(layouts[0]) or b.env.choose_grid(x.shape, x.dtype, layouts[0])
     if batch[0]:
         return _batched(b.device, layouts, like, contract, batch)
     return (
@@ -291,7 +292,7 @@ def _batched(
 def _held(layout: Layout, batch: Dims) -> Runs:
     """Each batch dim by itself, over the cores of the grid dims where it is the outermost."""
     cores = dict.fromkeys(batch, 1)
-    if (own := layout.grouped) is not None:
+    if (own := grouped(layout)) is not None:
         for k, group in enumerate(own.groups):
             strides = own.linear.coefficients()[k][0]
             first = max(group, key=lambda d: (layout.shape[d] > 1, abs(strides[d])), default=None)

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from gridlayout.affine.map import AffineMap, dim, embedding
+from gridlayout.document.grid_form import as_grid, grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.fitting import fitting, most_bytes, spread
@@ -63,7 +64,7 @@ def without(layout: Layout, axes: Shape) -> GridLayout | None:
     >>> without(GridLayout((5, 4, 6), grid=(1, 2, 3), collapse=[]), (0,))
     GridLayout((4, 6), 'float32', grid=(2, 3))
     """
-    if (own := layout.grouped) is None:
+    if (own := grouped(layout)) is None:
         return None
     untiled = len(own.grid) - len(own.tile or ())
     gone = [k for k, group in enumerate(own.groups) if set(group) & set(axes)]
@@ -105,7 +106,7 @@ def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
         extents = tuple(value.shape[a] for a in axes)
         return _spread_out(value.spec.layout, own, axes, extents, b.device)
     times = prod(value.shape[a] for a in axes)
-    found = b.env.choose_slice(shape, value.dtype, value.layout, times).as_grid
+    found = as_grid(b.env.choose_slice(shape, value.dtype, value.layout, times))
     if found is None:
         return None
     if (extra := len(found.grid) - len(shape)) > 0:  # fewer dims divide them among as many cores
@@ -308,7 +309,7 @@ def target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layou
 def target_layouts(b: Builder, found: Layout, first: Value, axes: Shape) -> Sequence[Layout]:
     """The same, and where it may be on the way there."""
     layout = _target_layout(b, found, first, axes)
-    if (own := layout.as_grid) is None or b.env.policy is not same_grid_and_tile:
+    if (own := as_grid(layout)) is None or b.env.policy is not same_grid_and_tile:
         return [layout]
     like = [] if first.layout is None else [first.layout]
     few = fitting(own, most_bytes(own.data_bytes, like, b.device), b.device)
@@ -318,7 +319,7 @@ def target_layouts(b: Builder, found: Layout, first: Value, axes: Shape) -> Sequ
 def _target_layout(b: Builder, found: Layout, first: Value, axes: Shape) -> Layout:
     layout = first.layout
     if isinstance(first.spec, Sharded) and without(first.spec.layout, axes):
-        own = first.spec.layout.as_grid
+        own = as_grid(first.spec.layout)
         if own is not None and first.ndim == found.ndim and _can_resize(own, found.shape):
             return resized(own, found.shape)
         if axes:

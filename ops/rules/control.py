@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout.document.grid_form import as_grid, grouped
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import Body
@@ -288,7 +289,7 @@ def _with_cores(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> 
 def _scanned(b: Builder, value: Value, there: Sharded | None = None) -> tuple[Value, Spec]:
     """A value that is scanned, and what one slice of it is; there: where slices are requested."""
     if there is not None:
-        layout = there.layout.as_grid
+        layout = as_grid(there.layout)
         assert layout is not None
         whole = Sharded(stacked(layout, (0,), value.shape[:1]), there.placement.behind(1))
         return b.on_cores(value, whole.layout, placement=whole.placement), there
@@ -304,7 +305,7 @@ def _stackable(planner: Any, out: Value, length: int) -> Value:
     """A row as a scan stacks it: laid out in dims that another can come before, or replicated."""
     out = planner.moved(_entering, out)
     layout = out.layout
-    stacks = layout is not None and layout.grouped and layout.size and length
+    stacks = layout is not None and grouped(layout) and layout.size and length
     if layout is None or stacks:
         return out
     return planner.moved(Builder.replicated, out)
@@ -313,7 +314,7 @@ def _stackable(planner: Any, out: Value, length: int) -> Value:
 def _stacked(b: Builder, row: Spec, length: int) -> Spec:
     """The spec of rows one after another: the first dim whole on each core."""
     if isinstance(row, Sharded):
-        own = row.layout.grouped
+        own = grouped(row.layout)
         assert own is not None
         return Sharded(stacked(own.with_oob(None), (0,), (length,)), row.placement.behind(1))
     return Replicated((length, *row.shape), row.dtype)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
@@ -49,7 +50,7 @@ def concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
     if first is None or count < 2 or len({x.shape for x in values}) > 1:
         return None
     assert isinstance(first.spec, Sharded)
-    own, wanted = first.spec.layout.as_grid, _belongs(b, op.out, first, axis)
+    own, wanted = as_grid(first.spec.layout), _belongs(b, op.out, first, axis)
     there = None if wanted is None else _in_parts(wanted, axis, count)
     if own is None or own.is_scatter or wanted is None or there is None:
         return None
@@ -72,7 +73,7 @@ def _belongs(b: Builder, aval: Aval, value: Value, axis: int) -> GridLayout | No
     layout = target_layout(b, found, value, (axis,))
     if layout is found and value.layout is not None and without(value.layout, (axis,)) is not None:
         return None
-    own = layout.as_grid
+    own = as_grid(layout)
     return None if own is None or own.is_scatter else own.with_dtype(aval.dtype, None)
 
 

@@ -20,6 +20,7 @@ from jax import lax
 
 from gridlayout import dtypes
 from gridlayout.affine.map import AffineMap, constant, dim, embedding, linearized
+from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.array.fitting import fitting, most_bytes
 from gridlayout.ops.decisions.builder import Builder
@@ -174,7 +175,7 @@ class _Extent:
     def of(cls, spec: Spec, axes: tuple[int, ...]) -> _Extent:
         """The extent of logical dims that no collapsed dim joins with others."""
         assert isinstance(spec, Sharded)
-        layout, placement = spec.layout.grouped, spec.placement
+        layout, placement = grouped(spec.layout), spec.placement
         assert layout is not None
         reduced = tuple(k for k, group in enumerate(layout.groups) if set(group) & set(axes))
         along = tuple(d for k in reduced for d in layout.axis_dims(k))
@@ -335,7 +336,7 @@ def _apart(b: Builder, x: Value, axes: tuple[int, ...]) -> tuple[Value, int]:
     Also how many leading grid dims were added to get there.
     """
     assert x.layout is not None
-    layout = x.layout.grouped
+    layout = grouped(x.layout)
     if layout is None:
         layout = b.env.choose_grid(x.shape, x.dtype, x.layout)
         x = b.relayout(x, layout)
