@@ -26,7 +26,7 @@ from gridlayout.ops.decisions.requested import RequestedLoop
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of, unmasked
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.programs.program import Program
-from gridlayout.ops.rules.along import from_front, in_front, rest_layout, stacked, unstack
+from gridlayout.ops.rules.unsharded import from_front, in_front, rest_layout, stacked, unstack
 
 # The note of bodies of which one time is counted, however often they run.
 PER_TRIP = "per trip"

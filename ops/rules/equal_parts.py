@@ -17,7 +17,8 @@ from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value, nbytes
 from gridlayout.ops.decisions.views import relabelled, reshape_map
-from gridlayout.ops.rules.along import stacked, target_layout, without
+from gridlayout.ops.rules.along import target_layout
+from gridlayout.ops.rules.unsharded import stacked, without
 from gridlayout.sharding.collectives import total_bytes
 from gridlayout.sharding.placement import Placement
 
