@@ -143,25 +143,34 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
     else:
         body = b.plan.cheapest(b.env, p["body_jaxpr"], specs, planned)
 
-    def run(*arrays: Any) -> list[Any]:
-        given = arrays[:second]
-
-        def more(carried: Any) -> Any:
-            inside = _with_cores(carried, kept)
-            return jnp.any(test.run_inside([*given[:first], *inside])[0])
-
-        def step(carried: Any) -> Any:
-            inside = _with_cores(carried, kept)
-            return _buffers(_strong(body.run_inside([*given, *inside]), kept), kept)
-
-        start = _buffers(_strong(arrays[second:], kept), kept)
-        return _with_cores(lax.while_loop(more, step, start), kept)
-
+    run = partial(_repeated, test, body, kept, first, second)
     bodies = [
         Body(test, 1, PER_TRIP, "test", _roles(constant=consts[:first], carry=carry)),
         Body(body, 1, PER_TRIP, "body", _roles(constant=consts, carry=carry)),
     ]
     return _around(b, run, [*consts, *carry], kept, bodies)
+
+
+def _repeated(
+    test: Program, body: Program, kept: Sequence[Spec], first: int, second: int, *arrays: Any
+) -> list[Any]:
+    """The loop on one device's parts.
+
+    arrays: the constants, of which the first few are the test's, then from `second` on what goes
+    round. kept: the specs of that.
+    """
+    given = arrays[:second]
+
+    def more(carried: Any) -> Any:
+        inside = _with_cores(carried, kept)
+        return jnp.any(test.run_inside([*given[:first], *inside])[0])
+
+    def step(carried: Any) -> Any:
+        inside = _with_cores(carried, kept)
+        return _buffers(_strong(body.run_inside([*given, *inside]), kept), kept)
+
+    start = _buffers(_strong(arrays[second:], kept), kept)
+    return _with_cores(lax.while_loop(more, step, start), kept)
 
 
 def _kept_rows(p: Any) -> Any:
