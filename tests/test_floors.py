@@ -45,6 +45,8 @@ def imported_by(node, package):
         base = parts[: len(parts) - node.level + 1] if node.level else []
         module = ".".join([*base, *([node.module] if node.module else [])])
         yield from (f"{module}.{alias.name}" for alias in node.names)
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        yield from (arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant))
 
 
 def upward_imports(source, package, forbidden):
@@ -114,6 +116,7 @@ def test_ops_and_dumps_do_not_import_each_other(folder, forbidden):
         ("from .ops.tiling import pack", "gridlayout", ["gridlayout.ops.tiling.pack"]),
         ("from ..ops import pack", "gridlayout.sharding", ["gridlayout.ops.pack"]),
         ("def f():\n    import gridlayout.ops", "gridlayout", ["gridlayout.ops"]),
+        ("import_module('gridlayout.ops.tiling')", "gridlayout", ["gridlayout.ops.tiling"]),
         ("from gridlayout.sharding import put", "gridlayout.sharding", []),
         ("from . import errors", "gridlayout", []),
         ("import gridlayout.opsin, jax.sharding", "gridlayout", []),
@@ -164,13 +167,6 @@ def module_and_package(name):
     return ".".join([package, *own]), ".".join([package, *inner[:-1]])
 
 
-def imports_when_run(source, package):
-    """What a module of `package` imports when it is imported: neither lazily, nor for types."""
-    for node in ast.parse(source).body:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            yield from imported_by(node, package)
-
-
 # Imports that are not counted, with the reason. None is to stay.
 UNCOUNTED = {
     # The type of the argument of `Machine.measure`, which asks three things of it.
@@ -180,17 +176,12 @@ UNCOUNTED = {
 
 @cache
 def modules():
-    """Each module of the three floors, by its full name, with what it imports.
-
-    Of front doors only what they import when they are imported: the others are their public names,
-    which they pass on and do not use.
-    """
+    """Each module of the three floors, by its full name, with what it imports."""
     found = {}
     for name in python_files():
         own, inside = module_and_package(name)
         source = (ROOT / name).read_text(encoding="utf-8")
-        read = imports_when_run if name in FRONT_DOORS else imported_names
-        found[own] = set(read(source, inside)) - UNCOUNTED.get(own, set())
+        found[own] = set(imported_names(source, inside)) - UNCOUNTED.get(own, set())
     return found
 
 
