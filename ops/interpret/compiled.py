@@ -47,9 +47,10 @@ class Compiled:
 
     def __init__(self, function: Function[Signed], signature: Signed) -> None:
         self.call = partial(function.call, signature)
-        self.kinds, self.device = signature.kinds, signature.device
+        self.signature: Signature = signature
+        self.device = signature.device
         self.run = jax.jit(self._traced)
-        layouts = [kind if isinstance(kind, Layout) else None for kind in self.kinds]
+        layouts = [kind if isinstance(kind, Layout) else None for kind in signature.kinds]
         self.fetched: list[Layout | None] = [
             x if x is not None and self.device.memory_kind(x) else None for x in layouts
         ]
@@ -71,21 +72,21 @@ class Compiled:
         return outs.kind.result(outs.arrays)
 
     def _traced(self, *storages: Any) -> _Outs:
-        device, kinds = self.device, self.kinds
-        for x, kind in zip(storages, kinds, strict=True):
+        signature = self.signature
+        for x, kind in zip(storages, signature.kinds, strict=True):
             if isinstance(kind, Layout) and x.ndim > len(kind.physical_shape):
-                check_no_stack(GridArray(x, kind, device))
+                check_no_stack(GridArray(x, kind, signature.device))
         call, consts, structure = self.call()
         if any(isinstance(x, jax.core.Tracer) for x in consts):
             # Of an outer transformation, which takes its derivative of the whole call.
             operands = [
-                placed(x, kind, device) if isinstance(kind, Layout) else x
-                for x, kind in zip(storages, kinds, strict=True)
+                placed(x, kind, signature.device) if isinstance(kind, Layout) else x
+                for x, kind in zip(storages, signature.kinds, strict=True)
             ]
             found = [x.storage if isinstance(x, GridArray) else x for x in call(*consts, *operands)]
         else:
             found = call.on_storages(*consts, *storages)
-        return _Outs(_Kind(call.results, structure, device), found)
+        return _Outs(_Kind(call.results, structure, signature.device), found)
 
 
 class _Kind:
