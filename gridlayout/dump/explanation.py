@@ -6,7 +6,6 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol, TypedDict, Unpack, overload
@@ -39,7 +38,6 @@ Lines = Sequence[str] | Sequence[bytes] | Iterator[str] | Iterator[bytes]
 Text = str | os.PathLike[str] | bytes | bytearray | memoryview | io.BufferedIOBase | Lines
 
 
-@dataclass(frozen=True)
 class Explanation(Contents):
     """What a dump's layouts cost. `str` is a table; `to_json` is for tools, `to_html` a report.
 
