@@ -76,7 +76,7 @@ class Step:
 
 
 class Inner(Protocol):
-    """A program that a step runs, as a decision knows it: `gridlayout.ops.programs.Program`."""
+    """A program that a step runs, as a decision knows it; `ops.programs.program.Program` is one."""
 
     @property
     def operands(self) -> tuple[Spec, ...]:
