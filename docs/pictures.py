@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import gridlayout as gl
-from gridlayout.draw.svg import drawing, escape, tag
+from gridlayout.svg import drawing, escape, tag
 
 HERE = Path(__file__).parent
 MEASURED = HERE.parent / "benchmarks" / "measured.json"

@@ -15,9 +15,10 @@ from gridlayout import megengine, mli, sophon, strided, tenstorrent, xla
 from gridlayout.affine.integer_set import AffineSet
 from gridlayout.affine.map import AffineExpr, AffineMap
 from gridlayout.document.grid_layout import GridLayout
+from gridlayout.draw import draw as _draw
 from gridlayout.errors import LayoutError, LayoutWarning
 from gridlayout.images import from_image, image
-from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.layout import Layout, register_drawer
 from gridlayout.layouts.location import Location
 from gridlayout.layouts.memory import Chip, Fit
 from gridlayout.layouts.summary import Summary
@@ -32,16 +33,9 @@ if TYPE_CHECKING:
     from gridlayout.explorer.page import Explorer, explore
     from gridlayout.image_files.opened import ImageFile, load_image, open_image
     from gridlayout.image_files.saving import save_image
+    from gridlayout.ops.array.cores import all_gather, core_index, pmax, pmin, psum, shift
     from gridlayout.ops.array.grid_array import GridArray
-    from gridlayout.ops.array.map_shards import (
-        all_gather,
-        core_index,
-        map_shards,
-        pmax,
-        pmin,
-        psum,
-        shift,
-    )
+    from gridlayout.ops.array.map_shards import map_shards
     from gridlayout.ops.array.placing import from_physical
     from gridlayout.ops.array.policy import fill_devices
     from gridlayout.ops.array.put_local import put_local
@@ -71,6 +65,8 @@ if TYPE_CHECKING:
     from gridlayout.sharding.device_grid import DeviceGrid
     from gridlayout.sharding.emulate import emulate_devices
     from gridlayout.sharding.machine import Machine
+
+register_drawer(_draw)  # `Layout.draw`: the views know layouts, layouts do not know the views
 
 # Where the names that need JAX live, and those that few programs ask for.
 _LAZY = {
@@ -109,12 +105,12 @@ _LAZY = {
     "with_layout": "ops.interpret.with_layout",
     "ALGORITHMS": "ops.products.algorithms",
     "map_shards": "ops.array.map_shards",
-    "core_index": "ops.array.map_shards",
-    "shift": "ops.array.map_shards",
-    "psum": "ops.array.map_shards",
-    "pmax": "ops.array.map_shards",
-    "pmin": "ops.array.map_shards",
-    "all_gather": "ops.array.map_shards",
+    "core_index": "ops.array.cores",
+    "shift": "ops.array.cores",
+    "psum": "ops.array.cores",
+    "pmax": "ops.array.cores",
+    "pmin": "ops.array.cores",
+    "all_gather": "ops.array.cores",
     "ring_attention": "ops.user.ring_attention",
     "slices": "ops.user.slices",
     "Slices": "ops.user.slices",

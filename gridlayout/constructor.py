@@ -12,26 +12,26 @@ import inspect
 import re
 from typing import Any, NoReturn
 
-from gridlayout import megengine, mli, sophon, strided, tenstorrent, xla
+from gridlayout import megengine, mli, sophon, strided, xla
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
+from gridlayout.tenstorrent.metal_layout import MetalLayout
+from gridlayout.tenstorrent.tt_metal import tensor_layout
+from gridlayout.tenstorrent.ttnn_document import ttnn_document
+from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
-# system: its module, what its texts may call, and the constants that they may name.
-_SYSTEMS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "tenstorrent": (tenstorrent, ("tensor_layout", "ttnn_document")),
-    "sophon": (
-        sophon,
-        ("local", "matrix", "system", "Chip", "BM1684", "BM1684X", "BM1688", "BM1690"),
-    ),
-    "megengine": (megengine, ("format", "strided")),
-    "strided": (strided, ("layout",)),
-    "mli": (mli, ("tensor",)),
-    "xla": (xla, ("layout",)),
+_SOPHON = ("local", "matrix", "system", "Chip", "BM1684", "BM1684X", "BM1688", "BM1690")
+# Of each system what its texts may call, and the constants that they may name.
+_SYSTEMS: dict[str, dict[str, Any]] = {
+    "tenstorrent": {"tensor_layout": tensor_layout, "ttnn_document": ttnn_document},
+    "sophon": {name: getattr(sophon, name) for name in _SOPHON},
+    "megengine": {"format": megengine.format, "strided": megengine.strided},
+    "strided": {"layout": strided.layout},
+    "mli": {"tensor": mli.tensor},
+    "xla": {"layout": xla.layout},
 }
 # The classes whose `repr` has no system's name in front.
-_CLASSES = {
-    made.__name__: made for made in (GridLayout, tenstorrent.MetalLayout, tenstorrent.TtnnLayout)
-}
+_CLASSES = {made.__name__: made for made in (GridLayout, MetalLayout, TtnnLayout)}
 _CALL = re.compile(rf"\s*(?:(?:{'|'.join(_SYSTEMS)})\.|(?:{'|'.join(_CLASSES)})\s*\()")
 
 
@@ -94,12 +94,11 @@ def _value(node: ast.expr) -> Any:
 def _named(node: ast.expr) -> Any:
     match node:
         case ast.Attribute(ast.Name(system), name) if system in _SYSTEMS:
-            module, names = _SYSTEMS[system]
-            if name in names:
-                return getattr(module, name)
+            if name in _SYSTEMS[system]:
+                return _SYSTEMS[system][name]
         case ast.Name(name) if name in _CLASSES:
             return _CLASSES[name]
-    known = (f"{system}.{name}" for system, (_, names) in _SYSTEMS.items() for name in names)
+    known = (f"{system}.{name}" for system, names in _SYSTEMS.items() for name in names)
     _fail(node, f"{ast.unparse(node)[:48]!r} is not one of {', '.join([*_CLASSES, *known])}")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gridlayout import megengine, mli, sophon, tenstorrent
 from gridlayout.document.grid_layout import GridLayout
-from gridlayout.draw.svg import Drawing, escape, tag
+from gridlayout.svg import Drawing, escape, tag
 from gridlayout.text import parse
 
 # The chip of the figures of local memory: 4 NPUs, blocks of 4 bytes.

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -20,9 +20,6 @@ from jax import lax
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import MEMORY_SPACES
-
-if TYPE_CHECKING:
-    from gridlayout.sharding.device_grid import DeviceGrid
 
 Axes = tuple[str, ...]
 ALL_GATHER, ALL_REDUCE, ALL_TO_ALL = "all_gather", "all_reduce", "all_to_all"
@@ -108,6 +105,20 @@ def in_words(collectives: Sequence[Collective]) -> list[str]:
     return found
 
 
+class Devices(Protocol):
+    """What collectives are counted by: `gl.DeviceGrid` has it."""
+
+    @property
+    def size(self) -> int:
+        """Devices in all."""
+
+    def count(self, axes: Axes) -> int:
+        """Devices along axes."""
+
+    def names(self, axes: Axes) -> Axes:
+        """The same axes as users name them."""
+
+
 class Collectives:
     """The collectives of one decision, written down in order.
 
@@ -116,7 +127,7 @@ class Collectives:
     []
     """
 
-    def __init__(self, device: DeviceGrid) -> None:
+    def __init__(self, device: Devices) -> None:
         self.device = device
         self.found: list[Collective] = []
 

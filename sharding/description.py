@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout import dtypes
-from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.svg import Drawing
 
 if TYPE_CHECKING:
-    from gridlayout.sharding.device_grid import DeviceGrid
+    from gridlayout.draw.fold import Devices
 
 # So many devices are listed one by one.
 _LISTED = 16
@@ -32,13 +32,13 @@ class Description:
     """
 
     layout: Layout
-    device: DeviceGrid
+    device: Devices
     cores: NDArray[np.int64]
     elements: NDArray[np.int64]
     slots: int
 
     @classmethod
-    def of(cls, layout: Layout, device: DeviceGrid) -> Description:
+    def of(cls, layout: Layout, device: Devices) -> Description:
         """Of a layout that is placed on a device grid."""
         if not isinstance(layout, Layout):
             raise LayoutError(f"layout {layout!r} must be a gl.Layout")
@@ -101,12 +101,12 @@ class Description:
         used, idle = int((self.cores > 0).sum()), int(self.idle.sum())
         lines = [
             f"{layout.dtype.name}[{dims}] on grid {grid}, mesh {mesh}",
-            f"  each of {device.size:,} devices has {self.slots:,} slots, {self.nbytes:,} B",
+            f"  each of {self.cores.size:,} devices has {self.slots:,} slots, {self.nbytes:,} B",
             f"  {used:,} devices have cores, {idle:,} slots are idle",
             f"  elements: {int(self.elements.max()):,} at most on a device, "
             f"{self.imbalance:.2f} times the mean; each is on {self.copies:g} of them",
         ]
-        if device.size <= _LISTED:
+        if self.cores.size <= _LISTED:
             lines.append("  device      cores  idle  elements     bytes of them")
             lines += [
                 f"  {_place(at):10} {int(self.cores[at]):6} {int(self.idle[at]):5} "

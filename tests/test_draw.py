@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gridlayout as gl
+from gridlayout import palette
 from gridlayout.__main__ import main
-from gridlayout.draw import palette
 from gridlayout.draw.cells import MIXED, PADDING, find_cells
 from gridlayout.draw.panels import figure
 from gridlayout.draw.views import VIEWS

@@ -15,7 +15,7 @@ import pytest
 from processes import run_alone
 from readme import README, ROOT, blocks, commands, session_fails
 
-from gridlayout.draw import palette
+from gridlayout import palette
 
 BETWEEN = "\x00between two blocks\n"
 

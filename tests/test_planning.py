@@ -27,7 +27,8 @@ from gridlayout.ops.plan.chosen import Chosen
 from gridlayout.ops.plan.division import Units
 from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.graph import Graph
-from gridlayout.ops.plan.strategies import Place, Strategies
+from gridlayout.ops.plan.strategies import Strategies
+from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.planning.traced import traced_for
 from gridlayout.ops.products.bound import least_words
 from gridlayout.ops.solver.solve import solve

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from gridlayout.affine.expressions import AffineExpr
+
+class Expr(Protocol):
+    """What is printed of an expression: `gridlayout.affine.expressions.AffineExpr` has it."""
+
+    @property
+    def kind(self) -> str:
+        """dim, constant, add, mul, floordiv, ceildiv or mod."""
+
+    @property
+    def value(self) -> int:
+        """The dim's position, the constant, or the constant right operand."""
+
+    @property
+    def lhs(self) -> Expr | None:
+        """The left operand, of all but dims and constants."""
+
+    @property
+    def rhs(self) -> Expr | None:
+        """The right operand, of add only."""
 
 
 def dim_list(count: int) -> str:
@@ -18,7 +35,7 @@ def dim_list(count: int) -> str:
     return f"({', '.join(f'd{position}' for position in range(count))})"
 
 
-def map_text(num_dims: int, results: Iterable[AffineExpr]) -> str:
+def map_text(num_dims: int, results: Iterable[Expr]) -> str:
     """The map of so many dims to these results.
 
     >>> map_text(1, [])
@@ -27,7 +44,7 @@ def map_text(num_dims: int, results: Iterable[AffineExpr]) -> str:
     return f"{dim_list(num_dims)} -> ({', '.join(map(expr_text, results))})"
 
 
-def expr_text(expr: AffineExpr, strong: bool = False) -> str:
+def expr_text(expr: Expr, strong: bool = False) -> str:
     """An expression; `strong` puts parentheses round everything that has an operator.
 
     >>> from gridlayout.affine.expressions import dim
@@ -46,7 +63,7 @@ def expr_text(expr: AffineExpr, strong: bool = False) -> str:
     return f"({text})" if strong else text
 
 
-def _addend(expr: AffineExpr) -> str:
+def _addend(expr: Expr) -> str:
     if expr.kind == "constant" and expr.value < 0:
         return f" - {-expr.value}"
     if expr.kind == "mul" and expr.lhs is not None and expr.value < 0:

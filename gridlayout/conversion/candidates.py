@@ -14,6 +14,7 @@ from typing import Any
 from gridlayout import megengine, mli, sophon, strided, tenstorrent, xla
 from gridlayout.affine.map import AffineMap, dim
 from gridlayout.arguments import Shape
+from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -64,7 +65,7 @@ def _space(layout: Layout) -> str:
 
 def of_document(layout: Layout) -> Candidates:
     """As the document says it, by its own map, by order and tiles, by strides, place by place."""
-    if (found := layout.as_grid) is not None:
+    if (found := as_grid(layout)) is not None:
         yield lambda: found
         return
     make = partial(GridLayout, layout.shape, layout.dtype, memory_space=_space(layout))

@@ -16,7 +16,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from gridlayout import dtypes
-from gridlayout.affine.map import AffineMap
+from gridlayout.affine.map import AffineMap, embedding
 from gridlayout.arguments import Shape, as_axis, as_shape, one_of, positive
 from gridlayout.document.collapse import (
     as_printed,
@@ -281,6 +281,14 @@ class GridLayout(Layout):
     def grouped(self) -> GridLayout | None:
         """The layout itself where it has `groups`, else None."""
         return self if self.groups else None
+
+    def squeezed(self) -> GridLayout | None:
+        """The same data without its dims of extent 1; None where it has none, or no others."""
+        kept = [d for d, n in enumerate(self.shape) if n > 1]
+        if len(kept) in (0, self.ndim):
+            return None
+        shape = tuple(self.shape[d] for d in kept)
+        return self.replace(shape=shape, linear=self.linear.compose(embedding(self.ndim, kept)))
 
     @cached_property
     def groups(self) -> tuple[Shape, ...]:

@@ -4,6 +4,18 @@
 layout: it asks for the map, its inverse, the sizes and the nested blocks.
 """
 
-from gridlayout.draw.svg import Drawing
+from __future__ import annotations
 
-__all__ = ["Drawing"]
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gridlayout.layouts.layout import Layout
+    from gridlayout.svg import Drawing
+
+
+def draw(layout: Layout, view: str, **options: Any) -> Drawing:
+    """The drawing of a layout in a view."""
+    # Few programs draw, and the views take time to import.
+    from gridlayout.draw.views import draw_layout
+
+    return draw_layout(layout, view, **options)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gridlayout.draw.letters import mono_width, text_width
 from gridlayout.draw.panels import Picture, figure
-from gridlayout.draw.svg import Drawing, escape, tag
+from gridlayout.svg import Drawing, escape, tag
 
 _LENGTH, _ROW, _HIGH = 190, 20, 13  # pixels of the longest bar, of a row, of a bar
 _LABEL = 11

@@ -47,8 +47,8 @@ from gridlayout.draw.points import (
     from_physical,
     hover,
 )
-from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
+from gridlayout.svg import Drawing
 
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout

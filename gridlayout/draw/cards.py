@@ -9,7 +9,7 @@ from functools import cached_property
 from gridlayout.draw.layered import Link, Placed, placed
 from gridlayout.draw.letters import lines_of, mono_width, text_width
 from gridlayout.draw.panels import Picture
-from gridlayout.draw.svg import escape, tag
+from gridlayout.svg import escape, tag
 
 SENT = "c1"  # the fill of what devices receive
 _LETTER, _HEAD = 11, 12  # pixels of the fonts

@@ -16,9 +16,9 @@ import numpy as np
 
 from gridlayout.arguments import Shape
 from gridlayout.draw.cells import MIXED, PADDING, Cell, Ints, Span, find_cells
-from gridlayout.draw.palette import HUES
 from gridlayout.draw.points import Points
 from gridlayout.errors import LayoutError
+from gridlayout.palette import HUES
 
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout

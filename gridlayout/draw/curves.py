@@ -14,11 +14,11 @@ from itertools import pairwise
 from gridlayout.draw.chart import INSET, MARK, WIDE, Axes, Chart, Curve, Point, count_text
 from gridlayout.draw.letters import mono_width
 from gridlayout.draw.logical import short
-from gridlayout.draw.palette import HUES
 from gridlayout.draw.panels import Picture, figure
-from gridlayout.draw.svg import Drawing, escape, tag
 from gridlayout.draw.units import amount, time_text
 from gridlayout.errors import LayoutError
+from gridlayout.palette import HUES
+from gridlayout.svg import Drawing, escape, tag
 
 _TOP = 22  # pixels above the axes
 _LABEL, _NAME, _HOVER = 11, 40, 200  # pixels of the font; letters of a name, and of what hovers

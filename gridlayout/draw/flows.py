@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from gridlayout import dtypes
 from gridlayout.draw.letters import mono_width
 from gridlayout.draw.logical import in_words, short, tensor_text
-from gridlayout.draw.palette import HUES
 from gridlayout.draw.panels import Picture, figure
 from gridlayout.draw.points import core_text, number
-from gridlayout.draw.svg import Drawing, escape, tag
 from gridlayout.errors import LayoutError
+from gridlayout.palette import HUES
+from gridlayout.svg import Drawing, escape, tag
 
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout

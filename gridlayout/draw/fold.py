@@ -39,8 +39,8 @@ from gridlayout.draw.logical import (
 )
 from gridlayout.draw.panels import Axis, Panel, dim_axis, figure
 from gridlayout.draw.points import Ints, Points, number, tuple_text
-from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
+from gridlayout.svg import Drawing
 
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout
@@ -49,7 +49,9 @@ if TYPE_CHECKING:
 class Devices(Protocol):
     """What a device grid tells here: `gl.DeviceGrid` is one."""
 
-    mesh: Any
+    @property
+    def mesh(self) -> Any:
+        """The mesh, which says how many devices each axis has: `shape`."""
 
     @property
     def shape(self) -> Shape:

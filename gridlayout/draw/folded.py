@@ -8,9 +8,9 @@ from hashlib import sha256
 
 from gridlayout.draw.cards import Chart
 from gridlayout.draw.letters import text_width
-from gridlayout.draw.palette import style
 from gridlayout.draw.panels import Picture, figure
-from gridlayout.draw.svg import Drawing, escape, hatches, tag
+from gridlayout.palette import style
+from gridlayout.svg import Drawing, escape, hatches, tag
 
 _CAPTION = 24  # pixels above the cards of a part
 _FONT = "font: 13px/1.5 system-ui, sans-serif"

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from gridlayout.draw.letters import mono_width
 from gridlayout.draw.logical import short
 from gridlayout.draw.panels import Picture, figure
-from gridlayout.draw.svg import Drawing, escape, tag
 from gridlayout.draw.ticks import Ticks
 from gridlayout.draw.units import amount, binary_steps, bytes_text, round_steps
+from gridlayout.svg import Drawing, escape, tag
 
 _HIGH, _TOP = 200.0, 26  # pixels of the axis of bytes, and of the peak's words above it
 _LONGEST, _SHORTEST, _STEP = 700, 320, 48  # pixels of the axis of steps, and of a step

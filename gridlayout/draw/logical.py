@@ -26,7 +26,6 @@ from gridlayout.draw.colourings import (
     outer_block,
     tile_colouring,
 )
-from gridlayout.draw.palette import HUES
 from gridlayout.draw.panels import Box, Panel, dim_axis, figure
 from gridlayout.draw.points import (
     Ints,
@@ -37,7 +36,8 @@ from gridlayout.draw.points import (
     hover,
     tuple_text,
 )
-from gridlayout.draw.svg import Drawing
+from gridlayout.palette import HUES
+from gridlayout.svg import Drawing
 
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout

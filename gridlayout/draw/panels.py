@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from gridlayout.draw.cells import Span
 from gridlayout.draw.letters import lines_of, mono_width, text_width
-from gridlayout.draw.svg import Drawing, drawing, escape, tag
 from gridlayout.draw.ticks import Axis, Scale, column_ticks, dim_axis, place, row_ticks
+from gridlayout.svg import Drawing, drawing, escape, tag
 
 __all__ = ["Axis", "Box", "Panel", "Picture", "columns_for", "dim_axis", "figure"]
 

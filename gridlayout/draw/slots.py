@@ -13,8 +13,8 @@ from gridlayout.draw.colourings import colouring, fill, legend, settled
 from gridlayout.draw.logical import in_words, short, tensor_text
 from gridlayout.draw.panels import Axis, Box, Panel, columns_for, figure
 from gridlayout.draw.points import Points, core_text
-from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
+from gridlayout.svg import Drawing
 
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from gridlayout.draw.letters import mono_width
-from gridlayout.draw.svg import escape, tag
+from gridlayout.svg import escape, tag
 
 SIZE = 10  # pixels of the numbers' font
 _APART = 5  # pixels between two numbers side by side

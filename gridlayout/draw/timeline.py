@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from gridlayout.draw.letters import mono_width
 from gridlayout.draw.logical import short
-from gridlayout.draw.palette import HUES
 from gridlayout.draw.panels import Picture, figure
-from gridlayout.draw.svg import Drawing, escape, tag
 from gridlayout.draw.ticks import SIZE, Ticks
 from gridlayout.draw.units import TIMES, amount, fitting, number_text, round_steps, time_text
 from gridlayout.errors import LayoutError
+from gridlayout.palette import HUES
+from gridlayout.svg import Drawing, escape, tag
 
 MAX_TRACKS, MAX_RECTS = 64, 300  # drawn, and rectangles on one track
 _ALL_RECTS, _FEWEST = 8000, 100  # of a drawing; but so many a track in any case

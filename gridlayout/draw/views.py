@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from gridlayout.arguments import one_of
 from gridlayout.draw import buffers, flows, fold, logical, slots
-from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
+from gridlayout.svg import Drawing
 
 if TYPE_CHECKING:
     from gridlayout.layouts.layout import Layout

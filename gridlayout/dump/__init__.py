@@ -12,6 +12,7 @@ from gridlayout.costs import Costs
 from gridlayout.dump.compare import compare
 from gridlayout.dump.comparing.comparison import Comparison, Program
 from gridlayout.dump.comparing.matching import Match, Value
+from gridlayout.dump.contents import Contents
 from gridlayout.dump.explanation import Explanation, explain
 from gridlayout.dump.findings import Finding
 from gridlayout.dump.moves.collectives import CollectiveOp
@@ -23,6 +24,7 @@ from gridlayout.dump.values.peaks import Peak, Span
 __all__ = [
     "CollectiveOp",
     "Comparison",
+    "Contents",
     "Costs",
     "Explanation",
     "Finding",

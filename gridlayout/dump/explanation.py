@@ -6,7 +6,6 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol, TypedDict, Unpack, overload
@@ -18,8 +17,8 @@ from gridlayout.dump.comparing.comparison import Comparison
 from gridlayout.dump.comparing.costs import costs_of
 from gridlayout.dump.comparing.matching import Value, in_order
 from gridlayout.dump.comparing.sides import Side, side_by_side
+from gridlayout.dump.contents import Contents, Unknown
 from gridlayout.dump.findings import Finding
-from gridlayout.dump.moves.collectives import CollectiveOp
 from gridlayout.dump.moves.move import Move, move_of
 from gridlayout.dump.moves.shardings import Reshard, ShardedTensor
 from gridlayout.dump.pages import page, record, table
@@ -27,7 +26,6 @@ from gridlayout.dump.plan import propose
 from gridlayout.dump.reading import Dump, Found, collectives_of
 from gridlayout.dump.text.sources import is_path, opened
 from gridlayout.dump.values.kept import Kept
-from gridlayout.dump.values.peaks import Peak
 from gridlayout.dump.values.readings import layout_of
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -40,61 +38,12 @@ Lines = Sequence[str] | Sequence[bytes] | Iterator[str] | Iterator[bytes]
 Text = str | os.PathLike[str] | bytes | bytearray | memoryview | io.BufferedIOBase | Lines
 
 
-@dataclass(frozen=True)
-class Unknown:
-    """Texts that look like layouts and are none: why, how many, the first one and its line."""
-
-    reason: str
-    count: int
-    line: int
-    text: str
-
-
-@dataclass(frozen=True)
-class Explanation:
+class Explanation(Contents):
     """What a dump's layouts cost. `str` is a table; `to_json` is for tools, `to_html` a report.
 
-    findings: the values that waste most bytes, the worst first (with a plan, those that save most).
-    moves: the copies of most data, the one that moves most bytes first. peaks: the most that each
-    memory holds at a time, and the values alive then. collectives: what devices send each other,
-    the most bytes first. shardings, reshards: tensors divided over devices, and those that change.
-    unknown: texts that look like layouts and can't be read, by reason.
-
-    lines: of the dump. layouts, nbytes, data_bytes: of all values that own memory, each counted
-    once; mentions: how often a layout is named, all_moves and all_unknown too. kind: what kind of
-    text it is (ttnn, hlo, stablehlo, ...). passes: the lines in which the dump's passes begin, and
-    their titles; pass_name: the one that is explained. note: why nothing was found, if so.
-    unpeaked: functions of too many values to tell a peak: over 2**18, or 16 MiB of names.
+    Its fields are those of `gridlayout.dump.Contents`: findings, moves, peaks, collectives,
+    shardings, reshards and unknown, the worst first, and the sums over all of them.
     """
-
-    source: str
-    chip: Chip
-    lines: int
-    layouts: int
-    nbytes: int
-    data_bytes: int
-    findings: tuple[Finding, ...]
-    moves: tuple[Move, ...]
-    all_moves: int
-    unknown: tuple[Unknown, ...]
-    all_unknown: int
-    mentions: int = 0
-    peaks: tuple[Peak, ...] = ()
-    collectives: tuple[CollectiveOp, ...] = ()
-    all_collectives: int = 0
-    shardings: tuple[ShardedTensor, ...] = ()
-    reshards: tuple[Reshard, ...] = ()
-    kind: str = "text"
-    passes: tuple[tuple[int, str], ...] = ()
-    pass_name: str = ""
-    note: str = ""
-    unpeaked: tuple[str, ...] = ()
-    found: Found | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def left_out(self) -> int:
-        """Values that waste less than those in `findings`."""
-        return self.layouts - sum(finding.values for finding in self.findings)
 
     @cached_property
     def values(self) -> tuple[Value, ...]:

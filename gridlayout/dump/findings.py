@@ -7,15 +7,12 @@ layout holds beyond it is waste.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gridlayout.costs import Described
+from gridlayout.dump.plan import Proposal
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.memory import Fit
 from gridlayout.layouts.padding import padding_share
-
-if TYPE_CHECKING:
-    from gridlayout.dump.plan import Proposal
 
 
 @dataclass(frozen=True)

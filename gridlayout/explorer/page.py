@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from gridlayout.draw.palette import colours
 from gridlayout.explorer.parameters import facts, parameters_of
 from gridlayout.layouts.layout import Layout
+from gridlayout.palette import colours
 
 # In the order in which one may use the names of another.
 SCRIPTS = (

@@ -13,35 +13,26 @@ the data and no part of what makes two layouts hold it alike: see `Layout.same_p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
-from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-import numpy as np
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from gridlayout import dtypes
-from gridlayout.affine.integer_set import AffineSet
-from gridlayout.affine.map import AffineExpr, AffineMap, Inverse, dim
-from gridlayout.arguments import Shape, as_index, as_int, as_items, as_shape, check_size
 from gridlayout.errors import LayoutError
 from gridlayout.layouts import padding
-from gridlayout.layouts.buffers import Buffers
-from gridlayout.layouts.location import Location
+from gridlayout.layouts.mapped import Mapped
 from gridlayout.layouts.memory import Chip, as_chip
 from gridlayout.layouts.replacing import replaced
-from gridlayout.layouts.steps import Scatter, Step, StepBuilder, inverse_exprs, is_small
 from gridlayout.layouts.summary import Summary
 from gridlayout.layouts.traffic import Traffic, core_traffic
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import DTypeLike, NDArray
 
-    from gridlayout.document.grid_layout import GridLayout
-    from gridlayout.draw.svg import Drawing
+    from gridlayout.svg import Drawing
 
 
-class Layout(Buffers):
+class Layout(Mapped):
     """A logical tensor of `shape` and `dtype`, laid out by `steps`; physical dims are `order`.
 
     Frozen and hashable; usable as static pytree metadata. Users call a system's constructor, such
@@ -54,84 +45,7 @@ class Layout(Buffers):
     (d0) -> (d0 floordiv 2, d0 mod 2) (3, 2)
     """
 
-    def __init__(
-        self,
-        shape: Sequence[int],
-        dtype: DTypeLike,
-        steps: Sequence[Step],
-        order: Sequence[int],
-        *,
-        core_rank: int = 0,
-        oob: Any = None,
-    ) -> None:
-        self.shape: Shape = as_shape(shape, "shape")
-        self.dtype: np.dtype[Any] = dtypes.as_dtype(dtype)
-        self.steps: tuple[Step, ...] = as_items(steps, "steps", "gridlayout.layouts.steps")
-        if wrong := [step for step in self.steps if not isinstance(step, Step)]:
-            raise LayoutError(f"steps hold {wrong[0]!r}, which is none of gridlayout.layouts.steps")
-        axes = as_items(order, "order", "axes")
-        self.order: Shape = tuple(as_int(axis, "an axis of order,") for axis in axes)
-        self.oob: dtypes.Scalar | None = dtypes.oob_value(oob, self.dtype)
-        builder = StepBuilder(self.shape).run(self.steps)
-        if sorted(self.order) != sorted(builder.extent):
-            raise LayoutError(
-                f"order {self.order} must name the axes left, {sorted(builder.extent)}"
-            )
-        self.physical_shape: Shape = tuple(builder.extent[axis] for axis in self.order)
-        core_rank = as_int(core_rank, "core_rank")
-        if not 0 <= core_rank <= len(self.order):
-            raise LayoutError(f"core_rank {core_rank} must lie in [0, {len(self.order)}]")
-        self.core_rank: int = core_rank
-        check_size(self.shape, self.physical_shape)
-        if not is_small(self.ndim, self.steps):
-            self._expressions()  # refuses what is too large to say
-        self._hash = hash((type(self), self._key()))
-
-    # What is computed of the steps when it is first asked for.
-    _cached: ClassVar[tuple[str, ...]] = ("index_map", "inverse", "inverse_in_bounds")
-
-    # -- identity ------------------------------------------------------------------------------
-
-    def _key(self) -> tuple[Any, ...]:
-        """What makes two layouts equal."""
-        return (self.shape, self.dtype, self.steps, self.order, self.core_rank, repr(self.oob))
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (type(self) is type(other) and self._key() == other._key())
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if "_hash" in self.__dict__:
-            raise AttributeError(f"a layout is frozen: {name} can't be set; build a new layout")
-        super().__setattr__(name, value)
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a layout is frozen: {name} can't be deleted")
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The hash differs from process to process, and what is cached can be computed again.
-        computed = ("_hash", *self._cached)
-        return {name: value for name, value in self.__dict__.items() if name not in computed}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.__dict__["oob"] = dtypes.oob_value(self.oob, self.dtype)  # NaN is one object
-        self.__dict__["_hash"] = hash((type(self), self._key()))
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({self.shape}, {self.dtype.name!r}, {self.index_map}, "
-            f"physical_shape={self.physical_shape}, oob={dtypes.oob_text(self.oob)})"
-        )
-
-    def _changed(self, **fields: Any) -> Self:
-        """A copy with other facts about the data; the steps and what follows from them stay."""
-        new = object.__new__(type(self))
-        new.__dict__.update({**self.__dict__, **fields})
-        new.__dict__["_hash"] = hash((type(new), new._key()))
-        return new
+    # -- other layouts of the same data ----------------------------------------------------------
 
     def with_oob(self, oob: Any) -> Self:
         """The same layout with another fact about its padding: a number, a name, or None."""
@@ -181,73 +95,6 @@ class Layout(Buffers):
             return True
         return self.index_map == other.index_map
 
-    # -- sizes ---------------------------------------------------------------------------------
-
-    @property
-    def ndim(self) -> int:
-        """The rank of the logical shape."""
-        return len(self.shape)
-
-    @property
-    def padding_share(self) -> float:
-        """The share of physical elements that are padding, 0 to 1."""
-        total = prod(self.physical_shape)
-        if not total:
-            return 0.0
-        try:
-            self.check_invertible()
-        except LayoutError:  # several elements share a place, so count the places
-            return int(self.padding_per_core().sum()) / total
-        return (total - self.size) / total
-
-    def _expressions(self) -> tuple[AffineExpr, ...]:
-        """Of each physical dim, before they are simplified."""
-        expr = StepBuilder(self.shape).run(self.steps).expr
-        return tuple(expr[axis] for axis in self.order)
-
-    # -- the map and its inverse ---------------------------------------------------------------
-
-    @cached_property
-    def index_map(self) -> AffineMap:
-        """Logical index -> physical index."""
-        exact = AffineMap(self.ndim, self._expressions())
-        return exact if 0 in self.shape else exact.simplify(self.shape)
-
-    @cached_property
-    def inverse(self) -> Inverse:
-        """Physical index -> logical index, and the set of physical indices where that holds.
-
-        `LayoutError` where the map is a `Scatter` without a closed inverse.
-        """
-        map, domain = self.inverse_in_bounds
-        box: list[tuple[AffineExpr, bool]] = []
-        for d, extent in enumerate(self.physical_shape):
-            box += [(dim(d), False), (-dim(d) + (extent - 1), False)]
-        return Inverse(map, AffineSet(domain.num_dims, (*box, *domain.constraints)))
-
-    @cached_property
-    def inverse_in_bounds(self) -> Inverse:
-        """`inverse` for indices that are known to lie in `physical_shape`."""
-        back = inverse_exprs(self.shape, self.steps, self.order)
-        rank = len(self.order)
-        constraints = [(e, True) for e in back.equal]
-        for expr, bound in back.bounds:
-            constraints += [(expr, False), (-expr + (bound - 1), False)]
-        map = AffineMap(rank, back.logical)
-        if 0 not in self.physical_shape:
-            map = map.simplify(self.physical_shape)
-        return Inverse(map, AffineSet(rank, tuple(constraints)))
-
-    @property
-    def core_map(self) -> AffineMap:
-        """Logical index -> coordinates in the grid of cores.
-
-        >>> from gridlayout import GridLayout
-        >>> print(GridLayout((6, 4), grid=(2, 1)).core_map)
-        (d0, d1) -> (d0 floordiv 3, 0)
-        """
-        return AffineMap(self.ndim, self.index_map.results[: self.core_rank])
-
     def traffic(self, to: Layout) -> Traffic:
         """How many elements each core holds that lie in each core of another layout.
 
@@ -273,12 +120,12 @@ class Layout(Buffers):
     # -- what rules ask ------------------------------------------------------------------------
 
     @property
-    def as_grid(self) -> GridLayout | None:
+    def as_grid(self) -> Layout | None:
         """The same layout as the document model says it, to be changed; None where it says none."""
         return None
 
     @property
-    def grouped(self) -> GridLayout | None:
+    def grouped(self) -> Layout | None:
         """`as_grid`, where each grid dim divides a group of logical dims of its own; else None.
 
         >>> from gridlayout import GridLayout
@@ -288,54 +135,23 @@ class Layout(Buffers):
         """
         return None
 
-    @property
-    def is_scatter(self) -> bool:
-        """Whether the layout has no pad-reshape-transpose program and moves by gather instead."""
-        return any(isinstance(step, Scatter) for step in self.steps)
+    def squeezed(self) -> Layout | None:
+        """The same data without its dims of extent 1; None where it has none, or no others.
 
-    def locate(self, index: Sequence[int]) -> Location:
-        """The core, the index inside it, and the offset of a logical index.
+        None too where the document model has no such layout.
 
         >>> from gridlayout import GridLayout
-        >>> GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32)).locate((20, 40))
-        Location(core=(1, 1), local=(0, 0, 2, 8), offset=72, byte=144)
+        >>> GridLayout((1, 6, 1, 4), grid=(2, 1)).squeezed().shape
+        (6, 4)
         """
-        index = as_index(index, self.shape, "index")
-        physical = self.index_map(*index)
-        core, local = physical[: self.core_rank], physical[self.core_rank :]
-        offset = 0
-        for i, n in zip(local, self.local_shape, strict=True):
-            offset = offset * n + i
-        return Location(core, local, offset, self.byte_of(offset), self.bit_of(offset))
-
-    def logical_index(self, physical: Sequence[int]) -> Shape | None:
-        """The logical index at a physical one; None where that position is padding.
-
-        >>> from gridlayout import GridLayout
-        >>> layout = GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
-        >>> layout.logical_index((1, 1, 0, 0, 2, 8)), layout.logical_index((0, 0, 0, 0, 18, 0))
-        ((20, 40), None)
-        """
-        physical = as_index(physical, self.physical_shape, "physical index")
-        if self.is_scatter:
-            return self.index_map.preimage(physical, self.shape)
-        if not self.inverse_in_bounds.domain.contains(*physical):
-            return None
-        return self.inverse.map(*physical)
-
-    def check_invertible(self) -> None:
-        """`LayoutError` naming two logical indices that share a physical one, if there are any."""
-        # A scatter is the first step and reads the logical dims; all other steps are injective.
-        for scatter in (step for step in self.steps if isinstance(step, Scatter)):
-            clash = scatter.map.collision(self.shape)
-            if clash is not None:
-                raise LayoutError(
-                    f"the map {scatter.map} puts {clash[0]} and {clash[1]} in one place: the "
-                    "layout is a read-only view; unpack reads it, pack and put need a map that is "
-                    "injective"
-                )
+        return None if self.as_grid is None else self.as_grid.squeezed()
 
     # -- padding (gridlayout.layouts.padding) --------------------------------------------------
+
+    @property
+    def padding_share(self) -> float:
+        """The share of physical elements that are padding, 0 to 1."""
+        return padding.exact_share(self)
 
     def padding_mask(self) -> NDArray[np.bool_]:
         """A bool array of `physical_shape`: True where the position is padding."""
@@ -382,13 +198,26 @@ class Layout(Buffers):
         >>> GridLayout((53, 63), grid=(3, 2)).draw().title
         'float32[53, 63]: logical tensor by core'
         """
-        # Few programs draw, and `gridlayout.draw` takes time to import.
-        from gridlayout.draw.views import draw_layout
-
-        return draw_layout(self, view, **options)
+        (drawer,) = _drawers
+        return drawer(self, view, **options)
 
     def _repr_html_(self) -> str:
         return self.summary().beside(self.draw().svg)
+
+
+class Drawer(Protocol):
+    """A function that draws a layout in a view."""
+
+    def __call__(self, layout: Layout, view: str, **options: Any) -> Drawing:
+        """The drawing; `LayoutError` for another view or option."""
+
+
+_drawers: list[Drawer] = []
+
+
+def register_drawer(drawer: Drawer) -> None:
+    """Have `Layout.draw` call this function: that of `gridlayout.draw`, which knows the views."""
+    _drawers[:] = [drawer]
 
 
 def check_layout(layout: Any, what: str = "layout") -> None:

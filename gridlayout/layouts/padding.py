@@ -24,7 +24,7 @@ from gridlayout.errors import LayoutError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gridlayout.layouts.layout import Layout
+    from gridlayout.layouts.mapped import Mapped
 
 Box = tuple[slice, ...]
 # A mask is one byte an element; beyond this it is almost surely a slip, so say so first.
@@ -40,7 +40,7 @@ class Part:
     physical: tuple[int, ...]
 
 
-def parts(layout: Layout) -> tuple[Part, ...]:
+def parts(layout: Mapped) -> tuple[Part, ...]:
     """The independent parts of a layout's index map, in the order of their first physical dim.
 
     >>> from gridlayout import GridLayout
@@ -58,13 +58,13 @@ def parts(layout: Layout) -> tuple[Part, ...]:
 _KEPT = 1 << 17
 
 
-def _valid(layout: Layout) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
+def _valid(layout: Mapped) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
     """Each part with the mask of its valid positions, over the part's physical dims."""
     sizes = (prod(layout.physical_shape[k] for k in part.physical) for part in parts(layout))
     return (_kept_masks if sum(sizes) <= _KEPT else _masks)(layout)
 
 
-def _masks(layout: Layout) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
+def _masks(layout: Mapped) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
     if 0 in layout.shape:
         everything = tuple(range(len(layout.physical_shape)))
         return ((Part((), everything), np.zeros(_mask_shape(layout, everything), bool)),)
@@ -74,7 +74,7 @@ def _masks(layout: Layout) -> tuple[tuple[Part, NDArray[np.bool_]], ...]:
 _kept_masks = lru_cache(maxsize=512)(_masks)
 
 
-def _mask_shape(layout: Layout, dims: tuple[int, ...]) -> tuple[int, ...]:
+def _mask_shape(layout: Mapped, dims: tuple[int, ...]) -> tuple[int, ...]:
     return _check_mask(tuple(layout.physical_shape[k] for k in dims))
 
 
@@ -87,7 +87,7 @@ def _check_mask(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape
 
 
-def _part_mask(layout: Layout, part: Part) -> NDArray[np.bool_]:
+def _part_mask(layout: Mapped, part: Part) -> NDArray[np.bool_]:
     results = tuple(layout.index_map.results[k] for k in part.physical)
     return image(AffineMap(layout.ndim, results), layout.shape, _mask_shape(layout, part.physical))
 
@@ -113,7 +113,7 @@ def image(map: AffineMap, shape: tuple[int, ...], mask_shape: tuple[int, ...]) -
     return mask
 
 
-def padding_mask(layout: Layout) -> NDArray[np.bool_]:
+def padding_mask(layout: Mapped) -> NDArray[np.bool_]:
     """A bool array of the layout's physical shape: True where the position is padding.
 
     >>> from gridlayout import GridLayout
@@ -136,7 +136,7 @@ def _expanded(array: NDArray[np.bool_], dims: tuple[int, ...], rank: int) -> NDA
     return array.reshape(shape)
 
 
-def padding_per_core(layout: Layout) -> NDArray[np.int64]:
+def padding_per_core(layout: Mapped) -> NDArray[np.int64]:
     """How many elements of each core's buffer are padding: an array of the core dims' shape."""
     rank = layout.core_rank
     valid = np.ones(layout.core_shape, np.int64)
@@ -155,7 +155,7 @@ def padding_per_core(layout: Layout) -> NDArray[np.int64]:
 _MAX_COUNTED = 1 << 22
 
 
-def elements_per_core(layout: Layout) -> NDArray[np.int64] | None:
+def elements_per_core(layout: Mapped) -> NDArray[np.int64] | None:
     """How many elements each core holds, in the core dims' shape; None where they are too many.
 
     >>> from gridlayout import GridLayout
@@ -168,7 +168,7 @@ def elements_per_core(layout: Layout) -> NDArray[np.int64] | None:
     return prod(layout.local_shape) - padding_per_core(layout)
 
 
-def padding_share(layout: Layout) -> float:
+def padding_share(layout: Mapped) -> float:
     """The share of physical elements that are padding, 0 to 1, at a cost that is bounded.
 
     Where a dim is in two results of the map and there are over 2**22 positions, they are not
@@ -181,10 +181,22 @@ def padding_share(layout: Layout) -> float:
     total = prod(layout.physical_shape)
     if layout.is_scatter and total > _MAX_COUNTED:
         return max(total - layout.size, 0) / total
-    return layout.padding_share
+    return exact_share(layout)
 
 
-def padded_regions(layout: Layout) -> list[Box]:
+def exact_share(layout: Mapped) -> float:
+    """The share of physical elements that are padding, 0 to 1, whatever it costs to count them."""
+    total = prod(layout.physical_shape)
+    if not total:
+        return 0.0
+    try:
+        layout.check_invertible()
+    except LayoutError:  # several elements share a place, so count the places
+        return int(padding_per_core(layout).sum()) / total
+    return (total - layout.size) / total
+
+
+def padded_regions(layout: Mapped) -> list[Box]:
     """The padding as disjoint boxes, few of them: tuples of slices into the physical array.
 
     >>> from gridlayout import GridLayout

@@ -17,7 +17,6 @@ from functools import lru_cache
 from itertools import pairwise
 from math import prod
 
-from gridlayout.affine.map import embedding
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import Move, Numbered, moves_of, numbered
 from gridlayout.layouts.steps import Flip, Join, Pad, Split, Step, StepBuilder, Unit
@@ -99,13 +98,7 @@ def _without_units(a: Layout, b: Layout) -> tuple[Layout, Layout]:
 
 @lru_cache(maxsize=4096)
 def _squeezed(layout: Layout) -> Layout | None:
-    """The layout without its dims of extent 1; None where it has none, or no others."""
-    kept = [d for d, n in enumerate(layout.shape) if n > 1]
-    own = layout.as_grid
-    if len(kept) in (0, layout.ndim) or own is None:
-        return None
-    shape = tuple(layout.shape[d] for d in kept)
-    return own.replace(shape=shape, linear=own.linear.compose(embedding(layout.ndim, kept)))
+    return layout.squeezed()
 
 
 class _Side:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gridlayout.arguments import Shape
-    from gridlayout.layouts.layout import Layout
+    from gridlayout.layouts.mapped import Mapped
 
 WIDTH = 100  # columns
 _INDENT = 11
@@ -33,9 +33,9 @@ class Summary:
     less, where one was looked for and found.
     """
 
-    layout: Layout
+    layout: Mapped
     chip: Chip | None = None
-    better: Layout | None = None
+    better: Mapped | None = None
 
     @property
     def title(self) -> str:
@@ -151,7 +151,7 @@ def _room(fit: Fit) -> str:
     return f"{size(fit.free)} of {fit.space} left{where}"
 
 
-def _cores_text(layout: Layout) -> str:
+def _cores_text(layout: Mapped) -> str:
     """Where the first and the last element are, and how many their cores hold."""
     if not layout.core_rank or not layout.size:
         return ""
@@ -169,7 +169,7 @@ def _cores_text(layout: Layout) -> str:
     return "; ".join(words)
 
 
-def _ends(layout: Layout, held: NDArray[np.int64] | None) -> list[str]:
+def _ends(layout: Mapped, held: NDArray[np.int64] | None) -> list[str]:
     words = []
     last = tuple(n - 1 for n in layout.shape)
     for name, index, way in (("first", (0,) * layout.ndim, "from"), ("last", last, "up to")):

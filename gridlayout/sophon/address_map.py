@@ -25,7 +25,7 @@ from gridlayout.sophon.occupancy import (
 )
 
 if TYPE_CHECKING:
-    from gridlayout.draw.svg import Drawing
+    from gridlayout.svg import Drawing
 
 MAX_TENSORS = 64
 

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gridlayout.draw.cells import MIXED, NOTHING, PADDING, Ints, Span
-from gridlayout.draw.palette import HUES
 from gridlayout.draw.panels import Axis, Box, Panel, figure
-from gridlayout.draw.svg import Drawing
+from gridlayout.palette import HUES
 from gridlayout.sophon.local_memory import LocalLayout
 from gridlayout.sophon.occupancy import allocated, held, held_at, runs
+from gridlayout.svg import Drawing
 
 MAX_COLUMNS = 96  # that are cut where features are
 

@@ -20,8 +20,6 @@ from gridlayout.sophon.chip import Chip, as_count
 if TYPE_CHECKING:
     import numpy as np
 
-    from gridlayout.sophon.tensors import Tensor
-
 LAYOUTS = ("aligned", "compact", "line_aligned")
 # Sophon, "Storage Modes": lanes, and the element types that a mode is for.
 STORAGE: dict[str, tuple[int, tuple[str, ...]]] = {
@@ -219,25 +217,6 @@ def broadcast(view: Shape, npus: int, strides: Shape) -> tuple[str, ...]:
     groups, channels, height, columns = view
     extents = (groups, -(-channels // npus), height, columns)
     return tuple(d for d, n, s in zip("NCHW", extents, strides, strict=True) if s == 0 and n > 1)
-
-
-def check_destination(layout: Tensor) -> None:
-    """`LayoutError` for a broadcast, naming two indices that share one element."""
-    if not layout.broadcast:
-        return
-    name = layout.broadcast[0]
-    if layout.ndim == 2:  # a matrix: rows are N, columns are C and W
-        across = layout.npus * layout.view_shape[3]
-        axis, step = {"N": (0, 1), "C": (1, across), "W": (1, 1)}[name]
-    else:
-        axis, step = "NCHW".index(name), {"N": layout.lanes, "C": layout.npus}.get(name, 1)
-    zero = (0,) * layout.ndim
-    other = (*zero[:axis], step, *zero[axis + 1 :])
-    raise LayoutError(
-        f"the {name} stride is 0, a broadcast that puts {zero} and {other} in one place: the "
-        "layout is a source only, a read-only view; unpack reads it, a destination needs strides "
-        "> 0"
-    )
 
 
 def strided_steps(

@@ -78,8 +78,26 @@ class Tensor(Layout):
 
     def check_invertible(self) -> None:
         """`LayoutError` naming two indices that share an element, if there are any."""
-        rules.check_destination(self)
+        self._check_no_broadcast()
         super().check_invertible()
+
+    def _check_no_broadcast(self) -> None:
+        """`LayoutError` for a broadcast, naming two indices that share one element."""
+        if not self.broadcast:
+            return
+        name = self.broadcast[0]
+        if self.ndim == 2:  # a matrix: rows are N, columns are C and W
+            across = self.npus * self.view_shape[3]
+            axis, step = {"N": (0, 1), "C": (1, across), "W": (1, 1)}[name]
+        else:
+            axis, step = "NCHW".index(name), {"N": self.lanes, "C": self.npus}.get(name, 1)
+        zero = (0,) * self.ndim
+        other = (*zero[:axis], step, *zero[axis + 1 :])
+        raise LayoutError(
+            f"the {name} stride is 0, a broadcast that puts {zero} and {other} in one place: the "
+            "layout is a source only, a read-only view; unpack reads it, a destination needs "
+            "strides > 0"
+        )
 
     # -- strides -------------------------------------------------------------------------------
 

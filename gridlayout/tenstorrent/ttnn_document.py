@@ -82,10 +82,11 @@ class TtnnDocument(Layout):
         self.grid: Shape = positive((1, 1) if grid is None else grid, "grid")
         if len(self.grid) != 2:
             raise LayoutError(f"grid {self.grid} must have rank 2: TTNN lays tensors on a plane")
-        if shard_shape is None:
-            self.shard_shape: Shape = _divided(self.plane, self.grid)
-        else:
-            self.shard_shape = as_shard(shard_shape, used, self.grid)[0]
+        self.shard_shape: Shape = (
+            _divided(self.plane, self.grid)
+            if shard_shape is None
+            else as_shard(shard_shape, used, self.grid)[0]
+        )
         like = self._grid_layout(shape, dtype, oob)
         super().__init__(shape, dtype, like.steps, like.order, core_rank=2, oob=oob)
 

@@ -26,19 +26,14 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.parts import slices_of
 from gridlayout.layouts.program import unpack_host
+from gridlayout.ops.array.crossing import storage_of
 from gridlayout.ops.array.folding import folded_line
-from gridlayout.ops.array.grid_type import (
-    GridType,
-    give,
-    grid_type,
-    placed,
-    represent,
-    storage_of,
-)
+from gridlayout.ops.array.grid_type import GridType, give, grid_type, placed, represent
 from gridlayout.ops.array.in_parts import Held, as_box, boxes_here, is_host_memory
 from gridlayout.ops.array.located import DeviceLocation, located
 from gridlayout.ops.array.logical import check_sharding, logical_as, sharding_text
 from gridlayout.ops.array.storage import padded, to_logical, without_idle
+from gridlayout.ops.array.storage_sharding import StorageSharding
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.agreement import agree_on, check_has_part, crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -56,29 +51,6 @@ class _Meta(type):
 
     def __repr__(cls) -> str:
         return "<class 'gridlayout.GridArray', which gl.on_grid(fn), gl.numpy and gl.nn take>"
-
-
-class _OfStorage(NamedSharding):
-    """A sharding for arrays of the storage's shape: JAX gives it to arrays of the logical one."""
-
-    _shape: tuple[int, ...]
-    _owner: str
-
-    @classmethod
-    def of(cls, sharding: NamedSharding, x: GridArray) -> _OfStorage:
-        made = cls(sharding.mesh, sharding.spec, memory_kind=sharding.memory_kind)
-        made._shape, made._owner = x.storage.shape, repr(x)
-        return made
-
-    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
-        if tuple(global_shape) != self._shape:
-            raise LayoutError(
-                f"the storage of {self._owner} has shape {self._shape}, and its sharding is for "
-                f"no array of shape {tuple(global_shape)}: gl.zeros_like makes a GridArray like "
-                "another, and gl.on_grid(fn) runs a function that makes arrays like its "
-                "arguments, such as an optimizer's init"
-            )
-        return super().shard_shape(global_shape)
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -135,7 +107,11 @@ class GridArray(metaclass=_Meta):
     def sharding(self) -> Sharding:
         """The sharding of `storage`."""
         found = self.storage.sharding
-        return _OfStorage.of(found, self) if isinstance(found, NamedSharding) else found
+        return (
+            StorageSharding.of(found, self.storage.shape, repr(self))
+            if isinstance(found, NamedSharding)
+            else found
+        )
 
     def __repr__(self) -> str:
         dims = ",".join(map(str, self.shape))

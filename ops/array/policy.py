@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gridlayout.arguments import as_shape
+from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.document.shard import row_bytes
 from gridlayout.dtypes import as_dtype
@@ -85,7 +86,7 @@ def of_rank(
 
 def _grid(shape: Shape, like: Layout | None, device: DeviceGrid) -> Shape:
     """The operand's grid, without dims of one core that a shape has no use for."""
-    own = None if like is None else like.as_grid
+    own = None if like is None else as_grid(like)
     if own is not None:
         grid = own.grid
     else:
@@ -148,7 +149,7 @@ def is_replicated(layout: Any) -> bool:
 def _filling(
     shape: Shape, dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid
 ) -> GridLayout:
-    own = None if like is None else like.as_grid
+    own = None if like is None else as_grid(like)
     tile = (own.tile if own is not None else None) or ()
     rank = min(max(len(shape), len(tile), 1), 2)
     joined = max(len(shape) - rank + 1, 0)
@@ -180,7 +181,7 @@ def _divided(sizes: Shape, cores: Shape, tile: Shape) -> tuple[Shape, Shape]:
 def _like(shape: Shape, dtype: np.dtype[Any], grid: Shape, like: Layout | None) -> GridLayout:
     """A layout on this grid, made of the blocks of `like` and in its memory space."""
     tile, face, aligned, space = None, None, None, "l1"
-    if like is not None and (own := like.as_grid) is not None:
+    if like is not None and (own := as_grid(like)) is not None:
         tile, face, space = own.tile, own.face, own.memory_space
         aligned = None if tile else row_bytes(own.row_multiple, dtype)
     elif like is not None and like.memory in MEMORY_SPACES:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.decisions.specs import Sharded, Spec
 from gridlayout.ops.moves.relayout import find_move
@@ -45,7 +46,7 @@ def as_blocks(spec: Spec, device: DeviceGrid) -> Sharded | None:
     """
     if not isinstance(spec, Sharded) or 0 in spec.shape:
         return None
-    own, placed, shape = spec.layout.as_grid, spec.placement, spec.shape
+    own, placed, shape = as_grid(spec.layout), spec.placement, spec.shape
     if own is None or not own.groups or own.tile or set(placed.per_device) != {1}:
         return None
     ones = (1,) * len(shape)
@@ -75,7 +76,7 @@ def reshaped_blocks(spec: Sharded, shape: Shape) -> Sharded | None:
     >>> reshaped_blocks(block_spec((8, 4, 6), "float32", placed), (32, 6)).layout.shape
     (32, 6)
     """
-    placed, own = spec.placement, spec.layout.as_grid
+    placed, own = spec.placement, as_grid(spec.layout)
     if own is None or not own.groups or set(placed.per_device) != {1} or 0 in spec.shape:
         return None
     parts: dict[int, int] = {}  # of each dim that devices divide: its place in the grid

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.decisions.specs import Held, Spec
@@ -17,7 +17,6 @@ from gridlayout.sharding.collectives import Axes, Collective, total_bytes
 
 if TYPE_CHECKING:
     from gridlayout.ops.decisions.place import Place
-    from gridlayout.ops.programs.program import Program
 
 Array = Any
 # How a primitive ran: its rule; as a view, with no data touched; or whole on every device.
@@ -76,6 +75,22 @@ class Step:
         return (*self.collectives, *inner)
 
 
+class Inner(Protocol):
+    """A program that a step runs, as a decision knows it; `ops.programs.program.Program` is one."""
+
+    @property
+    def operands(self) -> tuple[Spec, ...]:
+        """The operands' specs."""
+
+    @property
+    def collectives(self) -> tuple[Collective, ...]:
+        """What the devices send each other, in order."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether every step works on one device's parts."""
+
+
 @dataclass(frozen=True, eq=False)
 class Body:
     """A program that a step runs inside: so many times; `note` says what of it is counted.
@@ -83,7 +98,7 @@ class Body:
     title: what it is of the step. roles: what each of its operands is there.
     """
 
-    program: Program
+    program: Inner
     times: int
     note: str = ""
     title: str = "body"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.affine.map import AffineMap, constant, dim, embedding
+from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.route import find_route
+from gridlayout.ops.decisions.mover import Mover
 from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
@@ -19,13 +20,10 @@ from gridlayout.ops.moves.padding import has_padding
 from gridlayout.ops.moves.relayout import find_move, lay_out
 from gridlayout.sharding.placement import Placement
 
-if TYPE_CHECKING:
-    from gridlayout.ops.decisions.builder import Builder
-
 Shape = tuple[int, ...]
 
 
-def materialized(b: Builder, value: Value, layout: Layout, placement: Placement) -> Value:
+def materialized(b: Mover, value: Value, layout: Layout, placement: Placement) -> Value:
     """A deferred broadcast in `layout`, on each device, with no communication of its own.
 
     The source is laid out like a slice of `layout`: grid and tile 1 in every collapsed dim that it
@@ -37,10 +35,10 @@ def materialized(b: Builder, value: Value, layout: Layout, placement: Placement)
         place = Place.part(layout, placement)
         if spec.dims == tuple(range(spec.ndim)):
             return b.made(value, place)
-        if layout.grouped is None:
+        if grouped(layout) is None:
             kept = AffineMap(spec.ndim, tuple(map(dim, spec.dims)))
             return b.made(value, place.seen(kept))
-    own = layout.grouped
+    own = grouped(layout)
     if own is None or 0 in spec.shape:
         return b.laid_out(b.replicated(value), layout, placement)
     touched = [k for k, group in enumerate(own.groups) if set(group) & set(spec.dims)]
@@ -53,42 +51,6 @@ def materialized(b: Builder, value: Value, layout: Layout, placement: Placement)
     rank = range(len(out.local_shape))
     wide = lambda part: [lax.broadcast_in_dim(part, out.local_shape, rank)]  # noqa: E731
     return b.fused(wide, [source], [out])[0]
-
-
-def number_of(value: Value) -> Value | None:
-    """The number that a value is, or that it broadcasts; None of any other value."""
-    spec = value.spec
-    if isinstance(spec, Deferred) and spec.source.ndim == 0:
-        assert isinstance(spec.source, Replicated)
-        return value.seen(spec.source)
-    return None if value.ndim else value
-
-
-def in_place(b: Builder, value: Value, place: Place) -> Value:
-    """An operand of what is made in a place, as that is made; a number, or what broadcasts one."""
-    if (number := number_of(value)) is not None:
-        return number
-    spec = value.spec
-    if place.is_itself and place.shape == value.shape:
-        if place.layout is None:
-            return b.replicated(value)
-        return b.on_cores(value, place.layout, placement=place.placement)
-    if isinstance(spec, Deferred):
-        place = place.seen(AffineMap(spec.ndim, tuple(map(dim, spec.dims))))
-        if isinstance(spec.source, Indexed):
-            return b.made(value, place)
-        value = value.seen(spec.source)
-    return looked_up(b, value, place)
-
-
-def looked_up(b: Builder, value: Value, place: Place) -> Value:
-    """The elements of an array that every device has at the indices of a place."""
-
-    def run(x: Any) -> list[Any]:
-        found = jnp.asarray(x).at[tuple(place.index())].get(mode="clip")
-        return [jnp.broadcast_to(found, place.local_shape)]
-
-    return b.run(run, [value], [place.spec(value.dtype)], is_fused=True)[0]
 
 
 @lru_cache(maxsize=4096)
@@ -128,7 +90,7 @@ def thin_placement(placement: Placement, thin: GridLayout) -> Placement:
     )
 
 
-def _thin(b: Builder, value: Value, dims: Shape, thin: GridLayout, after: Placement) -> Value:
+def _thin(b: Mover, value: Value, dims: Shape, thin: GridLayout, after: Placement) -> Value:
     """The source in the thin layout."""
     spec = value.spec
     assert isinstance(spec, Deferred)

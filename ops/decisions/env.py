@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gridlayout import dtypes
+from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
@@ -129,7 +130,7 @@ class Env:
 
     def choose_grid(self, shape: Shape, dtype: Any, like: Layout) -> GridLayout:
         """The same as a grid layout: the default policy's where the one in use gives another."""
-        found = self.choose(shape, dtype, like).as_grid
+        found = as_grid(self.choose(shape, dtype, like))
         return found or same_grid_and_tile(shape, np.dtype(dtype), like, self.device)
 
     def placement(self, layout: Layout) -> Placement:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from gridlayout.affine.map import AffineMap
+from gridlayout.document.grid_form import as_grid
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import Replicated, Sharded
@@ -99,8 +100,8 @@ class Place:
     def _kind(self) -> Any:
         """The integers that indices are computed in."""
         extents = self.shape if self.layout is None else self.layout.physical_shape
-        if self.layout is not None and self.layout.as_grid is not None:
-            extents = (*extents, *self.layout.as_grid.collapsed_shape)
+        if self.layout is not None and (own := as_grid(self.layout)) is not None:
+            extents = (*extents, *own.collapsed_shape)
         elif self.layout is not None:
             extents = (prod(self.layout.shape),)
         if max(extents, default=0) < 2**31:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 
 from gridlayout.affine.map import AffineMap, constant, dim, embedding
+from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
-from gridlayout.ops.decisions.deferred import in_place
 from gridlayout.ops.decisions.place import Place
+from gridlayout.ops.decisions.place_operands import in_place
 from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded, indexed
 from gridlayout.ops.decisions.value import Value
 
@@ -31,7 +32,7 @@ def relabelled(
     old: new logical index -> old logical index. in_part: which need not reach all elements, so that
     cores are said to hold as much as they do.
     """
-    own = layout.as_grid
+    own = as_grid(layout)
     if own is None or 0 in layout.shape or 0 in shape:
         return None
     held = {"shard_shape": own.shard_shape} if in_part else {}

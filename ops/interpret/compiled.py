@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 import jax
 
@@ -12,23 +13,42 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import GridArray, check_no_stack
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.decisions.specs import Sharded, Spec
+from gridlayout.ops.interpret.grid_call import GridCall
 from gridlayout.ops.moves.spaces import brought_back, fetched
 from gridlayout.sharding.device_grid import DeviceGrid
-
-if TYPE_CHECKING:
-    from gridlayout.ops.interpret.function import Function, Signature
 
 _LEAF = jax.tree.structure(0)
 
 
+class Signature(Protocol):
+    """What a program needs to know of the call that it is for."""
+
+    @property
+    def kinds(self) -> tuple[Any, ...]:
+        """Of each array its layout, if it is a `GridArray`, else its spec."""
+
+    @property
+    def device(self) -> DeviceGrid:
+        """Where they are."""
+
+
+Signed = TypeVar("Signed", bound=Signature, contravariant=True)
+
+
+class Function(Protocol[Signed]):
+    """What makes a `GridCall` of a call's signature."""
+
+    def call(self, signature: Signed) -> tuple[GridCall, list[Any], Any]:
+        """The call as a primitive, its first operands, and the structure of its results."""
+
+
 class Compiled:
-    """One call of a function, compiled by `jax.jit`: of storages and other arrays.
+    """One call of a function, compiled by `jax.jit`: of storages and other arrays."""
 
-    function: what makes a `GridCall` of a call's signature.
-    """
-
-    def __init__(self, function: Function, signature: Signature) -> None:
-        self.function, self.signature, self.device = function, signature, signature.device
+    def __init__(self, function: Function[Signed], signature: Signed) -> None:
+        self.call = partial(function.call, signature)
+        self.signature: Signature = signature
+        self.device = signature.device
         self.run = jax.jit(self._traced)
         layouts = [kind if isinstance(kind, Layout) else None for kind in signature.kinds]
         self.fetched: list[Layout | None] = [
@@ -56,7 +76,7 @@ class Compiled:
         for x, kind in zip(storages, signature.kinds, strict=True):
             if isinstance(kind, Layout) and x.ndim > len(kind.physical_shape):
                 check_no_stack(GridArray(x, kind, signature.device))
-        call, consts, structure = self.function.call(signature)
+        call, consts, structure = self.call()
         if any(isinstance(x, jax.core.Tracer) for x in consts):
             # Of an outer transformation, which takes its derivative of the whole call.
             operands = [

@@ -14,7 +14,6 @@ import jax
 import numpy as np
 
 from gridlayout.arguments import one_of
-from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.array.grid_array import (
@@ -35,6 +34,7 @@ from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.rules.table import rules_version
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
+from gridlayout.svg import Drawing
 
 
 def on_grid(

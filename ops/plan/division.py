@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.blocks import block_spec
@@ -128,7 +129,7 @@ class Units:
         """The division of a value, None where its blocks are not those of any."""
         if not isinstance(spec, Sharded):
             return ((),) * len(spec.shape)
-        own = spec.layout.grouped
+        own = grouped(spec.layout)
         if own is None or 0 in spec.shape:
             return None
         found: list[tuple[int, ...]] = [()] * len(spec.shape)

@@ -11,6 +11,7 @@ from typing import Any
 
 from jax.extend import core
 
+from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.jaxprs import CALLS, called
@@ -67,7 +68,7 @@ class Readers:
         equations are planned in order: what comes before is known to have its layout.
         """
         found, others = self._layouts(var)
-        grids = {layout.as_grid for layout in found}
+        grids = {as_grid(layout) for layout in found}
         only = grids.pop() if len(grids) == 1 else None
         if only is None or only.is_scatter or (others and only.num_cores < cores):
             return None

@@ -1,102 +1,45 @@
 """Every way to divide the values and run the nodes of a graph, as one optimisation problem.
 
-An operand has a strategy for each division that a layout can state, a node one for each way to give
-units of the mesh to its factors. A value is moved once to each division in which it is read. Nodes
-that are equal, as in the layers of a stack, share one strategy.
+A choice is made for each variable (`variables.py`), and what is alive at a time has to have room
+(`room.py`). A value is moved once to each division in which it is read.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.ops.plan.alive import alive
 from gridlayout.ops.plan.classes import CHAIN
-from gridlayout.ops.plan.division import Division, Units
+from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.estimate import Choice
-from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph, Node
-from gridlayout.ops.plan.labels import labels
-from gridlayout.ops.plan.ways import Ways
-from gridlayout.ops.solver.problem import Fetch, Problem, Row
-from gridlayout.ops.solver.terms import no_step
+from gridlayout.ops.plan.graph import WITH_LAYOUT, Node
+from gridlayout.ops.plan.room import Room
+from gridlayout.ops.plan.variables import Place, Variable, Variables
+from gridlayout.ops.solver.problem import Fetch, Problem
 from gridlayout.sharding.limits import LIMITS
 
 
-class Place(NamedTuple):
-    """Where an operand is: its division, and whether it is in the DRAM behind a chip's cores."""
-
-    division: Division
-    in_dram: bool = False
-
-
 @dataclass(eq=False)
-class Variable:
-    """What one choice is made for: operands, or nodes, that are equal.
+class Strategies(Variables):
+    """The strategies of a graph on a machine: its variables, with what their choices cost.
 
-    members: their numbers, as operands or as nodes. choices: of an operand places, of a node ways
-    to run it; None where nothing is known of it. seconds: of each choice, of one member.
+    capacity: bytes that a device can hold, a core in its L1; None for any. dram: results of nodes
+    that are in the DRAM behind a chip's cores, whence nodes read them while they compute. copies:
+    whether operands of nodes that are divided less than they can be are counted twice.
     """
 
-    is_operand: bool
-    members: list[int]
-    choices: list[Any]
-    seconds: NDArray[np.float64]
-
-
-@dataclass(eq=False)
-class Strategies:
-    """The strategies of a graph on a machine.
-
-    given: of each operand the places that it may have. wanted: of each result the divisions that it
-    may have, or the number of the operand whose next value it is, which has its division. names: of
-    operands. capacity: bytes that a device can hold, a core in its L1; None for any. dram: results
-    of nodes that are in the DRAM behind a chip's cores, whence nodes read them while they compute.
-    each_step: called while all this is made; what it raises ends that.
-    """
-
-    graph: Graph
-    units: Units
-    given: Sequence[Sequence[Place]]
-    wanted: Sequence[Sequence[Division] | int]
-    names: Sequence[str] = ()
     capacity: float | None = None
     dram: frozenset[int] = frozenset()
     copies: bool = False
-    each_step: Callable[[], None] = field(default=no_step, repr=False)
-    variables: list[Variable] = field(default_factory=list)
-    _of_operand: dict[int, int] = field(default_factory=dict)
-    _of_node: dict[int, int] = field(default_factory=dict)
-    _by_path: dict[tuple[int, ...], Node] = field(default_factory=dict)
     _computing: dict[Any, float] = field(default_factory=dict)
     _prices: dict[Any, NDArray[np.float64]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.ways = Ways(self.graph, self.units)
-        own, nodes = labels(self.graph, len(self.given))
-        merged: dict[Hashable, int] = {}
-        is_large = len(self.graph.nodes) > LIMITS.alike
-        order: list[tuple[bytes, bool, int]] = []
-        order += [(own[k], True, k) for k in range(len(self.given))]
-        order += [(nodes[n], False, n) for n in range(len(self.graph.nodes))]
-        for label, is_operand, number in sorted(order):
-            self.each_step()
-            allowed = tuple(map(tuple, self.given[number])) if is_operand else ()
-            key = (label, is_operand, allowed) if is_large else (number, is_operand)
-            at = merged.setdefault(key, len(self.variables))
-            if at == len(self.variables):
-                make = self._operand if is_operand else self._node
-                self.variables.append(make(number))
-            else:
-                self.variables[at].members.append(number)
-            (self._of_operand if is_operand else self._of_node)[number] = at
 
     def limited(
         self,
@@ -115,32 +58,6 @@ class Strategies:
         vars(other).pop("problem", None)
         other.capacity, other.dram, other.copies = capacity, dram, copies
         return other
-
-    # -- what can be chosen ------------------------------------------------------------------------
-
-    def _operand(self, number: int) -> Variable:
-        choices = list(self.given[number])
-        held = [self.ways.nbytes(number, place.division) for place in choices]
-        seconds = [LIMITS.held * self.units.machine.seconds(nbytes=each) for each in held]
-        return Variable(True, [number], choices, np.array(seconds))
-
-    def _node(self, number: int) -> Variable:
-        node = self.graph.nodes[number]
-        if node.factors is None:
-            return Variable(False, [number], [None], np.zeros(1))
-        if node.name == WITH_LAYOUT:
-            return self._stated(number)
-        choices, seconds = self.ways.of(node)
-        return Variable(False, [number], list(choices), seconds)
-
-    def _stated(self, number: int) -> Variable:
-        """The division of the layout that a `with_layout` states."""
-        layout = self.graph.nodes[number].eqn.params["layout"]
-        division = self.units.stated(layout, f"with_layout: {layout!r}")
-        rest = (None,) * (len(self.graph.nodes[number].ins) - 1)
-        return Variable(
-            False, [number], [Choice((division, *rest), division, division)], np.zeros(1)
-        )
 
     # -- the problem -------------------------------------------------------------------------------
 
@@ -162,7 +79,7 @@ class Strategies:
                     readers.setdefault((v, times), []).append((self._of_node[n], position))
         counts: dict[Any, float] = {}
         for (v, times), mine in readers.items():
-            if (source := self._source(v)) is not None and self.graph.shapes[v]:
+            if (source := self.source(v)) is not None and self.graph.shapes[v]:
                 size = prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
                 key = (*source, size, tuple(sorted(mine)))
                 counts[key] = counts.get(key, 0) + times
@@ -173,7 +90,7 @@ class Strategies:
         fetches += self._streams()
         fetches += self._joined(costs)
         for v, divisions in zip(self.graph.outs, self.wanted, strict=True):
-            source = None if v is None else self._source(v)
+            source = None if v is None else self.source(v)
             if v is not None and source is not None and self.graph.shapes[v]:
                 size = prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
                 if isinstance(divisions, int):
@@ -181,44 +98,17 @@ class Strategies:
                     continue
                 if not divisions:
                     continue
-                moved = {x: self._home(x, divisions, size)[0] for x in set(self._held(*source))}
-                more = np.array([moved[x] for x in self._held(*source)])
+                moved = {x: self._home(x, divisions, size)[0] for x in set(self.held(*source))}
+                more = np.array([moved[x] for x in self.held(*source)])
                 costs[source[0]] = costs[source[0]] + more
-        return Problem(tuple(costs), tuple(fetches), tuple(self._rows()))
-
-    def _source(self, value: int) -> tuple[int, int] | None:
-        """The variable that a value is of, and which result; None where it is everywhere."""
-        if value < len(self.given):
-            return self._of_operand[value], 0
-        return self._makers.get(value)
-
-    @cached_property
-    def _makers(self) -> dict[int, tuple[int, int]]:
-        """The variable of each value that a node makes, and which of its results it is."""
-        return {
-            v: (self._of_node[n], k)
-            for n, node in enumerate(self.graph.nodes)
-            if node.factors is not None
-            for k, v in enumerate(node.outs)
-        }
-
-    def _held(self, at: int, position: int) -> list[Division]:
-        """The division of a value under each choice of its variable."""
-        variable = self.variables[at]
-        if variable.is_operand:
-            return [place.division for place in variable.choices]
-        node = self.graph.nodes[variable.members[0]]
-        assert node.factors is not None
-        rank = len(node.factors.outs[position])
-        whole: Division = ((),) * rank
-        return [x.out if len(x.out) == rank else whole for x in variable.choices]
+        return Problem(tuple(costs), tuple(fetches), tuple(self.room.rows()))
 
     def _fetch(
         self, at: int, position: int, size: int, mine: Sequence[tuple[int, int]], count: float
     ) -> Fetch:
         """A value, and those that read it."""
         variable = self.variables[at]
-        held = [Place(x) for x in self._held(at, position)]
+        held = [Place(x) for x in self.held(at, position)]
         held = variable.choices if variable.is_operand else held
         forms: dict[Division, int] = {}
         readers = []
@@ -270,19 +160,10 @@ class Strategies:
             self._computing[key] = self.ways.computing(node, choice) * node.times
         return self._computing[key]
 
-    def _sizes(self, value: int, at: int, position: int) -> list[int]:
-        """Bytes of a value in a device's own memory, under each choice of its variable."""
-        variable, held = self.variables[at], self._held(at, position)
-        is_there = [not (variable.is_operand and place.in_dram) for place in variable.choices]
-        return [
-            self.ways.held(value, x) if there else 0
-            for x, there in zip(held, is_there, strict=True)
-        ]
-
     def _tied(self, source: tuple[int, int], operand: int, size: int) -> Fetch:
         """The relayout of a result to the layout of the operand whose next value it is."""
         at = self._of_operand[operand]
-        places, held = self.variables[at].choices, self._held(*source)
+        places, held = self.variables[at].choices, self.held(*source)
         prices = [[self._move(x, place.division, size) for place in places] for x in held]
         return Fetch(source[0], np.array(prices), ((at, np.arange(len(places))),))
 
@@ -307,11 +188,11 @@ class Strategies:
                 at = self._of_operand[divisions]
                 made.append(self.variables[at].choices[found[at]].division)
                 continue
-            source, size = self._source(v), prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
+            source, size = self.source(v), prod(self.graph.shapes[v]) * self.graph.itemsizes[v]
             if source is None or not divisions:  # where its rule has it
                 made.append(None)
                 continue
-            held = self._held(*source)[found[source[0]]]
+            held = self.held(*source)[found[source[0]]]
             made.append(self._home(held, divisions, size)[1])
         return made
 
@@ -405,6 +286,13 @@ class Strategies:
         sent = self.units.move(before, after, size)
         return sent.seconds + LIMITS.once * sent.alone
 
+    # -- room --------------------------------------------------------------------------------------
+
+    @property
+    def room(self) -> Room:
+        """What is alive at a time."""
+        return Room(self, self.capacity, self.dram, self.copies)
+
     @property
     def fits(self) -> bool:
         """Whether what is alive at each time has room, if each value is divided the most."""
@@ -412,119 +300,3 @@ class Strategies:
             sum(float(each.min()) for each in row.usages.values()) > row.limit
             for row in self.problem.rows
         )
-
-    @property
-    def fullest(self) -> tuple[str, list[tuple[int, int]]]:
-        """Where the most is alive, each value divided the most: the equation, and their bytes.
-
-        The largest first.
-        """
-        most, where, found = -1, "the start", list[tuple[int, int]]()
-        for n, live in self._alive():
-            each = [
-                (v, min(self._sizes(v, *at)) if at else self._whole(v)) for v, at in live.items()
-            ]
-            if (total := sum(nbytes for _, nbytes in each)) > most:
-                most, found, where = total, each, self.graph.nodes[n].name
-        return where, sorted(found, key=lambda pair: -pair[1])
-
-    def described(self, value: int) -> str:
-        """A value, for a person."""
-        if value < len(self.names):
-            return self.names[value]
-        dims = ",".join(map(str, self.graph.shapes[value]))
-        maker = next(node for node in self.graph.nodes if value in node.outs)
-        return f"{self.graph.dtypes[value]}[{dims}] of {maker.name}"
-
-    def _alive(self) -> Iterator[tuple[int, dict[int, tuple[int, int] | None]]]:
-        """At each node the values that are alive, with their variables.
-
-        On cores also those that have none: each core has all of them.
-        """
-        found = ((v, self._source(v)) for v in range(len(self.graph.shapes)))
-        every = self.units.machine.has_cores
-        known = {v: source for v, source in found if every or source is not None}
-        return alive(self.graph, known, len(self.given), self.copies)
-
-    def _whole(self, value: int) -> int:
-        """Bytes of a value of which a device has all."""
-        return self.ways.held(value, ((),) * len(self.graph.shapes[value]))
-
-    def _rows(self) -> list[Row]:
-        """What is alive at a time, where that may be too much; the fullest times."""
-        if self.capacity is None:
-            return []
-        sizes: dict[tuple[int, int], NDArray[np.float64]] = {}
-        found: dict[Any, float] = {}
-        for n, live in self._alive():
-            self.each_step()
-            near = {v: source for v, source in live.items() if v not in self.dram}
-            counts = Counter(source for source in near.values() if source is not None)
-            whole = sum(self._whole(v) for v, source in near.items() if source is None)
-            most = least = float(whole)
-            for source, count in counts.items():
-                if source not in sizes:
-                    v = next(v for v in live if live[v] == source)
-                    sizes[source] = np.array(self._sizes(v, *source), float)
-                most += count * float(sizes[source].max())
-                least += count * float(sizes[source].min())
-            at = self._of_node[n] if self.copies else -1
-            most += float(self._copied(at).max()) if self.copies else 0.0
-            if most > self.capacity:
-                found.setdefault((at, tuple(sorted(counts.items())), whole), least)
-        fullest = sorted(found, key=lambda key: (-found[key], key))[: LIMITS.rows]
-        rows = []
-        for reader, key, whole in fullest:
-            usages = {} if reader < 0 else {reader: self._copied(reader)}
-            for source, count in key:
-                used = count * sizes[source]
-                at = source[0]
-                usages[at] = usages[at] + used if at in usages else used
-            rows.append(Row(self.capacity - whole, usages))
-        return rows
-
-    def _copied(self, at: int) -> NDArray[np.float64]:
-        """Bytes of the operands of a node beyond what a device has of them if all have a part."""
-        variable = self.variables[at]
-        node = self.graph.nodes[variable.members[0]]
-        every = self.units.count(range(len(self.units.axes)))
-        found = []
-        for choice in variable.choices:
-            total = 0
-            for v, need in zip(node.ins, () if choice is None else choice.ins, strict=False):
-                if v is not None and need is not None:
-                    total += (
-                        self.ways.nbytes(v, need) - self.ways.nbytes(v, ((),) * len(need)) // every
-                    )
-            found.append(max(total, 0))
-        return np.array(found, float)
-
-    # -- what is found -----------------------------------------------------------------------------
-
-    def choices(self, found: Sequence[int]) -> dict[tuple[int, ...], Choice]:
-        """The choice of each node, by its path."""
-        return {
-            self.graph.nodes[n].path: choice
-            for variable, k in zip(self.variables, found, strict=False)  # one more: what is joined
-            if not variable.is_operand and (choice := variable.choices[k]) is not None
-            for n in variable.members
-        }
-
-    def places(self, found: Sequence[int]) -> list[Place]:
-        """Where each operand is."""
-        of = self._of_operand
-        return [self.variables[of[k]].choices[found[of[k]]] for k in range(len(self.given))]
-
-    def node(self, path: tuple[int, ...]) -> Node:
-        """The node of a path."""
-        if not self._by_path:
-            self._by_path.update({node.path: node for node in self.graph.nodes})
-        return self._by_path[path]
-
-    def operand(self, number: int) -> int:
-        """The variable of an operand."""
-        return self._of_operand[number]
-
-    def variable(self, node: int) -> int:
-        """The variable of a node."""
-        return self._of_node[node]

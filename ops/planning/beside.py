@@ -12,11 +12,11 @@ from textwrap import fill
 from typing import Any, NamedTuple
 
 from gridlayout.draw.bars import Measure, bars
-from gridlayout.draw.svg import Drawing
 from gridlayout.layouts.memory import number, size
 from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.planning.kinds import KINDS, kind_of
 from gridlayout.ops.planning.simulation import Equation, Simulation
+from gridlayout.svg import Drawing
 from gridlayout.tables.columns import WIDTH, tables_of
 from gridlayout.tables.html import framed, heading, paragraph, plain_table, whole
 from gridlayout.tables.words import duration, plain

@@ -11,7 +11,8 @@ from gridlayout.errors import LayoutError
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.interpret.names import function_name
 from gridlayout.ops.plan.graph import Graph
-from gridlayout.ops.plan.strategies import Place, Strategies
+from gridlayout.ops.plan.strategies import Strategies
+from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.searching import best_plan
 from gridlayout.ops.planning.simulation import Simulation
@@ -190,7 +191,7 @@ def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None
     """What holds too much, and how many devices would do."""
     device, room = traced.device, traced.device.machine.device_capacity or 0
     strategies = traced.strategies(trips).limited(room)
-    row, alive = strategies.fullest
+    row, alive = strategies.room.fullest
     listed = [f"{strategies.described(v)}: {nbytes:,} B" for v, nbytes in alive[:MOST_ALIVE]]
     more = f" and {len(alive) - MOST_ALIVE} more" if len(alive) > MOST_ALIVE else ""
     least = sum(nbytes for _, nbytes in alive)

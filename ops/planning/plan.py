@@ -13,7 +13,6 @@ from typing import Any
 
 import jax
 
-from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.interpret.on_grid import OnGrid
@@ -24,6 +23,7 @@ from gridlayout.ops.trees.layouts import ByPath
 from gridlayout.ops.trees.leaves import is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import parts_in_words
+from gridlayout.svg import Drawing
 from gridlayout.tables.words import duration
 
 

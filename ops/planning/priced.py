@@ -11,7 +11,8 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.plan.chosen import Chosen, Stated
 from gridlayout.ops.plan.division import Division
-from gridlayout.ops.plan.strategies import Place, Strategies
+from gridlayout.ops.plan.strategies import Strategies
+from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.plan.ways import Ways
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.planning.plan import Alternative, Plan

@@ -10,7 +10,6 @@ from math import prod
 from pathlib import Path
 
 from gridlayout.draw.held import Held, held_over_time
-from gridlayout.draw.svg import Drawing
 from gridlayout.draw.timeline import Span, Track, timeline
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.planning.spaces import Spaces
@@ -23,6 +22,7 @@ from gridlayout.ops.rules.control import PER_TRIP
 from gridlayout.sharding.collectives import COPY, Collective, in_words
 from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.placement import parts_in_words
+from gridlayout.svg import Drawing
 from gridlayout.tables.words import duration
 
 _HEAD = ("equation", "in", "out", "compute", "movement", "limit", "how", "each device receives")

@@ -19,7 +19,8 @@ from gridlayout.errors import LayoutError
 from gridlayout.ops.plan.alive import alive, lives
 from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.estimate import Choice
-from gridlayout.ops.plan.strategies import Place, Strategies
+from gridlayout.ops.plan.strategies import Strategies
+from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.solver.problem import Problem, Row
 from gridlayout.ops.solver.solve import solve

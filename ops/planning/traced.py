@@ -29,7 +29,8 @@ from gridlayout.ops.plan.chosen import Stated, digest_of
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.factors import fits
 from gridlayout.ops.plan.graph import Graph
-from gridlayout.ops.plan.strategies import Place, Strategies
+from gridlayout.ops.plan.strategies import Strategies
+from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.rules.table import rules_version

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gridlayout.document.grid_form import grouped
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.moves.relayout import LocalMove, find_move, nothing_moves
@@ -188,7 +189,7 @@ def _held(layout: Layout, device: DeviceGrid, roles: tuple[Dims, Dims, Dims]) ->
     elements = prod(placed.per_device) * prod(layout.local_shape)
     copies = device.size // prod(device.count(axes) for axes in placed.axes)
     sizes = [prod(layout.shape[d] for d in dims) for dims in roles]
-    if (own := layout.grouped) is not None:
+    if (own := grouped(layout)) is not None:
         parts = [1, 1, 1]
         for k, group in enumerate(own.groups):
             mine = [i for i, dims in enumerate(roles) if set(group) & set(dims)]
@@ -265,7 +266,7 @@ def _has_to_move(
 
 def _grid_of(layout: Layout, matrices: Matrices) -> tuple[int, int, int]:
     """The cores of batch, rows and columns in a layout of the result, if it keeps these apart."""
-    if (own := layout.grouped) is None:
+    if (own := grouped(layout)) is None:
         return matrices.grid
     cores = [1, 1, 1]
     for group, count in zip(own.groups, own.grid, strict=True):

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout.document.grid_form import grouped
 from gridlayout.dtypes import sum_dtype
 from gridlayout.ops.decisions.blocks import block_shape
 from gridlayout.ops.decisions.builder import Builder
@@ -39,7 +40,7 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
     for value, entry, dims in zip((lhs, rhs), requested.ins, contracted, strict=True):
         assert entry is not None
         there = b.on_cores(value, entry.layout, placement=entry.placement)
-        grid = entry.layout.grouped
+        grid = grouped(entry.layout)
         assert grid is not None
         # Zeros after the end of contracted dims: what lies there is multiplied too.
         along = [d for k in dims for d in grid.axis_dims(k)]

@@ -14,7 +14,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import Step
 from gridlayout.ops.decisions.specs import Deferred, Indexed, Local, Sharded, layout_of
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.programs.program import RELAYOUT, Made, Program
+from gridlayout.ops.programs.program import RELAYOUT, Made, Program, program_in
 from gridlayout.ops.programs.row import Row, row_of
 from gridlayout.sharding.collectives import Collective
 
@@ -209,7 +209,7 @@ class _Reading:
         if step.others:
             every.sort(key=lambda body: (len(body.title), body.title))
         for body in every:
-            graph = graph_of(body.program, self.times * max(body.times, 1), body.note)
+            graph = graph_of(program_in(body), self.times * max(body.times, 1), body.note)
             named = replace(graph, names=body.roles)
             note = body.note if body.times else "not counted"
             yield Body(body.title, body.times, named, body.times > 0, note)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from gridlayout.ops.decisions.decision import Step
 from gridlayout.ops.moves.workspace import Chain
-from gridlayout.ops.programs.program import Program
+from gridlayout.ops.programs.program import Program, program_in
 
 
 @dataclass
@@ -95,7 +95,7 @@ def _inside(step: Step) -> tuple[int, int]:
     """What the dearest of a step's bodies holds besides what it is given, and on a core in all."""
     most = 0, 0
     for body in step.bodies:
-        device, core = peak_bytes(body.program)
+        device, core = peak_bytes(program_in(body))
         given = sum(spec.device_bytes for spec in body.program.operands)
         most = max(most[0], device - given), max(most[1], core)
     return most

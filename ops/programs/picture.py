@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from gridlayout.draw.cards import Card, Chart
 from gridlayout.draw.folded import folded
-from gridlayout.draw.svg import Drawing
-from gridlayout.layouts.memory import number, size
+from gridlayout.layouts.memory import number
 from gridlayout.ops.programs.graph import OPERAND, Body, Graph, Node, Source
 from gridlayout.ops.programs.groups import Group, Item, items_of, span
 from gridlayout.ops.programs.texts import (
@@ -21,24 +19,17 @@ from gridlayout.ops.programs.texts import (
     operands_card,
     step_card,
 )
-
-if TYPE_CHECKING:
-    from gridlayout.ops.programs.report import Report
+from gridlayout.svg import Drawing
 
 MOST_CARDS = 1000  # of all charts of a drawing
 _MOST_ENTRIES = 6  # cards of operands that one item alone reads
 
 
-def draw_report(report: Report) -> Drawing:
-    """The drawing of a report's program."""
+def draw_graph(graph: Graph, words: str) -> Drawing:
+    """The drawing of a program's graph; words: what it costs, in a sentence."""
     charts = _Charts()
-    chart = charts.whole("", report.graph)
-    name = report.graph.title or "a program"
-    words = (
-        f"{number(len(report.rows), 'primitive')}, {number(len(report.fallbacks), 'fallback')}; "
-        f"{report.bytes_moved:,} B received over all devices; {number(report.masks, 'mask')}; "
-        f"at most {size(report.peak_bytes)} on a device"
-    )
+    chart = charts.whole("", graph)
+    name = graph.title or "a program"
     notes = []
     if charts.left:
         notes.append(f"{number(charts.left, 'step')} not drawn: there are too many for a page")

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from gridlayout.ops.decisions.decision import Decision, Renumbering, Step
+from gridlayout.ops.decisions.decision import Body, Decision, Renumbering, Step
 from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Held, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
@@ -354,6 +354,12 @@ class Program:
             found.append((is_global, _Region(some, outer, tuple(k for k in writes if k in wanted))))
             wanted |= set(outer)
         return found[::-1]
+
+
+def program_in(body: Body) -> Program:
+    """The program that a step runs inside."""
+    assert isinstance(body.program, Program)
+    return body.program
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from gridlayout.costs import Costs, cores_of, mean_of
-from gridlayout.draw.svg import Drawing
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.layout import Layout
+from gridlayout.layouts.memory import number, size
 from gridlayout.ops.decisions.decision import FALLBACK, VIEW
 from gridlayout.ops.decisions.specs import layout_of
 from gridlayout.ops.programs.alternatives import Alternatives, alternatives, axes_in_words
@@ -20,6 +20,7 @@ from gridlayout.ops.programs.memory import peak_bytes
 from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.row import Row
 from gridlayout.sharding.collectives import COPY, in_words
+from gridlayout.svg import Drawing
 
 _HEAD = (
     *("primitive", "how", "in", "out", "bytes held", "padding", "bytes moved", "masks", "time"),
@@ -155,9 +156,14 @@ class Report:
         or a page where it ends in .html.
         """
         # Few programs draw.
-        from gridlayout.ops.programs.picture import draw_report
+        from gridlayout.ops.programs.picture import draw_graph
 
-        drawing = draw_report(self)
+        words = (
+            f"{number(len(self.rows), 'primitive')}, {number(len(self.fallbacks), 'fallback')}; "
+            f"{self.bytes_moved:,} B received over all devices; {number(self.masks, 'mask')}; "
+            f"at most {size(self.peak_bytes)} on a device"
+        )
+        drawing = draw_graph(self.graph, words)
         if path is not None:
             drawing.save(path)
         return drawing

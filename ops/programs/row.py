@@ -8,6 +8,7 @@ from itertools import zip_longest
 from math import prod
 from typing import Any
 
+from gridlayout.document.grid_form import as_grid
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.decision import VIEW, Decision, Step
 from gridlayout.ops.decisions.flops import transposed
@@ -93,9 +94,10 @@ def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
 
 def _passed(spec: Any, machine: Machine) -> int:
     """Bytes of a device's part of a value, in whole tiles where the chip computes with such."""
-    if not machine.chip.tiles or not isinstance(spec, Sharded) or spec.layout.as_grid is None:
+    own = as_grid(spec.layout) if isinstance(spec, Sharded) else None
+    if not machine.chip.tiles or own is None:
         return 0 if spec is None else int(spec.device_bytes)
-    own, local = spec.layout.as_grid, spec.local_shape
+    local = spec.local_shape
     if own.tile:
         return spec.device_bytes
     rank = len(spec.placement.grid)

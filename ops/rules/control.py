@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout.document.grid_form import as_grid, grouped
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import Body
@@ -25,7 +26,7 @@ from gridlayout.ops.decisions.requested import RequestedLoop
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of, unmasked
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.programs.program import Program
-from gridlayout.ops.rules.along import from_front, in_front, rest_layout, stacked, unstack
+from gridlayout.ops.rules.unsharded import from_front, in_front, rest_layout, stacked, unstack
 
 # The note of bodies of which one time is counted, however often they run.
 PER_TRIP = "per trip"
@@ -142,25 +143,34 @@ def while_(b: Builder, op: Op, *values: Value) -> Any:
     else:
         body = b.plan.cheapest(b.env, p["body_jaxpr"], specs, planned)
 
-    def run(*arrays: Any) -> list[Any]:
-        given = arrays[:second]
-
-        def more(carried: Any) -> Any:
-            inside = _with_cores(carried, kept)
-            return jnp.any(test.run_inside([*given[:first], *inside])[0])
-
-        def step(carried: Any) -> Any:
-            inside = _with_cores(carried, kept)
-            return _buffers(_strong(body.run_inside([*given, *inside]), kept), kept)
-
-        start = _buffers(_strong(arrays[second:], kept), kept)
-        return _with_cores(lax.while_loop(more, step, start), kept)
-
+    run = partial(_repeated, test, body, kept, first, second)
     bodies = [
         Body(test, 1, PER_TRIP, "test", _roles(constant=consts[:first], carry=carry)),
         Body(body, 1, PER_TRIP, "body", _roles(constant=consts, carry=carry)),
     ]
     return _around(b, run, [*consts, *carry], kept, bodies)
+
+
+def _repeated(
+    test: Program, body: Program, kept: Sequence[Spec], first: int, second: int, *arrays: Any
+) -> list[Any]:
+    """The loop on one device's parts.
+
+    arrays: the constants, of which the first few are the test's, then from `second` on what goes
+    round. kept: the specs of that.
+    """
+    given = arrays[:second]
+
+    def more(carried: Any) -> Any:
+        inside = _with_cores(carried, kept)
+        return jnp.any(test.run_inside([*given[:first], *inside])[0])
+
+    def step(carried: Any) -> Any:
+        inside = _with_cores(carried, kept)
+        return _buffers(_strong(body.run_inside([*given, *inside]), kept), kept)
+
+    start = _buffers(_strong(arrays[second:], kept), kept)
+    return _with_cores(lax.while_loop(more, step, start), kept)
 
 
 def _kept_rows(p: Any) -> Any:
@@ -288,7 +298,7 @@ def _with_cores(arrays: Sequence[Any], specs: Sequence[Spec], lead: int = 0) -> 
 def _scanned(b: Builder, value: Value, there: Sharded | None = None) -> tuple[Value, Spec]:
     """A value that is scanned, and what one slice of it is; there: where slices are requested."""
     if there is not None:
-        layout = there.layout.as_grid
+        layout = as_grid(there.layout)
         assert layout is not None
         whole = Sharded(stacked(layout, (0,), value.shape[:1]), there.placement.behind(1))
         return b.on_cores(value, whole.layout, placement=whole.placement), there
@@ -304,7 +314,7 @@ def _stackable(planner: Any, out: Value, length: int) -> Value:
     """A row as a scan stacks it: laid out in dims that another can come before, or replicated."""
     out = planner.moved(_entering, out)
     layout = out.layout
-    stacks = layout is not None and layout.grouped and layout.size and length
+    stacks = layout is not None and grouped(layout) and layout.size and length
     if layout is None or stacks:
         return out
     return planner.moved(Builder.replicated, out)
@@ -313,7 +323,7 @@ def _stackable(planner: Any, out: Value, length: int) -> Value:
 def _stacked(b: Builder, row: Spec, length: int) -> Spec:
     """The spec of rows one after another: the first dim whole on each core."""
     if isinstance(row, Sharded):
-        own = row.layout.grouped
+        own = grouped(row.layout)
         assert own is not None
         return Sharded(stacked(own.with_oob(None), (0,), (length,)), row.placement.behind(1))
     return Replicated((length, *row.shape), row.dtype)

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
-from gridlayout.ops.decisions.deferred import number_of
 from gridlayout.ops.decisions.facts import known
 from gridlayout.ops.decisions.op import Aval, Op
+from gridlayout.ops.decisions.place_operands import number_of
 from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded, indexed
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import broadcast

@@ -9,6 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
@@ -16,7 +17,8 @@ from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.specs import Sharded
 from gridlayout.ops.decisions.value import Value, nbytes
 from gridlayout.ops.decisions.views import relabelled, reshape_map
-from gridlayout.ops.rules.along import stacked, target_layout, without
+from gridlayout.ops.rules.along import target_layout
+from gridlayout.ops.rules.unsharded import stacked, without
 from gridlayout.sharding.collectives import total_bytes
 from gridlayout.sharding.placement import Placement
 
@@ -49,7 +51,7 @@ def concatenate(b: Builder, op: Op, *values: Value) -> Value | None:
     if first is None or count < 2 or len({x.shape for x in values}) > 1:
         return None
     assert isinstance(first.spec, Sharded)
-    own, wanted = first.spec.layout.as_grid, _belongs(b, op.out, first, axis)
+    own, wanted = as_grid(first.spec.layout), _belongs(b, op.out, first, axis)
     there = None if wanted is None else _in_parts(wanted, axis, count)
     if own is None or own.is_scatter or wanted is None or there is None:
         return None
@@ -72,7 +74,7 @@ def _belongs(b: Builder, aval: Aval, value: Value, axis: int) -> GridLayout | No
     layout = target_layout(b, found, value, (axis,))
     if layout is found and value.layout is not None and without(value.layout, (axis,)) is not None:
         return None
-    own = layout.as_grid
+    own = as_grid(layout)
     return None if own is None or own.is_scatter else own.with_dtype(aval.dtype, None)
 
 

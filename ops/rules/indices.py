@@ -16,9 +16,9 @@ from jax import lax
 
 from gridlayout.affine.map import AffineMap, constant, dim
 from gridlayout.ops.decisions.builder import Builder
-from gridlayout.ops.decisions.deferred import in_place
 from gridlayout.ops.decisions.op import Aval, Op
 from gridlayout.ops.decisions.place import Place
+from gridlayout.ops.decisions.place_operands import in_place
 from gridlayout.ops.decisions.specs import (
     Deferred,
     Indexed,

@@ -18,6 +18,7 @@ import numpy as np
 from jax import lax
 
 from gridlayout.affine.map import AffineMap, constant, dim
+from gridlayout.document.grid_form import as_grid
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder, cheapest_way
@@ -44,7 +45,7 @@ def part_of(layout: Layout, shape: Shape, old: AffineMap) -> GridLayout | None:
     >>> part.locate((1,)).core, part.locate((2,)).core
     ((0,), (1,))
     """
-    own = layout.as_grid
+    own = as_grid(layout)
     part = None if own is None or own.is_scatter else relabelled(own, shape, old, in_part=True)
     return None if part is None else part.with_oob(None)
 

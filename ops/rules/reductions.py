@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -19,22 +18,19 @@ import numpy as np
 from jax import lax
 
 from gridlayout import dtypes
-from gridlayout.affine.map import AffineMap, constant, dim, embedding, linearized
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.ops.array.fitting import fitting, most_bytes
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.decision import Choice
-from gridlayout.ops.decisions.deferred import thinned
 from gridlayout.ops.decisions.flops import Rule, per_operand
 from gridlayout.ops.decisions.op import Aval, Op
-from gridlayout.ops.decisions.specs import Deferred, Local, Replicated, Sharded, Spec
+from gridlayout.ops.decisions.specs import Deferred, Local, Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.decisions.views import squeezed
-from gridlayout.ops.moves.padding import has_padding
 from gridlayout.ops.rules.along import run
-from gridlayout.sharding.collectives import Axes, Collectives, index_of
+from gridlayout.ops.rules.extent import Extent, apart, thin_result, without
+from gridlayout.sharding.collectives import Collectives, index_of
 from gridlayout.sharding.emulate import has_ynnpack
-from gridlayout.sharding.placement import Placement
 
 Shape = tuple[int, ...]
 
@@ -96,28 +92,28 @@ def _in_place(b: Builder, op: Op, value: Value) -> Any:
     if not axes:
         return value if x.ndim and target is not None else x if x.ndim else b.replicated(x)
     own = x.spec
-    x, added = _apart(b, x, axes)
+    x, added = apart(b, x, axes)
     target = target if x.spec == own else None
-    over = _Extent.of(x.spec, axes)
+    over = Extent.of(x.spec, axes)
     neutral = dtypes.oob_value(NEUTRAL[op.name](x.dtype), x.dtype)
     x = b.filled(x, neutral, over.along)
     is_all = len(axes) == x.ndim
     out = (
         Replicated((), op.out.dtype)
         if is_all
-        else _thin_result(over, axes, op.out.dtype, neutral, added)
+        else thin_result(over, axes, op.out.dtype, neutral, added)
     )
     thin = _reduced(b, op, x, over, out)
     if not isinstance(out, Sharded):
         return thin
     if op.requested is not None:  # it is read where a program that is chosen as a whole says
         return thin
-    whole = _without(target or over.layout, axes, op.out.dtype, added)
+    whole = without(target or over.layout, axes, op.out.dtype, added)
     most = most_bytes(whole.data_bytes, [target or over.layout], b.device)
     return _placed(b, thin, out, whole, most)
 
 
-def _reduced(b: Builder, op: Op, x: Value, over: _Extent, out: Sharded | Replicated) -> Value:
+def _reduced(b: Builder, op: Op, x: Value, over: Extent, out: Sharded | Replicated) -> Value:
     """The reduction on each device, and then that of the devices along mesh axes."""
     local = out.local_shape if isinstance(out, Sharded) else out.shape
     fuses = _fuses(b, op, x, over)
@@ -133,7 +129,7 @@ def _reduced(b: Builder, op: Op, x: Value, over: _Extent, out: Sharded | Replica
     return thin
 
 
-def _fuses(b: Builder, op: Op, x: Value, over: _Extent) -> bool:
+def _fuses(b: Builder, op: Op, x: Value, over: Extent) -> bool:
     """Whether XLA makes the operand as it reduces it.
 
     On CPUs it does so of what is reduced at once, and of arithmetic where it has YNNPACK.
@@ -158,40 +154,6 @@ def _placed(b: Builder, thin: Value, out: Sharded, whole: GridLayout, most: int)
     home = trial.nearest(Value(out, 0), ways).layout
     assert isinstance(home, GridLayout)
     return thin.seen(Deferred(out, tuple(range(len(out.shape))), out.shape, home))
-
-
-@dataclass(frozen=True)
-class _Extent:
-    """What a reduction goes over: collapsed dims, dims of a device's part, and mesh axes."""
-
-    layout: GridLayout
-    placement: Placement
-    collapsed: tuple[int, ...]
-    along: tuple[int, ...]
-    mesh: Axes
-
-    @classmethod
-    def of(cls, spec: Spec, axes: tuple[int, ...]) -> _Extent:
-        """The extent of logical dims that no collapsed dim joins with others."""
-        assert isinstance(spec, Sharded)
-        layout, placement = spec.layout.grouped, spec.placement
-        assert layout is not None
-        reduced = tuple(k for k, group in enumerate(layout.groups) if set(group) & set(axes))
-        along = tuple(d for k in reduced for d in layout.axis_dims(k))
-        mesh = tuple(a for k in reduced for a in placement.axes[k])
-        if len(axes) == layout.ndim:
-            # Grid dims that no logical dim feeds must be neutral too; the first core there comes
-            # first.
-            unfed = [k for k in range(len(layout.grid)) if k not in reduced]
-            mesh = (*(a for k in unfed for a in placement.axes[k]), *mesh)
-            along = tuple(range(len(spec.local_shape)))
-        return cls(layout, placement, reduced, along, mesh)
-
-    @property
-    def part(self) -> int:
-        """Elements of one device's result."""
-        shape = (*self.placement.per_device, *self.layout.local_shape)
-        return prod(n for d, n in enumerate(shape) if d not in self.along)
 
 
 def bitwise(b: Builder, op: Op, value: Value) -> Any:
@@ -220,7 +182,7 @@ _ALL_REDUCE: dict[str, Callable[..., Any]] = {
 }
 
 
-def _combined(b: Builder, op: Op, over: _Extent) -> tuple[Callable[..., Any], Collectives]:
+def _combined(b: Builder, op: Op, over: Extent) -> tuple[Callable[..., Any], Collectives]:
     """A device's reduction, and then that of the devices along mesh axes; and what these send."""
     made, reduce = b.collectives(), _all_reduction(op)
     size = over.part * op.out.dtype.itemsize
@@ -249,7 +211,7 @@ def _all_reduction(op: Op) -> Callable[..., Any] | None:
     )
 
 
-def _arg(b: Builder, op: Op, over: _Extent) -> tuple[Callable[..., Any], Collectives]:
+def _arg(b: Builder, op: Op, over: Extent) -> tuple[Callable[..., Any], Collectives]:
     """Where the extreme is along a collapsed dim, on a device and then among all."""
     layout, placement, (k, *_) = over.layout, over.placement, over.collapsed
     rank = len(placement.per_device) + len(layout.local_shape)
@@ -278,103 +240,6 @@ def _arg(b: Builder, op: Op, over: _Extent) -> tuple[Callable[..., Any], Collect
         return [found.astype(op.params["index_dtype"])]
 
     return kernel, made
-
-
-def _thin_result(
-    over: _Extent, axes: tuple[int, ...], dtype: Any, neutral: Any, added: int
-) -> Sharded:
-    """What a reduction leaves: the layout without the reduced dims, on one core along these."""
-    layout, placement = over.layout, over.placement
-    was_neutral = repr(layout.oob) == repr(neutral) and dtype == layout.dtype
-    kept = [k for k in range(len(layout.grid)) if k not in over.collapsed]
-    others = [d for k in kept for d in layout.axis_dims(k)]
-    sure = was_neutral or not has_padding(layout, placement, others)
-    thin = thinned(
-        _without(layout, axes, dtype, added),
-        tuple(range(layout.ndim - len(axes))),
-        tuple(k - added for k in kept),
-    )
-    rows = range(added, len(layout.grid))
-    return Sharded(
-        thin.with_oob((neutral if was_neutral else 0) if sure else None),
-        Placement(
-            thin.grid,
-            tuple(placement.axes[k] if k in kept else () for k in rows),
-            tuple(placement.slots[k] if k in kept else 1 for k in rows),
-            tuple(placement.per_device[k] if k in kept else 1 for k in rows),
-        ),
-    )
-
-
-@lru_cache(maxsize=4096)
-def _without(layout: GridLayout, axes: tuple[int, ...], dtype: Any, added: int) -> GridLayout:
-    """The layout without dims `axes`, nor the first `added` grid dims that held them."""
-    kept = [d for d in range(layout.ndim) if d not in axes]
-    linear = layout.linear.compose(embedding(layout.ndim, kept))
-    gone = {k for k, group in enumerate(layout.groups) if set(group) & set(axes)}
-    rows = tuple(constant(0) if k in gone else row for k, row in enumerate(linear.results))
-    # Rows stay multiples of as many elements, whatever these are, while there are rows.
-    last = len(layout.grid) - 1
-    layout = layout.with_dtype(dtype)
-    return layout.replace(
-        shape=tuple(layout.shape[d] for d in kept),
-        row_alignment=None if last in gone else layout.row_alignment,
-        grid=layout.grid[added:],
-        linear=AffineMap(len(kept), rows[added:]),
-        shard_shape=tuple(
-            None if k in gone else n for k, n in enumerate(layout.stated_shard) if k >= added
-        ),
-        oob=None,
-        tile_format=None,
-    )
-
-
-def _apart(b: Builder, x: Value, axes: tuple[int, ...]) -> tuple[Value, int]:
-    """`x` in a layout where no collapsed dim joins reduced and kept dims, and argmax's is plain.
-
-    Also how many leading grid dims were added to get there.
-    """
-    assert x.layout is not None
-    layout = x.layout.grouped
-    if layout is None:
-        layout = b.env.choose_grid(x.shape, x.dtype, x.layout)
-        x = b.relayout(x, layout)
-    if layout.groups and _is_apart(layout, axes):
-        return x, 0
-    return b.relayout(x, _moved_apart(layout, axes)), len(axes)
-
-
-def _is_apart(layout: GridLayout, axes: tuple[int, ...]) -> bool:
-    """Each collapsed dim is all reduced or all kept; a reduced one is in logical order from 0."""
-    if not set(axes) <= {d for group in layout.groups for d in group}:
-        return False
-    for k, group in enumerate(layout.groups):
-        wide = {d for d in group if layout.shape[d] > 1}
-        if set(group) & set(axes) and not set(group) <= set(axes):
-            return False
-        if set(group) & set(axes) and (
-            len(wide) > 1 or layout.linear.results[k] not in map(dim, group)
-        ):
-            return len(axes) == layout.ndim and len(axes) > 1
-    return True
-
-
-@lru_cache(maxsize=4096)
-def _moved_apart(layout: GridLayout, axes: tuple[int, ...]) -> GridLayout:
-    """A leading grid dim of one core for each reduced dim; kept dims on the old grid dims."""
-    rank = len(layout.grid)
-    kept = [d for d in range(layout.ndim) if d not in axes]
-    count = max(len(kept) - rank + 1, 0)
-    rows = [constant(0)] * max(rank - len(kept), 0)
-    rows += [linearized(layout.shape, kept[:count])] if count else []
-    rows += [dim(d) for d in kept[count:]]
-    linear = AffineMap(layout.ndim, (*(dim(d) for d in axes), *rows))
-    return GridLayout(
-        *(layout.shape, layout.dtype, (1,) * len(axes) + layout.grid, layout.tile),
-        linear=linear,
-        memory_space=layout.memory_space,
-        face=layout.face,
-    )
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
@@ -246,7 +247,7 @@ def in_rows(b: Builder, value: Value, dim: int, like: Value) -> tuple[Value, Axe
 def _groups(layout: Layout | None) -> list[tuple[Sequence[int], int]]:
     if layout is None:
         return []
-    if (own := layout.grouped) is None:
+    if (own := grouped(layout)) is None:
         return [((), layout.num_cores)]
     return list(zip(own.groups, own.grid, strict=True))
 

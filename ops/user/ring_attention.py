@@ -15,8 +15,9 @@ from gridlayout.arguments import as_flag
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.dtypes import sum_dtype
 from gridlayout.errors import LayoutError
+from gridlayout.ops.array.cores import core_index, shift
 from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.ops.array.map_shards import core_index, map_shards, shift
+from gridlayout.ops.array.map_shards import map_shards
 from gridlayout.ops.array.placing import put
 from gridlayout.ops.array.relayout import relayout
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from gridlayout.costs import Costs, Described
 from gridlayout.draw.bars import Measure, bars
-from gridlayout.draw.svg import Drawing
 from gridlayout.dump.comparing.matching import Match, Value
 from gridlayout.dump.pages.table import place
 from gridlayout.layouts.memory import Chip, number, size
+from gridlayout.svg import Drawing
 from gridlayout.tables.cells import shard, tensor, ttnn_place
 from gridlayout.tables.columns import WIDTH, tables_of
 from gridlayout.tables.html import framed, heading, paragraph, plain_table, whole

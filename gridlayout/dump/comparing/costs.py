@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gridlayout.costs import Costs, Described, cores_of, mean_of
+from gridlayout.dump.contents import Contents
 from gridlayout.dump.moves.collectives import Meshes
 from gridlayout.dump.moves.move import Move, move_of
 from gridlayout.dump.moves.traffic import cores_by_config
@@ -14,9 +15,6 @@ from gridlayout.dump.reading import Found, collectives_of
 from gridlayout.dump.values.readings import layout_of, read
 from gridlayout.layouts.memory import Chip
 from gridlayout.tenstorrent.program_config import Blocks
-
-if TYPE_CHECKING:
-    from gridlayout.dump.explanation import Explanation
 
 
 def between_cores(moves: Iterable[Move]) -> int | None:
@@ -30,7 +28,7 @@ def between_cores(moves: Iterable[Move]) -> int | None:
     return total
 
 
-def costs_of(explained: Explanation) -> Costs:
+def costs_of(explained: Contents) -> Costs:
     """What the layouts of a dump cost: of TTNN all of it, of others what they tell."""
     found = explained.found
     peaks = {peak.memory: peak.nbytes for peak in explained.peaks}

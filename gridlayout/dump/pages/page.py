@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
+from gridlayout.dump.contents import Contents
 from gridlayout.dump.pages import table
 from gridlayout.layouts.memory import number
 from gridlayout.tables.html import STYLE, html_table, whole
 from gridlayout.tables.words import plain
-
-if TYPE_CHECKING:
-    from gridlayout.dump.explanation import Explanation
 
 # A cell's number is in data-n: text such as "1.5 KiB" sorts wrongly.
 _SCRIPT = """
@@ -33,12 +30,12 @@ for (const head of document.querySelectorAll(".gl-dump th")) {
 """
 
 
-def page_of(found: Explanation) -> str:
+def page_of(found: Contents) -> str:
     """A whole page."""
     return whole(f"Layouts of {plain(found.source)}", f"{body_of(found)}<script>{_SCRIPT}</script>")
 
 
-def body_of(found: Explanation) -> str:
+def body_of(found: Contents) -> str:
     """The tables alone, with their style: what a notebook shows."""
     title = f"Layouts of {escape(plain(found.source))}"
     parts = [
@@ -59,7 +56,7 @@ def body_of(found: Explanation) -> str:
     return f'<div class="gl-dump">{"".join(parts)}</div>\n'
 
 
-def _help(found: Explanation) -> str:
+def _help(found: Contents) -> str:
     """What the columns of all tables mean, folded."""
     heads: list[tuple[str, ...]] = [table.FINDING_HEAD] if found.findings else []
     heads += [head for _, head, _ in table.sections_of(found)]
@@ -74,7 +71,7 @@ def _help(found: Explanation) -> str:
     return f"<details><summary>What the columns mean</summary><dl>{rows}</dl>{more}</details>"
 
 
-def _numbers(title: str, found: Explanation) -> list[dict[str, float]]:
+def _numbers(title: str, found: Contents) -> list[dict[str, float]]:
     """What the cells of a section sort by."""
     if title == "moves":
         return [{"moves": each.moved_bytes or 0, "of": each.data_bytes} for each in found.moves]
@@ -97,7 +94,7 @@ def _numbers(title: str, found: Explanation) -> list[dict[str, float]]:
     ]
 
 
-def _findings(found: Explanation) -> str:
+def _findings(found: Contents) -> str:
     data = [
         {
             "padding": finding.padding_share,
@@ -111,7 +108,7 @@ def _findings(found: Explanation) -> str:
     return html_table(table.FINDING_HEAD, table.finding_rows(found), data)
 
 
-def _plans(found: Explanation, rows: Sequence[Sequence[str]]) -> str:
+def _plans(found: Contents, rows: Sequence[Sequence[str]]) -> str:
     data = [
         {
             "a core": new.bytes_per_core,

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gridlayout.costs import Described
+from gridlayout.dump.contents import Contents
 from gridlayout.dump.findings import Finding
 from gridlayout.dump.moves.move import Move
+from gridlayout.dump.moves.shardings import ShardedTensor
 from gridlayout.dump.plan import Proposal
 from gridlayout.layouts.memory import Fit
 
-if TYPE_CHECKING:
-    from gridlayout.dump.explanation import Explanation
-    from gridlayout.dump.moves.shardings import ShardedTensor
 
-
-def record_of(found: Explanation) -> dict[str, Any]:
+def record_of(found: Contents) -> dict[str, Any]:
     """The explanation as numbers, strings, lists and dicts. Sizes in bytes."""
     return {
         "source": found.source,

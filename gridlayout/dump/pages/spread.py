@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from gridlayout import dtypes
+from gridlayout.dump.contents import Contents
+from gridlayout.dump.moves.shardings import ShardedTensor
 from gridlayout.layouts.memory import size
 from gridlayout.tables.words import WIDTH, dims, plain
-
-if TYPE_CHECKING:
-    from gridlayout.dump.explanation import Explanation
-    from gridlayout.dump.moves.shardings import ShardedTensor
 
 PEAK_HEAD = ("memory", "function", "line", "peak", "arguments", "results", "temporary", "alive")
 COLLECTIVE_HEAD = (
@@ -23,7 +19,7 @@ SHARDING_HEAD = (
 RESHARD_HEAD = ("line", "times", "value", "tensor", "from", "to", "receives")
 
 
-def peak_rows(found: Explanation) -> list[tuple[str, ...]]:
+def peak_rows(found: Contents) -> list[tuple[str, ...]]:
     """One row a memory, under `PEAK_HEAD`: of L1 the fullest core's, else one device's."""
     rows = []
     for peak in found.peaks:
@@ -42,7 +38,7 @@ def peak_rows(found: Explanation) -> list[tuple[str, ...]]:
     return rows
 
 
-def collective_rows(found: Explanation) -> list[tuple[str, ...]]:
+def collective_rows(found: Contents) -> list[tuple[str, ...]]:
     """One row a collective, under `COLLECTIVE_HEAD`; bytes are a device's."""
     return [
         (
@@ -56,7 +52,7 @@ def collective_rows(found: Explanation) -> list[tuple[str, ...]]:
     ]
 
 
-def sharding_rows(found: Explanation) -> list[tuple[str, ...]]:
+def sharding_rows(found: Contents) -> list[tuple[str, ...]]:
     """One row a divided tensor, under `SHARDING_HEAD`; bytes are a device's."""
     return [
         (
@@ -69,7 +65,7 @@ def sharding_rows(found: Explanation) -> list[tuple[str, ...]]:
     ]
 
 
-def reshard_rows(found: Explanation) -> list[tuple[str, ...]]:
+def reshard_rows(found: Contents) -> list[tuple[str, ...]]:
     """One row a change of sharding, under `RESHARD_HEAD`; bytes are a device's, at most."""
     return [
         (

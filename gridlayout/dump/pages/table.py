@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from gridlayout.costs import Described
+from gridlayout.dump.contents import Contents
 from gridlayout.dump.findings import Finding
 from gridlayout.dump.moves.move import Move
 from gridlayout.dump.pages import spread
@@ -13,9 +13,6 @@ from gridlayout.dump.plan import Proposal
 from gridlayout.layouts.memory import number, size
 from gridlayout.tables.cells import fits, grid, shard, tensor
 from gridlayout.tables.words import LEFT, WIDTH, dims, plain
-
-if TYPE_CHECKING:
-    from gridlayout.dump.explanation import Explanation
 
 FINDING_HEAD = (
     *("line", "times", "op", "value", "tensor", "grid", "shard"),
@@ -28,7 +25,7 @@ NOTABLE, BAD = 0.1, 0.5
 _RED, _YELLOW, _BOLD, _PLAIN = "\x1b[31m", "\x1b[33m", "\x1b[1m", "\x1b[0m"
 
 
-def text_of(found: Explanation, colour: bool = False) -> str:
+def text_of(found: Contents, colour: bool = False) -> str:
     """The explanation as aligned tables. colour: ANSI colours for the rows that waste much."""
     parts = [summary_of(found)]
     if found.findings:
@@ -47,7 +44,7 @@ def text_of(found: Explanation, colour: bool = False) -> str:
 
 
 def sections_of(
-    found: Explanation,
+    found: Contents,
 ) -> list[tuple[str, tuple[str, ...], list[tuple[str, ...]]]]:
     """Title, head and rows of what there is besides the findings and the plan."""
     sections = [
@@ -60,12 +57,12 @@ def sections_of(
     return [section for section in sections if section[2]]
 
 
-def hidden_moves(found: Explanation) -> int:
+def hidden_moves(found: Contents) -> int:
     """Moves of less data than those shown."""
     return found.all_moves - sum(move.count for move in found.moves)
 
 
-def summary_of(found: Explanation) -> str:
+def summary_of(found: Contents) -> str:
     """A sentence of totals, and which pass they are of."""
     if found.note:
         return f"{plain(found.source)}: {number(found.lines, 'line')}; {found.note}"
@@ -94,7 +91,7 @@ def summary_of(found: Explanation) -> str:
     )
 
 
-def unknown_lines(found: Explanation) -> list[str]:
+def unknown_lines(found: Contents) -> list[str]:
     """What was passed over, one line a reason."""
     if not found.unknown:
         return []
@@ -112,7 +109,7 @@ def unknown_lines(found: Explanation) -> list[str]:
 # -- rows ------------------------------------------------------------------------------------------
 
 
-def finding_rows(found: Explanation) -> list[tuple[str, ...]]:
+def finding_rows(found: Contents) -> list[tuple[str, ...]]:
     """One row a finding, under `FINDING_HEAD`."""
     return [
         (
@@ -126,7 +123,7 @@ def finding_rows(found: Explanation) -> list[tuple[str, ...]]:
     ]
 
 
-def move_rows(found: Explanation) -> list[tuple[str, ...]]:
+def move_rows(found: Contents) -> list[tuple[str, ...]]:
     """One row a move, under `MOVE_HEAD`."""
     return [
         (
@@ -139,14 +136,14 @@ def move_rows(found: Explanation) -> list[tuple[str, ...]]:
     ]
 
 
-def plan_title(found: Explanation) -> str:
+def plan_title(found: Contents) -> str:
     """What the proposals are."""
     cores = [(new.layout.num_cores, new.instead_of.num_cores) for new in proposals(found)]
     more = ", or less a core on more cores" if any(a > b for a, b in cores) else ""
     return f"layouts that waste less{more}"
 
 
-def plan_rows(found: Explanation) -> list[tuple[str, ...]]:
+def plan_rows(found: Contents) -> list[tuple[str, ...]]:
     """One row a proposal, under `PLAN_HEAD`."""
     return [
         (
@@ -159,7 +156,7 @@ def plan_rows(found: Explanation) -> list[tuple[str, ...]]:
     ]
 
 
-def proposals(found: Explanation) -> dict[Proposal, int]:
+def proposals(found: Contents) -> dict[Proposal, int]:
     """Each proposal once, and the line of the worst finding that it is for."""
     lines: dict[Proposal, int] = {}
     for finding in found.findings:

@@ -18,13 +18,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from gridlayout.document.grid_form import grouped
 from gridlayout.document.grid_layout import GridLayout
 from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.op import Aval
 from gridlayout.ops.decisions.specs import Replicated, Sharded
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.rules.along import Shape, from_front, in_front, kept_groups, stacked
+from gridlayout.ops.rules.along import Shape
+from gridlayout.ops.rules.unsharded import from_front, in_front, kept_groups, stacked
 from gridlayout.sharding.collectives import index_of
 from gridlayout.sharding.placement import Axes
 
@@ -128,7 +130,7 @@ def _split(spec: Sharded, axes: Shape, order: Axes) -> Split | None:
     if len(axes) == layout.ndim:
         used = {axis for axes in placed.axes for axis in axes}
         return Split(spec, layout, axes, every, tuple(filter(used.__contains__, order)))
-    if (own := layout.grouped) is None or own.physical_shape != layout.physical_shape:
+    if (own := grouped(layout)) is None or own.physical_shape != layout.physical_shape:
         return None
     gone = [k for k, group in enumerate(own.groups) if set(group) & set(axes)]
     if any(not set(own.groups[k]) <= set(axes) for k in gone) or len(gone) in (0, len(own.grid)):
@@ -190,7 +192,7 @@ class Pieces:
         By those of its axes that are not busy with the array; on all devices without any.
         """
         spec, mine = starts.spec, self
-        own = spec.layout.grouped if isinstance(spec, Sharded) else None
+        own = grouped(spec.layout) if isinstance(spec, Sharded) else None
         if isinstance(spec, Sharded) and own is not None and (d,) in own.groups:
             axes = spec.placement.axes[own.groups.index((d,))]
             free = tuple(axis for axis in axes if axis not in busy)

@@ -24,26 +24,13 @@ from gridlayout.ops.decisions.specs import Replicated, Sharded, known_values
 from gridlayout.ops.decisions.value import Value, nbytes
 from gridlayout.ops.decisions.views import broadcast, squeezed, transposed
 from gridlayout.ops.moves.padding import valid_mask
-from gridlayout.ops.rules.along import (
-    Shape,
-    in_front,
-    of_replicated,
-    rest_layout,
-    run,
-    stacked,
-    unstack,
-)
+from gridlayout.ops.rules.along import Shape, of_replicated, run
 from gridlayout.ops.rules.parts import replaced
 from gridlayout.ops.rules.slices import divided
 from gridlayout.ops.rules.slices.in_place import Pieces, Split, taken
 from gridlayout.ops.rules.slices.places import at_columns, columns_of, fill, places
-from gridlayout.ops.rules.slices.slicing import (
-    DROP,
-    brought,
-    known_starts,
-    put_slices,
-    written_to,
-)
+from gridlayout.ops.rules.slices.slicing import DROP, brought, known_starts, put_slices, written_to
+from gridlayout.ops.rules.unsharded import in_front, rest_layout, stacked, unstack
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from gridlayout.draw.palette import style
 from gridlayout.errors import LayoutError
+from gridlayout.palette import style
 
 # What XML 1.0 has no way to say: control characters, surrogates and two non-characters.
 _UNSPEAKABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

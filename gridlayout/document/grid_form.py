@@ -1,0 +1,29 @@
+"""A layout of any system as the document model says it, which rules can change."""
+
+from __future__ import annotations
+
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
+
+
+def as_grid(layout: Layout) -> GridLayout | None:
+    """`layout.as_grid`: the same layout as a `GridLayout`; None where none says it.
+
+    >>> from gridlayout import xla
+    >>> as_grid(xla.layout((6, 4), "float32", (1, 0))) is None
+    True
+    """
+    found = layout.as_grid
+    assert found is None or isinstance(found, GridLayout)
+    return found
+
+
+def grouped(layout: Layout) -> GridLayout | None:
+    """`layout.grouped`: `as_grid`, where each grid dim divides a group of logical dims of its own.
+
+    >>> grouped(GridLayout((2, 3, 4), grid=(2, 1))).groups
+    ((0, 1), (2,))
+    """
+    found = layout.grouped
+    assert found is None or isinstance(found, GridLayout)
+    return found

@@ -1,0 +1,142 @@
+"""The crossings between a `GridArray` and its storage inside of a traced program.
+
+`storage_of` and `grid_array_of` are primitives of `jax.experimental.hijax`: linear, each the
+inverse of the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+import jax
+import jax.numpy as jnp
+from jax.experimental import hijax
+
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.array.mapped import along
+from gridlayout.ops.array.storage import pack_and_place, to_logical
+from gridlayout.ops.moves.spaces import brought_back, fetched
+from gridlayout.sharding.device_grid import DeviceGrid
+
+Primitive: Any = getattr(hijax, "HiPrim", None) or hijax.VJPHiPrimitive  # type: ignore[attr-defined]
+
+
+class Type(Protocol):
+    """What a crossing asks of the type of GridArrays: `gridlayout.ops.array.grid_type.GridType`."""
+
+    of_storage: ClassVar[Callable[[Any, Layout, DeviceGrid], Any]]
+
+    @property
+    def layout(self) -> Layout:
+        """The layout of all of this type."""
+
+    @property
+    def device(self) -> DeviceGrid:
+        """Their devices."""
+
+    def lo_ty(self) -> list[Any]:
+        """The type of the storage."""
+
+    def inc_rank(self, size: int | None, spec: Any) -> Type:
+        """The type of so many of them along a new dim."""
+
+
+def storage_of(x: Any) -> Any:
+    """The storage of a `GridArray`, which may be traced."""
+    return _StorageOf(jax.typeof(x))(x)
+
+
+def grid_array_of(of: Type, storage: Any) -> Any:
+    """The `GridArray` of a storage, as a value of JAX's current transformation."""
+    return _GridArrayOf(of)(storage)
+
+
+class _Crossing(Primitive):  # type: ignore[misc]
+    """Between a GridArray and its storage: one operand, one result, linear."""
+
+    skip_linearization_on_zero_tangents = True
+
+    def __init__(self, of: Type) -> None:
+        self.of = of
+        self.params = {"layout": of.layout}
+        super().__init__()
+
+    def back(self, x: Any) -> Any:
+        """The crossing the other way."""
+        raise NotImplementedError
+
+    def jvp(self, primals: Any, tangents: Any) -> Any:
+        (x,), (t,) = primals, tangents
+        if isinstance(t, hijax.Zero):
+            return self(x), hijax.Zero(self.out_aval.to_tangent_aval())
+        return self(x), self(t)
+
+    def lin(self, nonzero: Any, x: Any) -> Any:
+        return self(x), ()
+
+    def linearized(self, residuals: Any, t: Any) -> Any:
+        return self(t)
+
+    def vjp_fwd(self, nonzero: Any, x: Any) -> Any:
+        return self(x), ()
+
+    def vjp_bwd_retval(self, residuals: Any, ct: Any) -> Any:
+        return (self.back(hijax.instantiate_zeros(ct)),)
+
+    def transpose(self, ct: Any, accum: Any) -> None:
+        accum.accum(self.back(hijax.instantiate_zeros(ct)))
+
+
+class _StorageOf(_Crossing):
+    """The storage of a GridArray."""
+
+    def __init__(self, of: Type) -> None:
+        self.in_avals, self.out_aval = (of,), of.lo_ty()[0]
+        super().__init__(of)
+
+    def expand(self, x: Any) -> Any:
+        return x.storage
+
+    def back(self, x: Any) -> Any:
+        return grid_array_of(self.of, x)
+
+    def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
+        # One of several has a layout of its own: the storages of all of them are made anew.
+        (x,), (dim,) = operands, dims
+        if dim is None:
+            return self(x), None
+        whole, device = jax.typeof(x), self.of.device
+        one = whole.dec_rank(axis.size, dim).layout
+        storage = fetched(storage_of(x), whole.layout, device)
+        with device.active():
+            logical = jnp.moveaxis(to_logical(storage, whole.layout, device), int(dim), 0)
+            made = jax.vmap(lambda a: pack_and_place(a, one, device))(logical)
+        return brought_back(made, one, device), 0
+
+
+class _GridArrayOf(_Crossing):
+    """The GridArray of a storage."""
+
+    def __init__(self, of: Type) -> None:
+        self.in_avals, self.out_aval = (of.lo_ty()[0],), of
+        super().__init__(of)
+
+    def expand(self, storage: Any) -> Any:
+        return type(self.of).of_storage(storage, self.of.layout, self.of.device)
+
+    def back(self, x: Any) -> Any:
+        return storage_of(x)
+
+    def batch(self, axis: Any, operands: Any, dims: Any) -> Any:
+        (storage,), (dim,) = operands, dims
+        if dim is None:
+            return self(storage), None
+        one, device = self.of.layout, self.of.device
+        whole = self.of.inc_rank(axis.size, 0)
+        storage = fetched(jnp.moveaxis(storage, dim, 0), one, device)
+        with device.active():
+            logical = to_logical(storage, one, device)
+            made = pack_and_place(logical, whole.layout, device)
+        made = grid_array_of(whole, brought_back(made, whole.layout, device))
+        return made, along(0, made, one)

@@ -1,0 +1,88 @@
+"""`Mover`: brings values from where they are to another place, by a move each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from gridlayout.dtypes import has_zero
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.place import Place
+from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated, Sharded
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.decisions.writer import Writer
+from gridlayout.ops.moves.padding import fill_padding, has_padding
+from gridlayout.ops.moves.relayout import find_move, lay_out, nothing_moves, replicate
+from gridlayout.sharding.placement import Placement
+
+Shape = tuple[int, ...]
+
+
+class Mover(Writer):
+    """Writes down what brings a value to a layout, or to every device, and sets its padding."""
+
+    def relayout(self, x: Value, layout: Layout, placement: Placement | None = None) -> Value:
+        """A sharded value in a layout, whatever is known of its padding then."""
+        spec, after = x.spec, placement or self.placement(layout)
+        assert isinstance(spec, Sharded)
+        if spec.placement == after and spec.layout.same_physical(layout):
+            return x.seen(Sharded(layout.with_dtype(x.dtype, spec.layout.oob), after))
+        layout = layout.with_dtype(x.dtype, None)
+        if spec.placement == after and nothing_moves(spec.layout, layout):
+            return x.seen(Sharded(layout, after))
+        places = (spec.placement, after)
+        move = find_move(spec.layout, layout, self.device, *places)
+        return self.moved(x, move, Sharded(layout, after))
+
+    def replicated(self, value: Value) -> Value:
+        """The value as a logical array that every device has."""
+        spec = value.spec
+        if isinstance(spec, Deferred):
+            if isinstance(spec.source, Indexed):
+                source = self.made(value, Place.whole(spec.source.shape))
+            else:
+                source = self.replicated(value.seen(spec.source))
+            if spec.dims == tuple(range(spec.ndim)):
+                return source
+            out = Replicated(spec.shape, spec.dtype)
+            shape, dims = spec.shape, spec.dims
+            return self.fused(
+                lambda x: [lax.broadcast_in_dim(jnp.asarray(x, out.dtype), shape, dims)],
+                [source],
+                [out],
+            )[0]
+        if isinstance(spec, Sharded):
+            move = replicate(spec.layout, self.device, spec.placement)
+            return self.moved(value, move, Replicated(spec.shape, spec.dtype))
+        return value
+
+    def laid_out(self, value: Value, layout: Layout, placement: Placement | None = None) -> Value:
+        """A replicated value in a layout: each device keeps its part."""
+        layout = layout.with_dtype(value.dtype, 0 if has_zero(value.dtype) else None)
+        after = placement or self.placement(layout)
+        return self.moved(value, lay_out(layout, self.device, after), Sharded(layout, after))
+
+    def filled(self, x: Value, oob: Any, along: Sequence[int] | None = None) -> Value:
+        """A sharded value with its padding set to `oob`, where it is not known to be that.
+
+        along: only padding in parts of the layout that touch these physical dims.
+        """
+        spec = x.spec
+        assert isinstance(spec, Sharded)
+        layout, placement = spec.layout, spec.placement
+        known = layout.with_oob(oob)
+        if repr(layout.oob) == repr(known.oob):
+            return x
+        new = Sharded(known if along is None else layout.with_oob(None), placement)
+        if not has_padding(layout, placement, along):
+            return x.seen(new) if along is None else x
+        (out,) = self.fused(
+            lambda part: [fill_padding(part, layout, placement, known.oob, along)],
+            [x],
+            [new],
+            masks=1,
+        )
+        return out

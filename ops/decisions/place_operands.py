@@ -1,0 +1,49 @@
+"""The operands of a value that is made in a place, as they are there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from gridlayout.affine.map import AffineMap, dim
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.place import Place
+from gridlayout.ops.decisions.specs import Deferred, Indexed, Replicated
+from gridlayout.ops.decisions.value import Value
+
+
+def number_of(value: Value) -> Value | None:
+    """The number that a value is, or that it broadcasts; None of any other value."""
+    spec = value.spec
+    if isinstance(spec, Deferred) and spec.source.ndim == 0:
+        assert isinstance(spec.source, Replicated)
+        return value.seen(spec.source)
+    return None if value.ndim else value
+
+
+def in_place(b: Builder, value: Value, place: Place) -> Value:
+    """An operand of what is made in a place, as that is made; a number, or what broadcasts one."""
+    if (number := number_of(value)) is not None:
+        return number
+    spec = value.spec
+    if place.is_itself and place.shape == value.shape:
+        if place.layout is None:
+            return b.replicated(value)
+        return b.on_cores(value, place.layout, placement=place.placement)
+    if isinstance(spec, Deferred):
+        place = place.seen(AffineMap(spec.ndim, tuple(map(dim, spec.dims))))
+        if isinstance(spec.source, Indexed):
+            return b.made(value, place)
+        value = value.seen(spec.source)
+    return looked_up(b, value, place)
+
+
+def looked_up(b: Builder, value: Value, place: Place) -> Value:
+    """The elements of an array that every device has at the indices of a place."""
+
+    def run(x: Any) -> list[Any]:
+        found = jnp.asarray(x).at[tuple(place.index())].get(mode="clip")
+        return [jnp.broadcast_to(found, place.local_shape)]
+
+    return b.run(run, [value], [place.spec(value.dtype)], is_fused=True)[0]

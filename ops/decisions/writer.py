@@ -1,0 +1,201 @@
+"""`Writer`: the steps of a decision as they are written down, one after another.
+
+Nothing runs and nothing is traced: values have a spec, and a register that a step writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+from jax import lax
+from jax.extend import core
+
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.decision import RULE, VIEW, Decision, Renumbering, Step
+from gridlayout.ops.decisions.env import Env
+from gridlayout.ops.decisions.op import Op
+from gridlayout.ops.decisions.place import Place
+from gridlayout.ops.decisions.specs import Deferred, Held, Sharded, Spec, indexed, known_number
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.relayout import LocalMove
+from gridlayout.ops.moves.sends import Phases, Send
+from gridlayout.sharding.collectives import ALL_REDUCE, Axes, Collective, Collectives
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.placement import Placement
+
+Shape = tuple[int, ...]
+# How a device makes what it has of a deferred value: `(builder, place, *operands)`.
+Make = Callable[..., Value]
+_DEFERRED = Op(core.Primitive("deferred"), {}, (), ())
+
+
+class Writer:
+    """Writes down the steps of a decision.
+
+    ask: gives the decision for another op. plan: makes a planner of the programs that run inside.
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        specs: Sequence[Spec],
+        ask: Callable[[Op, tuple[Spec, ...]], Decision] | None = None,
+        plan: Any = None,
+    ) -> None:
+        self.env, self.ask, self.plan = env, ask, plan
+        self.registers: list[Held] = list(specs)
+        self.steps: list[Step] = []
+        self.note = ""
+        self.how = ""
+        self.stated: Any = None
+        self.device_flops: int | None = None
+        self.computing = 0.0  # seconds of a device, of ways that differ in what they compute
+
+    @property
+    def device(self) -> DeviceGrid:
+        """The device grid."""
+        return self.env.device
+
+    def placement(self, layout: Layout) -> Placement:
+        """Where the device grid places a layout's cores."""
+        return self.env.placement(layout)
+
+    def sharded(self, layout: Layout, placement: Placement | None = None) -> Sharded:
+        """The spec of an array in a layout, where the device grid places it by default."""
+        return Sharded(layout, placement or self.placement(layout))
+
+    def collectives(self) -> Collectives:
+        """An empty list of collectives on these devices."""
+        return Collectives(self.device)
+
+    # -- steps ---------------------------------------------------------------------------------
+
+    def run(
+        self,
+        fn: Callable[..., Any],
+        operands: Sequence[Value],
+        specs: Sequence[Held],
+        collectives: Collectives | Iterable[Collective] = (),
+        **facts: Any,
+    ) -> list[Value]:
+        """A kernel: `fn` of one device's parts of the operands, a list of its parts of results."""
+        found = collectives.found if isinstance(collectives, Collectives) else collectives
+        writes = tuple(range(len(self.registers), len(self.registers) + len(specs)))
+        # A deferred broadcast's register holds its source.
+        self.registers += [spec.source if isinstance(spec, Deferred) else spec for spec in specs]
+        reads = tuple(value.at for value in operands)
+        self.steps.append(Step(reads, writes, fn, tuple(found), **facts))
+        # A device's own is read by a later kernel alone, which knows what it is.
+        return [Value(cast(Spec, spec), at) for spec, at in zip(specs, writes, strict=True)]
+
+    def fused(self, fn: Any, operands: Any, specs: Any, **facts: Any) -> list[Value]:
+        """A kernel whose results XLA makes where they are read, as it does its operands."""
+        return self.run(fn, operands, specs, is_fused=True, takes_fused=True, **facts)
+
+    def deferred(self, make: Make, operands: Sequence[Value], shape: Shape, dtype: Any) -> Value:
+        """A value that is computed of logical indices where it is wanted.
+
+        make: `make(builder, place, *operands)` writes down how a device makes what it has of the
+        value there.
+        """
+        specs = tuple(value.spec for value in operands)
+
+        @lru_cache(maxsize=64)
+        def makes(place: Place) -> Decision:
+            builder = type(self)(self.env, specs)
+            made = make(builder, place, *(Value(spec, k) for k, spec in enumerate(specs)))
+            return builder.decision(_DEFERRED, specs, [made])
+
+        (value,) = self.run(_not_run, operands, [indexed(shape, dtype)])
+        self.steps[-1] = replace(self.steps[-1], makes=makes)
+        return value
+
+    def made(self, value: Value, place: Place) -> Value:
+        """A value that is computed of logical indices, made in a place."""
+        (out,) = self.run(_not_run, [value], [place.spec(value.dtype)], place=place)
+        return out
+
+    def all_reduced(self, part: Value, axes: Axes, spec: Spec, dtype: Any) -> Value:
+        """The sum of every device's part along mesh axes, as `spec` has it, in a type."""
+        nbytes = prod(part.shape) * part.dtype.itemsize
+        shape = spec.local_shape if isinstance(spec, Sharded) else spec.shape
+
+        def phases(view: LazyView) -> Phases:
+            view = yield Send(ALL_REDUCE, axes, self.device.count(axes), view)
+            return LazyView.of(view.materialize().astype(dtype)).reshape(*shape)
+
+        (out,) = self.run(
+            lambda x: [lax.psum(x, axes).astype(dtype).reshape(shape)],
+            [part],
+            [spec],
+            self.collectives().all_reduce(axes, nbytes),
+            phases=phases,
+            sends=(axes,),
+        )
+        return out
+
+    def known(self, number: Any, dtype: Any, weak_type: bool = False) -> Value:
+        """A number, or a few, that are known before anything runs."""
+        return Value(known_number(number, dtype, weak_type), np.asarray(number, dtype))
+
+    def moved(self, value: Value, move: LocalMove | None, spec: Spec) -> Value:
+        """The value where a move brings it; None moves nothing."""
+        if move is None:
+            return value.seen(spec)
+        (out,) = self.run(
+            lambda x: [move.run(x)],
+            [value],
+            [spec],
+            move.collectives,
+            workspace=move.workspace,
+            is_lazy=True,
+            is_view=move.is_view,
+            is_kept=move.is_gathered,
+            does=move,
+            phases=move.phases,
+            sends=move.sends,
+        )
+        return out
+
+    # -- other ops -------------------------------------------------------------------------------
+
+    def call(self, op: Op, *values: Value) -> list[Value]:
+        """Another op's decision, done here."""
+        assert self.ask is not None
+        return self.inlined(self.ask(op, tuple(value.spec for value in values)), values)
+
+    def inlined(self, decision: Decision, values: Sequence[Value]) -> list[Value]:
+        """The steps of a decision, on these values."""
+        at = Renumbering(decision, values, self.registers)
+        self.steps += [at.step(step) for step in decision.steps]
+        return at.outs()
+
+    def decision(self, op: Op, operands: Sequence[Spec], outs: Sequence[Value]) -> Decision:
+        """What has been written down."""
+        steps = _needed(self.steps, outs)
+        how = self.how or (RULE if steps else VIEW)
+        return Decision(
+            *(op, tuple(operands), tuple(outs), steps, tuple(self.registers)),
+            *(how, self.note, 0, self.device_flops or 0, self.stated),
+        )
+
+
+def _not_run(*_: Any) -> Any:
+    raise AssertionError("a program has the steps that make a deferred value in this one's place")
+
+
+def _needed(steps: Sequence[Step], outs: Sequence[Value]) -> tuple[Step, ...]:
+    """The steps that results are made of: a rule may have tried another way first."""
+    wanted = {out.at for out in outs if isinstance(out.at, int)}
+    found = []
+    for step in reversed(steps):
+        if wanted.intersection(step.writes) or step.is_global:
+            wanted.update(k for k in step.reads if isinstance(k, int))
+            found.append(step)
+    return tuple(reversed(found))

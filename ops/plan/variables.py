@@ -1,0 +1,176 @@
+"""What one choice each is made for: the operands and the nodes of a graph, equal ones together.
+
+An operand has a choice for each division that a layout can state, a node one for each way to give
+units of the mesh to its factors. Nodes that are equal, as in the layers of a stack, share one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gridlayout.ops.plan.division import Division, Units
+from gridlayout.ops.plan.estimate import Choice
+from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph, Node
+from gridlayout.ops.plan.labels import labels
+from gridlayout.ops.plan.ways import Ways
+from gridlayout.ops.solver.terms import no_step
+from gridlayout.sharding.limits import LIMITS
+
+
+class Place(NamedTuple):
+    """Where an operand is: its division, and whether it is in the DRAM behind a chip's cores."""
+
+    division: Division
+    in_dram: bool = False
+
+
+@dataclass(eq=False)
+class Variable:
+    """What one choice is made for: operands, or nodes, that are equal.
+
+    members: their numbers, as operands or as nodes. choices: of an operand places, of a node ways
+    to run it; None where nothing is known of it. seconds: of each choice, of one member.
+    """
+
+    is_operand: bool
+    members: list[int]
+    choices: list[Any]
+    seconds: NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class Variables:
+    """The variables of a graph, and what can be chosen for each.
+
+    given: of each operand the places that it may have. wanted: of each result the divisions that it
+    may have, or the number of the operand whose next value it is, which has its division. names: of
+    operands. each_step: called while all this is made; what it raises ends that.
+    """
+
+    graph: Graph
+    units: Units
+    given: Sequence[Sequence[Place]]
+    wanted: Sequence[Sequence[Division] | int]
+    names: Sequence[str] = ()
+    each_step: Callable[[], None] = field(default=no_step, repr=False)
+    variables: list[Variable] = field(default_factory=list)
+    _of_operand: dict[int, int] = field(default_factory=dict)
+    _of_node: dict[int, int] = field(default_factory=dict)
+    _by_path: dict[tuple[int, ...], Node] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.ways = Ways(self.graph, self.units)
+        own, nodes = labels(self.graph, len(self.given))
+        merged: dict[Hashable, int] = {}
+        is_large = len(self.graph.nodes) > LIMITS.alike
+        order: list[tuple[bytes, bool, int]] = []
+        order += [(own[k], True, k) for k in range(len(self.given))]
+        order += [(nodes[n], False, n) for n in range(len(self.graph.nodes))]
+        for label, is_operand, number in sorted(order):
+            self.each_step()
+            allowed = tuple(map(tuple, self.given[number])) if is_operand else ()
+            key = (label, is_operand, allowed) if is_large else (number, is_operand)
+            at = merged.setdefault(key, len(self.variables))
+            if at == len(self.variables):
+                make = self._operand if is_operand else self._node
+                self.variables.append(make(number))
+            else:
+                self.variables[at].members.append(number)
+            (self._of_operand if is_operand else self._of_node)[number] = at
+
+    def _operand(self, number: int) -> Variable:
+        choices = list(self.given[number])
+        held = [self.ways.nbytes(number, place.division) for place in choices]
+        seconds = [LIMITS.held * self.units.machine.seconds(nbytes=each) for each in held]
+        return Variable(True, [number], choices, np.array(seconds))
+
+    def _node(self, number: int) -> Variable:
+        node = self.graph.nodes[number]
+        if node.factors is None:
+            return Variable(False, [number], [None], np.zeros(1))
+        if node.name == WITH_LAYOUT:
+            return self._stated(number)
+        choices, seconds = self.ways.of(node)
+        return Variable(False, [number], list(choices), seconds)
+
+    def _stated(self, number: int) -> Variable:
+        """The division of the layout that a `with_layout` states."""
+        layout = self.graph.nodes[number].eqn.params["layout"]
+        division = self.units.stated(layout, f"with_layout: {layout!r}")
+        rest = (None,) * (len(self.graph.nodes[number].ins) - 1)
+        return Variable(
+            False, [number], [Choice((division, *rest), division, division)], np.zeros(1)
+        )
+
+    # -- values ------------------------------------------------------------------------------------
+
+    def source(self, value: int) -> tuple[int, int] | None:
+        """The variable that a value is of, and which result; None where it is everywhere."""
+        if value < len(self.given):
+            return self._of_operand[value], 0
+        return self._makers.get(value)
+
+    @cached_property
+    def _makers(self) -> dict[int, tuple[int, int]]:
+        """The variable of each value that a node makes, and which of its results it is."""
+        return {
+            v: (self._of_node[n], k)
+            for n, node in enumerate(self.graph.nodes)
+            if node.factors is not None
+            for k, v in enumerate(node.outs)
+        }
+
+    def held(self, at: int, position: int) -> list[Division]:
+        """The division of a value under each choice of its variable."""
+        variable = self.variables[at]
+        if variable.is_operand:
+            return [place.division for place in variable.choices]
+        node = self.graph.nodes[variable.members[0]]
+        assert node.factors is not None
+        rank = len(node.factors.outs[position])
+        whole: Division = ((),) * rank
+        return [x.out if len(x.out) == rank else whole for x in variable.choices]
+
+    def described(self, value: int) -> str:
+        """A value, for a person."""
+        if value < len(self.names):
+            return self.names[value]
+        dims = ",".join(map(str, self.graph.shapes[value]))
+        maker = next(node for node in self.graph.nodes if value in node.outs)
+        return f"{self.graph.dtypes[value]}[{dims}] of {maker.name}"
+
+    # -- what is found -----------------------------------------------------------------------------
+
+    def choices(self, found: Sequence[int]) -> dict[tuple[int, ...], Choice]:
+        """The choice of each node, by its path."""
+        return {
+            self.graph.nodes[n].path: choice
+            for variable, k in zip(self.variables, found, strict=False)  # one more: what is joined
+            if not variable.is_operand and (choice := variable.choices[k]) is not None
+            for n in variable.members
+        }
+
+    def places(self, found: Sequence[int]) -> list[Place]:
+        """Where each operand is."""
+        of = self._of_operand
+        return [self.variables[of[k]].choices[found[of[k]]] for k in range(len(self.given))]
+
+    def node(self, path: tuple[int, ...]) -> Node:
+        """The node of a path."""
+        if not self._by_path:
+            self._by_path.update({node.path: node for node in self.graph.nodes})
+        return self._by_path[path]
+
+    def operand(self, number: int) -> int:
+        """The variable of an operand."""
+        return self._of_operand[number]
+
+    def variable(self, node: int) -> int:
+        """The variable of a node."""
+        return self._of_node[node]

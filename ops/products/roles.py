@@ -1,0 +1,235 @@
+"""The roles of operands' collapsed dims in a product: batch, free, contracted.
+
+Each collapsed dim has one role, and batch dims are laid out alike in both operands. Rows of the
+result lie as the left operand's, columns as the right one's.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from gridlayout.affine.map import AffineExpr, AffineMap, constant, dim, linearized
+from gridlayout.document.grid_form import as_grid, grouped
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.products.choose import price
+from gridlayout.ops.products.entry import Dims, Side
+from gridlayout.ops.products.gathered import Product, Row, gathered_cost
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.limits import LIMITS
+
+Pair = tuple[Dims, Dims]
+# Batch dims, by number, that are joined, and the cores that each run of them is divided over.
+Runs = tuple[tuple[Dims, int], ...]
+
+
+def product_of(
+    left: Side, right: Side, contract: Pair, batch: Pair, order: Dims, shape: Dims, dtype: Any
+) -> Product:
+    """A product of two operands, and where its result is when no data moves after it.
+
+    contract, batch: of each operand the dims. order: of the result's dims. shape, dtype: of it.
+    """
+    rows = _rows(left, right, batch, order)
+    return Product(left, right, contract, rows, _natural(left, rows, dtype, shape))
+
+
+def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
+    """The roles of a layout's collapsed dims, or None where one mixes roles."""
+    own = grouped(layout)
+    if own is None or own.face or own.tile_format is not None or 0 in own.shape:
+        return None
+    if own.row_multiple > 1 and own.tile is None:
+        return None
+    roles: dict[str, list[int]] = {"batch": [], "free": [], "contract": [], "empty": []}
+    named = {d for group in own.groups for d in group}
+    if any(d not in named for d in (*batch, *contract)) or any(
+        d not in named for d in range(own.ndim)
+    ):
+        return None
+    for k, group in enumerate(own.groups):
+        kinds = {"batch" if d in batch else "contract" if d in contract else "free" for d in group}
+        if len(kinds) > 1:
+            return None
+        if not kinds and own.collapsed_shape[k] != 1:
+            return None
+        roles[kinds.pop() if kinds else "empty"].append(k)
+    return Side(own, *(tuple(ks) for ks in roles.values()))
+
+
+def sides_of(b: Builder, x: Value, y: Value, contract: Pair, batch: Pair) -> tuple[Side, Side]:
+    """Layouts for both operands: one role for each collapsed dim, and batch dims alike in both.
+
+    Their own, where these are so.
+    """
+    assert x.layout is not None
+    assert y.layout is not None
+    layouts = (x.layout.with_oob(None), y.layout.with_oob(None))
+    left = _side(layouts[0], batch[0], contract[0])
+    right = _side(layouts[1], batch[1], contract[1])
+    if left is not None and right is not None and _same_batch(left, right, batch):
+        return left, right
+    like = as_grid(layouts[0]) or b.env.choose_grid(x.shape, x.dtype, layouts[0])
+    if batch[0]:
+        return _batched(b.device, layouts, like, contract, batch)
+    return (
+        left or _arrangement(like, layouts[0], (), (), contract[0], False),
+        right or _arrangement(like, layouts[1], (), (), contract[1], True),
+    )
+
+
+def _same_batch(left: Side, right: Side, batch: tuple[Dims, Dims]) -> bool:
+    """Whether the batch dims lie alike in both: the same joins, grid and tile, in one order."""
+    if not batch[0]:
+        return True
+    names = [{d: i for i, d in enumerate(dims)} for dims in batch]
+
+    def rows(side: Side, name: dict[int, int]) -> list[Any]:
+        layout = side.layout
+        found = []
+        for k in side.batch:
+            coefficients, offset = layout.linear.coefficients()[k]
+            terms = sorted((name[d], coefficients[d]) for d in layout.groups[k])
+            block = (layout.grid[k], layout.shard_shape[k], layout.padded_tile[k])
+            found.append((terms, offset, block))
+        return found
+
+    return rows(left, names[0]) == rows(right, names[1])
+
+
+@lru_cache(maxsize=4096)
+def _batched(
+    device: DeviceGrid,
+    layouts: tuple[Layout, Layout],
+    like: GridLayout,
+    contract: Pair,
+    batch: Pair,
+) -> tuple[Side, Side]:
+    """Layouts for both operands, batch dims alike in both, for which the fewest bytes move.
+
+    Batch dims may lie as either operand holds them, or joined, over all cores or over all but those
+    of the last grid dim. What leaves a device a quarter more to multiply than need be is no choice.
+    """
+    joint = tuple(range(len(batch[0])))
+    ways = (
+        *(_held(layout, dims) for layout, dims in zip(layouts, batch, strict=True)),
+        ((joint, prod(like.grid)),),
+        ((joint, prod(like.grid[:-1])),),
+    )
+    found: dict[tuple[Side, Side], tuple[int, Product]] = {}
+    for runs in dict.fromkeys(ways):
+        left = _arrangement(like, layouts[0], runs, batch[0], contract[0], False)
+        right = _arrangement(like, layouts[1], runs, batch[1], contract[1], True)
+        x, y = left.layout, right.layout
+        shape = [x.shape[d] for d in batch[0]]
+        shape += [x.shape[d] for d in range(x.ndim) if d not in (*batch[0], *contract[0])]
+        shape += [y.shape[d] for d in range(y.ndim) if d not in (*batch[1], *contract[1])]
+        order = tuple(range(len(shape)))
+        product = product_of(left, right, contract, batch, order, tuple(shape), x.dtype)
+        assert product.natural is not None
+        cores = prod(device.placement(product.natural.grid).per_device)
+        found[left, right] = cores * prod(product.natural.local_shape), product
+    least = min(work for work, _ in found.values())
+    few = [sides for sides, (work, _) in found.items() if work <= LIMITS.work * least]
+    if len(few) == 1:
+        return few[0]
+    return min(
+        few, key=lambda s: price(device, gathered_cost(device, found[s][1], layouts, None)[1])
+    )
+
+
+def _held(layout: Layout, batch: Dims) -> Runs:
+    """Each batch dim by itself, over the cores of the grid dims where it is the outermost."""
+    cores = dict.fromkeys(batch, 1)
+    if (own := grouped(layout)) is not None:
+        for k, group in enumerate(own.groups):
+            strides = own.linear.coefficients()[k][0]
+            first = max(group, key=lambda d: (layout.shape[d] > 1, abs(strides[d])), default=None)
+            if first in cores:
+                cores[first] *= own.grid[k]
+    return tuple(((i,), cores[d]) for i, d in enumerate(batch))
+
+
+@lru_cache(maxsize=4096)
+def _arrangement(
+    like: GridLayout, layout: Layout, runs: Runs, batch: Dims, contract: Dims, is_right: bool
+) -> Side:
+    """The batch dims in `runs`, then free and contracted dims each joined into one collapsed dim.
+
+    Without batch dims, left rows go down the grid's first dims and right columns along its last
+    one. Cores that the batch dims leave go along the last dim of either operand.
+    """
+    shape = layout.shape
+    free = tuple(d for d in range(len(shape)) if d not in batch and d not in contract)
+    rows, columns = prod(like.grid[:-1]), like.grid[-1]
+    if batch:
+        rows, columns = 1, max(prod(like.grid) // prod(cores for _, cores in runs), 1)
+    tall, wide = like.padded_tile[-2:] if len(like.grid) > 1 else (1, like.padded_tile[-1])
+    roles = [(tuple(batch[i] for i in run), cores, 1) for run, cores in runs]
+    pair = (contract, free) if is_right else (free, contract)
+    roles += [(pair[0], rows, tall), (pair[1], columns, wide)]
+    found = GridLayout(
+        shape,
+        layout.dtype,
+        tuple(g for _, g, _ in roles),
+        tuple(t for _, _, t in roles) if like.tile else None,
+        linear=AffineMap(len(shape), tuple(linearized(shape, dims) for dims, _, _ in roles)),
+        memory_space=like.memory_space,
+    )
+    side = _side(found, batch, contract)
+    assert side is not None
+    return side
+
+
+def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tuple[Row, ...]:
+    """The result's collapsed dims, by the first result dim each holds.
+
+    So the rows of a transposed product lie along the first grid dim as well.
+    """
+    at = len(batch[0])
+    found = []
+    for side, is_right in ((left, False), (right, True)):
+        groups = side.layout.groups
+        names = {d: i for i, d in enumerate(batch[is_right])}
+        contracted = {d for k in side.contract for d in groups[k]}
+        for d in range(side.layout.ndim):
+            if d not in names and d not in contracted:
+                names[d], at = at, at + 1
+        for k in side.free if is_right else side.batch + side.free:
+            pairs = tuple((d, order.index(names[d])) for d in groups[k])
+            found.append(Row(side, is_right, k, pairs))
+    return tuple(sorted(found, key=lambda row: min(new for _, new in row.names)))
+
+
+@lru_cache(maxsize=4096)
+def _natural(left: Side, rows: tuple[Row, ...], dtype: Any, shape: Dims) -> GridLayout | None:
+    """The result's layout when no data moves after the product: each row as its operand has it."""
+    if not shape:
+        return None
+    missing = max(len(left.layout.grid) - len(rows), 0)
+    exprs: list[AffineExpr] = [constant(0)] * missing
+    for row in rows:
+        layout = row.side.layout
+        renamed: list[AffineExpr] = [constant(0)] * layout.ndim
+        for old, new in row.names:
+            renamed[old] = dim(new)
+        line = AffineMap(layout.ndim, (layout.linear.results[row.k],))
+        exprs += line.compose(AffineMap(len(shape), tuple(renamed))).results
+    tiled = any(row.side.layout.tile for row in rows)
+    ones = (1,) * missing
+    return GridLayout(
+        shape,
+        dtype,
+        (*ones, *(row.side.layout.grid[row.k] for row in rows)),
+        (*ones, *(row.side.layout.padded_tile[row.k] for row in rows)) if tiled else None,
+        linear=AffineMap(len(shape), tuple(exprs)),
+        shard_shape=(
+            *(None for _ in ones),
+            *(row.side.layout.stated_shard[row.k] for row in rows),
+        ),
+        memory_space=left.layout.memory_space,
+    )

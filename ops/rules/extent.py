@@ -1,0 +1,154 @@
+"""`Extent`: what a reduction goes over, and the layouts of its operand and of what it leaves.
+
+No collapsed dim of the operand joins reduced dims with kept ones: they are moved apart first. What
+a reduction leaves is on one core along the reduced dims.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from gridlayout.affine.map import AffineMap, constant, dim, embedding, linearized
+from gridlayout.document.grid_form import grouped
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.deferred import thinned
+from gridlayout.ops.decisions.specs import Sharded, Spec
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.padding import has_padding
+from gridlayout.sharding.collectives import Axes
+from gridlayout.sharding.placement import Placement
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What a reduction goes over: collapsed dims, dims of a device's part, and mesh axes."""
+
+    layout: GridLayout
+    placement: Placement
+    collapsed: tuple[int, ...]
+    along: tuple[int, ...]
+    mesh: Axes
+
+    @classmethod
+    def of(cls, spec: Spec, axes: tuple[int, ...]) -> Extent:
+        """The extent of logical dims that no collapsed dim joins with others."""
+        assert isinstance(spec, Sharded)
+        layout, placement = grouped(spec.layout), spec.placement
+        assert layout is not None
+        reduced = tuple(k for k, group in enumerate(layout.groups) if set(group) & set(axes))
+        along = tuple(d for k in reduced for d in layout.axis_dims(k))
+        mesh = tuple(a for k in reduced for a in placement.axes[k])
+        if len(axes) == layout.ndim:
+            # Grid dims that no logical dim feeds must be neutral too; the first core there comes
+            # first.
+            unfed = [k for k in range(len(layout.grid)) if k not in reduced]
+            mesh = (*(a for k in unfed for a in placement.axes[k]), *mesh)
+            along = tuple(range(len(spec.local_shape)))
+        return cls(layout, placement, reduced, along, mesh)
+
+    @property
+    def part(self) -> int:
+        """Elements of one device's result."""
+        shape = (*self.placement.per_device, *self.layout.local_shape)
+        return prod(n for d, n in enumerate(shape) if d not in self.along)
+
+
+def thin_result(
+    over: Extent, axes: tuple[int, ...], dtype: Any, neutral: Any, added: int
+) -> Sharded:
+    """What a reduction leaves: the layout without the reduced dims, on one core along these."""
+    layout, placement = over.layout, over.placement
+    was_neutral = repr(layout.oob) == repr(neutral) and dtype == layout.dtype
+    kept = [k for k in range(len(layout.grid)) if k not in over.collapsed]
+    others = [d for k in kept for d in layout.axis_dims(k)]
+    sure = was_neutral or not has_padding(layout, placement, others)
+    thin = thinned(
+        without(layout, axes, dtype, added),
+        tuple(range(layout.ndim - len(axes))),
+        tuple(k - added for k in kept),
+    )
+    rows = range(added, len(layout.grid))
+    return Sharded(
+        thin.with_oob((neutral if was_neutral else 0) if sure else None),
+        Placement(
+            thin.grid,
+            tuple(placement.axes[k] if k in kept else () for k in rows),
+            tuple(placement.slots[k] if k in kept else 1 for k in rows),
+            tuple(placement.per_device[k] if k in kept else 1 for k in rows),
+        ),
+    )
+
+
+@lru_cache(maxsize=4096)
+def without(layout: GridLayout, axes: tuple[int, ...], dtype: Any, added: int) -> GridLayout:
+    """The layout without dims `axes`, nor the first `added` grid dims that held them."""
+    kept = [d for d in range(layout.ndim) if d not in axes]
+    linear = layout.linear.compose(embedding(layout.ndim, kept))
+    gone = {k for k, group in enumerate(layout.groups) if set(group) & set(axes)}
+    rows = tuple(constant(0) if k in gone else row for k, row in enumerate(linear.results))
+    # Rows stay multiples of as many elements, whatever these are, while there are rows.
+    last = len(layout.grid) - 1
+    layout = layout.with_dtype(dtype)
+    return layout.replace(
+        shape=tuple(layout.shape[d] for d in kept),
+        row_alignment=None if last in gone else layout.row_alignment,
+        grid=layout.grid[added:],
+        linear=AffineMap(len(kept), rows[added:]),
+        shard_shape=tuple(
+            None if k in gone else n for k, n in enumerate(layout.stated_shard) if k >= added
+        ),
+        oob=None,
+        tile_format=None,
+    )
+
+
+def apart(b: Builder, x: Value, axes: tuple[int, ...]) -> tuple[Value, int]:
+    """`x` in a layout where no collapsed dim joins reduced and kept dims, and argmax's is plain.
+
+    Also how many leading grid dims were added to get there.
+    """
+    assert x.layout is not None
+    layout = grouped(x.layout)
+    if layout is None:
+        layout = b.env.choose_grid(x.shape, x.dtype, x.layout)
+        x = b.relayout(x, layout)
+    if layout.groups and _is_apart(layout, axes):
+        return x, 0
+    return b.relayout(x, moved_apart(layout, axes)), len(axes)
+
+
+def _is_apart(layout: GridLayout, axes: tuple[int, ...]) -> bool:
+    """Each collapsed dim is all reduced or all kept; a reduced one is in logical order from 0."""
+    if not set(axes) <= {d for group in layout.groups for d in group}:
+        return False
+    for k, group in enumerate(layout.groups):
+        wide = {d for d in group if layout.shape[d] > 1}
+        if set(group) & set(axes) and not set(group) <= set(axes):
+            return False
+        if set(group) & set(axes) and (
+            len(wide) > 1 or layout.linear.results[k] not in map(dim, group)
+        ):
+            return len(axes) == layout.ndim and len(axes) > 1
+    return True
+
+
+@lru_cache(maxsize=4096)
+def moved_apart(layout: GridLayout, axes: tuple[int, ...]) -> GridLayout:
+    """A leading grid dim of one core for each reduced dim; kept dims on the old grid dims."""
+    rank = len(layout.grid)
+    kept = [d for d in range(layout.ndim) if d not in axes]
+    count = max(len(kept) - rank + 1, 0)
+    rows = [constant(0)] * max(rank - len(kept), 0)
+    rows += [linearized(layout.shape, kept[:count])] if count else []
+    rows += [dim(d) for d in kept[count:]]
+    linear = AffineMap(layout.ndim, (*(dim(d) for d in axes), *rows))
+    return GridLayout(
+        *(layout.shape, layout.dtype, (1,) * len(axes) + layout.grid, layout.tile),
+        linear=linear,
+        memory_space=layout.memory_space,
+        face=layout.face,
+    )

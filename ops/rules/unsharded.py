@@ -1,0 +1,148 @@
+"""Arrays with some dims unsharded.
+
+An array with unsharded dims `axes` is, on each device, a plain array of those dims in front of
+the storage of a smaller layout, of the other dims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import jax.numpy as jnp
+
+from gridlayout.affine.map import AffineMap, dim, embedding
+from gridlayout.document.grid_form import as_grid, grouped
+from gridlayout.document.grid_layout import GridLayout
+from gridlayout.layouts.layout import Layout
+from gridlayout.ops.decisions.builder import Builder
+from gridlayout.ops.decisions.specs import Sharded
+from gridlayout.ops.decisions.value import Value
+from gridlayout.ops.moves.relayout import moved_bytes
+from gridlayout.sharding.device_grid import DeviceGrid
+from gridlayout.sharding.limits import LIMITS
+
+Shape = tuple[int, ...]
+
+
+@lru_cache(maxsize=4096)
+def stacked(rest: GridLayout, axes: Shape, extents: Shape) -> GridLayout:
+    """The layout in which dims `axes` are unsharded, and the others lie as `rest` says.
+
+    >>> stacked(GridLayout((4, 6), grid=(2, 3)), (0,), (5,)).physical_shape
+    (1, 2, 3, 5, 2, 2)
+    """
+    rank = rest.ndim + len(axes)
+    kept = [d for d in range(rank) if d not in axes]
+    rows = rest.linear.compose(AffineMap(rank, [dim(d) for d in kept])).results
+    sizes = dict(zip(axes, extents, strict=True)) | dict(zip(kept, rest.shape, strict=True))
+    return rest.replace(
+        shape=tuple(sizes[d] for d in range(rank)),
+        grid=(*(1 for _ in axes), *rest.grid),
+        linear=AffineMap(rank, (*(dim(a) for a in axes), *rows)),
+        shard_shape=(*(None for _ in axes), *rest.stated_shard),
+        oob=None,
+    )
+
+
+@lru_cache(maxsize=4096)
+def without(layout: Layout, axes: Shape) -> GridLayout | None:
+    """The layout of the other dims, if each of `axes` has an untiled grid dim to itself.
+
+    >>> without(GridLayout((5, 4, 6), grid=(1, 2, 3), collapse=[]), (0,))
+    GridLayout((4, 6), 'float32', grid=(2, 3))
+    """
+    if (own := grouped(layout)) is None:
+        return None
+    untiled = len(own.grid) - len(own.tile or ())
+    gone = [k for k, group in enumerate(own.groups) if set(group) & set(axes)]
+    alone = sorted(own.groups[k] for k in gone) == [(a,) for a in sorted(axes)]
+    if not alone or len(gone) == len(own.grid) or any(k >= untiled for k in gone):
+        return None
+    return kept_groups(own, axes, gone)
+
+
+def kept_groups(own: GridLayout, axes: Shape, gone: Sequence[int]) -> GridLayout:
+    """A grouped layout without its groups `gone`, which are dims `axes`."""
+    kept = [d for d in range(own.ndim) if d not in axes]
+    rows = own.linear.compose(embedding(own.ndim, kept)).results
+    rank = len(own.grid)
+    stay = [k for k in range(rank) if k not in gone]
+
+    def inner(sizes: Shape | None) -> Shape | None:
+        first = rank - len(sizes or ())
+        return tuple(sizes[k - first] for k in stay if k >= first) or None if sizes else None
+
+    return own.replace(
+        row_alignment=None if rank - 1 in gone else own.row_alignment,
+        shape=tuple(own.shape[d] for d in kept),
+        grid=tuple(own.grid[k] for k in stay),
+        tile=inner(own.tile),
+        face=inner(own.face),
+        linear=AffineMap(len(kept), tuple(rows[k] for k in stay)),
+        shard_shape=tuple(own.stated_shard[k] for k in stay),
+        oob=None,
+    )
+
+
+def rest_layout(b: Builder, value: Value, axes: Shape) -> GridLayout | None:
+    """A layout of the dims other than `axes`: that of the value, or the policy's; None without."""
+    shape = tuple(n for d, n in enumerate(value.shape) if d not in axes)
+    if not shape or 0 in value.shape:
+        return None
+    if isinstance(value.spec, Sharded) and (own := without(value.spec.layout, axes)) is not None:
+        extents = tuple(value.shape[a] for a in axes)
+        return _spread_out(value.spec.layout, own, axes, extents, b.device)
+    times = prod(value.shape[a] for a in axes)
+    found = as_grid(b.env.choose_slice(shape, value.dtype, value.layout, times))
+    if found is None:
+        return None
+    if (extra := len(found.grid) - len(shape)) > 0:  # fewer dims divide them among as many cores
+        grid = (prod(found.grid[: extra + 1]), *found.grid[extra + 1 :])
+        tile = found.tile and found.tile[-len(grid) :]
+        found = GridLayout(shape, value.dtype, grid, tile, [], memory_space=found.memory_space)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _spread_out(
+    layout: GridLayout, own: GridLayout, axes: Shape, extents: Shape, device: DeviceGrid
+) -> GridLayout:
+    """The layout of the other dims, the cores along `axes` given to the longest of them.
+
+    As it was where that does not save half of the bytes, since the way back costs as many.
+    """
+    k = max(range(len(own.grid)), key=lambda k: own.shard_shape[k])
+    cores = prod(layout.grid) // prod(own.grid)
+    grid = tuple(g * cores if i == k else g for i, g in enumerate(own.grid))
+    wide = own.replace(grid=grid, shard_shape=None)
+    few, many = (moved_bytes(layout, stacked(rest, axes, extents), device) for rest in (wide, own))
+    return wide if few < LIMITS.saved * many else own
+
+
+def beside(b: Builder, rest: GridLayout, axes: Shape, shape: Shape, dtype: Any) -> Sharded:
+    """`stacked`, for an array of this shape, each core where the one of `rest` alone is.
+
+    Where the device grid places the larger grid is another question: a core map may say so of one
+    of the two.
+    """
+    layout = stacked(rest.with_dtype(dtype), axes, tuple(shape[a] for a in axes))
+    return Sharded(layout, b.placement(rest).behind(len(axes)))
+
+
+def unstack(b: Builder, value: Value, axes: Shape, rest: GridLayout) -> Value:
+    """The value in the layout where dims `axes` are unsharded, and the rest lies as `rest`."""
+    there = beside(b, rest, axes, value.shape, value.dtype)
+    return b.on_cores(value, there.layout, placement=there.placement)
+
+
+def in_front(part: Any, count: int, cores: int) -> Any:
+    """A part of `stacked`: its `count` whole dims in front of the part of the rest."""
+    return jnp.moveaxis(part[(0,) * count], range(cores, cores + count), range(count))
+
+
+def from_front(array: Any, count: int, cores: int) -> Any:
+    """The inverse of `in_front`."""
+    return jnp.moveaxis(array, range(count), range(cores, cores + count))[(None,) * count]
