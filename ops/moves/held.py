@@ -1,4 +1,4 @@
-"""What a device holds while its part of a tensor goes from one layout to another."""
+"""The workspace of relayouts: the buffers that a device holds while its part is relaid out."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from gridlayout.sharding.placement import Placement
 
 
 def gathered_dims(before: Placement) -> list[int]:
-    """The grid dims to gather, the last first: the dims before it are then still small."""
+    """Return the grid dims to gather, last first: the dims before it are then still small."""
     return [k for k in reversed(range(len(before.axes))) if before.axes[k]]
 
 
 def exchanged_workspace(
     exchange: Exchange, old: Layout, new: Layout, before: Placement, after: Placement
 ) -> Workspace:
-    """What a move along a route holds."""
+    """Return the workspace of a move along a route."""
     shape = [*before.per_device, *old.local_shape]
     chain = Chain(local_bytes(old, before))
     for k in exchange.gathers:
@@ -55,14 +55,14 @@ def exchanged_workspace(
 
 
 def _is_copied(exchange: Exchange, shape: tuple[int, ...]) -> bool:
-    """Whether a part has to be put in another order, or padded, before it is sent."""
+    """Return whether a part has to be transposed or padded before it is sent."""
     if not all(isinstance(move, (ReshapeMove, TransposeMove)) for move in exchange.first):
         return True
     copied = []
 
     def moved(part: jax.Array) -> jax.Array:
         view = packing.run_moves(LazyView.of(part), exchange.first, part)
-        # It is another array where one of the moves had to copy.
+        # A different array means that one of the moves had to copy.
         copied.append(view.array is not part or not view.is_in_order)
         return view.array
 
@@ -71,7 +71,7 @@ def _is_copied(exchange: Exchange, shape: tuple[int, ...]) -> bool:
 
 
 def gathered_workspace(old: Layout, before: Placement) -> Workspace:
-    """What a tensor that is gathered whole takes."""
+    """Return the workspace of all-gathering a tensor until it is replicated."""
     shape = [*before.per_device, *old.local_shape]
     chain = Chain(local_bytes(old, before))
     for k in gathered_dims(before):
@@ -80,7 +80,7 @@ def gathered_workspace(old: Layout, before: Placement) -> Workspace:
 
 
 def _gather(chain: Chain, shape: list[int], k: int, before: Placement) -> None:
-    """Grid dim `k` gathered, and its idle slots left behind."""
+    """Gather grid dim `k` and drop its idle slots."""
     chain.gather(before.slots[k] // before.per_device[k], prod(shape[:k]))
     shape[k] = before.grid[k]
     if before.grid[k] < before.slots[k]:
@@ -88,7 +88,7 @@ def _gather(chain: Chain, shape: list[int], k: int, before: Placement) -> None:
 
 
 def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
-    """What a move in pieces holds: whole rows, pieces sent and received, the new part."""
+    """Return the workspace of a move in pieces: whole rows, pieces, and the new part."""
     chain, schedule, order = Chain(nbytes), pieces.schedule, pieces.order
     assert schedule is not None
     sizes = [int(prod(size) * pieces.itemsize) for size in schedule.sizes]
@@ -96,7 +96,7 @@ def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
     cut = [n for n in sent if n < prod(pieces.source.extents) * pieces.itemsize]
     is_wide = any(window.is_wide for window in pieces.source.windows)
     chain.is_apart, chain.copies = True, bool(cut) or is_wide
-    if cut and order is not None:  # all by one gather, which widens rows as it reads them
+    if cut and order is not None:  # one gather cuts all pieces, and widens rows as it reads them
         chain.made.append((sum(sizes), 1))
         chain.is_first_kept = len(sent) < len(sizes)
     elif is_wide:
@@ -104,7 +104,7 @@ def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
         chain.made.append((int(width * pieces.itemsize), 1))
     chain.made += [(sum(some), len(some)) for some in (cut, sent) if some]
     out = int(prod(pieces.target.extents) * pieces.itemsize)
-    if order is not None:  # gathered where they are read, but for a part that is cut out of them
+    if order is not None:  # the consumer gathers the pieces; only a part cut from them is a buffer
         is_cut = any(window.is_wide for window in pieces.target.windows)
         return Workspace((chain,), (out,) if is_cut else (), is_seen=True)
     written = int(prod(reaches(pieces)[1]) * pieces.itemsize)
