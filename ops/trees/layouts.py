@@ -1,15 +1,15 @@
-"""Which layout each leaf of a tree is asked to have: by a rule, path patterns, or another tree.
+"""The layout that is requested for each leaf of a tree: by a rule, path patterns, or another tree.
 
 Forms of `layouts` (`gl.put`, `gl.relayout`):
 
-* None: nothing is asked, which leaves it to the caller's default;
-* a rule, `(shape, dtype) -> layout`, asked for every array of rank 1 and more but random keys;
-* "replicated": the rule by which every device has every array whole;
+* None: no request, which leaves the layout to the caller's default;
+* a rule, `(shape, dtype) -> layout`, called for every array of rank 1 and more except random keys;
+* "replicated": the rule by which every device has all of every array;
 * a dict of path patterns, `{"*/kernel": layout or rule or None}`: the first that matches;
 * a tree of layouts, rules and None, of the structure of the tree or a prefix of it;
-* a tree with `GridArray`s: each leaf follows the one whose path ends its own;
-* a plan of `gl.plan`: each leaf has the layout of the argument whose path its own ends, or that
-  ends its own.
+* a tree with `GridArray`s: each leaf takes the layout of the one whose path is a suffix of its own;
+* a plan of `gl.plan`: each leaf takes the layout of the argument where one of both paths is a
+  suffix of the other.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from gridlayout.ops.array.policy import REPLICATED, is_replicated, replicated
 from gridlayout.ops.trees.leaves import Leaf, Shape, is_grid, keys_of, leaves_of
 
 Rule = Callable[[Shape, Any], Layout | None]
-# What one leaf is asked to have: None for what the caller does by default; the word "replicated".
+# The request for one leaf: None is the caller's default, a str is "replicated".
 Ask = Layout | Rule | str | None
 
 
 class ByPath:
-    """Layouts of the arrays of a tree by their paths, which begin with an argument's name."""
+    """Layouts of the arrays of a tree by their paths, which start with an argument's name."""
 
     layouts: Mapping[str, Layout | None]
 
@@ -42,10 +42,10 @@ _FORMS = f"a gl.Layout, {REPLICATED!r}, a rule (shape, dtype) -> layout, or None
 
 
 def asked(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Layout | None]:
-    """The layout asked of each leaf; None where none is, and for what rules are not asked for.
+    """Return the layout requested for each leaf.
 
-    `LayoutError` for patterns that match nothing, a tree of another structure, and what is no
-    layout.
+    None where no layout is requested, and for leaves that rules are not called for. `LayoutError`
+    for patterns that match nothing, a tree of another structure, and values that are no layouts.
     """
     asks = _asks(layouts, tree, leaves)
     return [_layout_of(ask, leaf) for ask, leaf in zip(asks, leaves, strict=True)]
@@ -67,7 +67,7 @@ def _asks(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Ask]:
 
 
 def _planned(layouts: Mapping[str, Layout | None], leaf: Leaf) -> Layout | None:
-    """The layout of the argument that a leaf is; None for what is in none."""
+    """Return the layout of the argument that a leaf belongs to; None if it can have none."""
     if not leaf.has_layout:
         return None
     found: dict[Layout, str] = {}
@@ -88,7 +88,7 @@ def _planned(layouts: Mapping[str, Layout | None], leaf: Leaf) -> Layout | None:
 
 
 def _is_ask(x: Any) -> bool:
-    # Models are called too, and are trees.
+    # Models are callable too, but they are trees.
     is_rule = callable(x) and jax.tree_util.all_leaves([x])
     return x is None or isinstance(x, Layout) or is_rule or is_replicated(x)
 
@@ -108,7 +108,7 @@ def _layout_of(ask: Ask, leaf: Leaf) -> Layout | None:
             return replicated(shape, dtype, leaf.value.layout if leaf.is_laid_out else None)
         try:
             found = ask(shape, dtype)
-        except Exception as error:  # the user's own
+        except Exception as error:  # raised by the user's rule
             raise LayoutError(
                 f"the rule {_name(ask)} failed on ({shape}, {dtype.name}): {error}"
             ) from error
@@ -125,10 +125,10 @@ def _name(rule: Any) -> str:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a pattern names a path, or a tree that it leads through.
+    """Return whether a pattern matches a path, or a tree that the path leads through.
 
-    `*` stands for any characters, slashes too, `?` for one, `[ab]` for one of these; a leading `*/`
-    also for nothing.
+    `*` matches any characters, slashes too; `?` matches one, `[ab]` one of these; a leading `*/`
+    also matches nothing.
 
     >>> matches("*/kernel", "params/Dense_0/kernel"), matches("*/kernel", "kernel")
     (True, True)
@@ -196,7 +196,7 @@ def _by_prefix(layouts: Any, tree: Any) -> list[Ask]:
 
 
 class _Asks:
-    """What all the leaves of a part of a tree are asked."""
+    """A request for all the leaves of a part of a tree."""
 
     def __init__(self, ask: Any, count: int) -> None:
         self.ask: Ask = ask.layout if is_grid(ask) else ask
@@ -204,7 +204,10 @@ class _Asks:
 
 
 def _followed(arrays: Any, leaves: Sequence[Leaf]) -> list[Ask]:
-    """The layout of the array whose path ends a leaf's own, the longest, if the shapes agree."""
+    """Return for each leaf the layout of the array with the longest path that ends the leaf's path.
+
+    None where no path does, and where the shapes differ.
+    """
     laid = {leaf.keys: leaf.value.layout for leaf in leaves_of(arrays)[0] if leaf.is_laid_out}
     asks: list[Ask] = []
     lost = None
@@ -219,14 +222,14 @@ def _followed(arrays: Any, leaves: Sequence[Leaf]) -> list[Ask]:
             asks.append(None)
     if lost is not None and not any(asks):
         raise LayoutError(
-            f"{lost} follows no array of layouts, and no other leaf does: none of their paths, "
-            f"such as {'/'.join(next(iter(laid)))!r}, ends its path"
+            f"{lost} takes its layout from no array of layouts, and no other leaf does: no path of "
+            f"an array, such as {'/'.join(next(iter(laid)))!r}, is the end of a leaf's path"
         )
     return asks
 
 
 def _of_dtype(layout: Layout, leaf: Leaf) -> Layout:
-    """A layout for another array: of its element type, with nothing known of the padding."""
+    """Return the layout with the leaf's element type, and with an undef oob."""
     if leaf.dtype == layout.dtype:
         return layout.with_oob(None)
     return layout.with_dtype(leaf.dtype)
