@@ -1,7 +1,7 @@
-"""Which way to do a product: the cheapest one on the machine.
+"""The choice of how to compute a product: the cheapest way on the machine.
 
-Every algorithm is tried on every grid that the devices fit, operands and result brought to their
-places included.
+Every algorithm is considered on every grid that fits the devices. Costs include the relayouts of
+operands and result.
 """
 
 from __future__ import annotations
@@ -43,11 +43,10 @@ def choose(
     gathered: tuple[int, float],
     name: str | None,
 ) -> Plan | None:
-    """The plan of a named algorithm, or the cheapest one; None for `gathered`.
+    """Return the plan of a named algorithm, or the cheapest plan; None for `gathered`.
 
-    wanted: the layout that the result goes to. gathered: the multiplications of a device, and
-    seconds of what is sent, if K is gathered. `LayoutError` where the devices do not lie as a named
-    algorithm needs it.
+    wanted: the result's layout. gathered: for `gathered`, the multiplications of a device and the
+    seconds of its collectives. `LayoutError` where a named algorithm does not fit the devices.
     """
     if name == "gathered" or device.size == 1 or matrices.dtype == np.bool_:
         return None
@@ -63,7 +62,7 @@ def choose(
             f"{list(matrices.shape)}, of {device.size}; 'gathered' always works"
         )
 
-    # Where it costs the same, the factor that is larger when gathered is the left one.
+    # At equal cost, the operand that is larger when gathered is the left one.
     def cost(plan: Plan) -> tuple[float, int]:
         sent = price(device, sends(plan)[0].found)
         return sent + relayout_seconds(plan, wanted, (0, 0, 0)), -plan.matrices.left.layout.size
@@ -71,8 +70,8 @@ def choose(
     return min(found, key=cost)
 
 
-# Of algorithms that always multiply and receive as much, the first: SUMMA is as the ring, Cannon's
-# has a skew besides. What they hold at a time is not what is chosen by.
+# The algorithms that are tried. SUMMA always multiplies and receives as much as the ring, and
+# Cannon's adds a skew; what they hold at a time does not count in the choice.
 _TRIED = ("ring", "k_split", "2.5d", "3d")
 
 
@@ -82,11 +81,11 @@ def _best(
     wanted: Layout,
     gathered: tuple[int, float],
 ) -> Plan | None:
-    """The cheapest plan of all; None where `gathered` is as cheap.
+    """Return the cheapest plan; None where `gathered` is as cheap.
 
-    What is quick to know comes first: a plan that costs too much by its kernel and by the bytes
-    that devices lack at least is dropped. So do the grids of the operands and of the result: what
-    is found on them bounds what is worth costing on others.
+    Cheap bounds come first: a plan is dropped if its kernel and the least bytes that devices have
+    to receive cost too much already. The grids of the operands and of the result are tried first,
+    and the best plan on them bounds the search on all others.
     """
     machine = device.machine
 
@@ -116,7 +115,7 @@ def _best(
 
 
 def _offer(plan: Plan, kernel: float, wanted: Layout) -> Offer[Plan | None]:
-    """A plan whose kernel takes so many seconds, relayouts of operands and result included."""
+    """Return the offer of a plan: `kernel` seconds, plus the relayouts of operands and result."""
     lacks, device = lacking(plan, wanted), plan.device
     bound = kernel + device.machine.bytes_seconds(sum(lacks) / device.size)
     return Offer(
@@ -125,22 +124,23 @@ def _offer(plan: Plan, kernel: float, wanted: Layout) -> Offer[Plan | None]:
 
 
 def price(device: DeviceGrid, collectives: Sequence[Collective]) -> float:
-    """Seconds of collectives; where only bytes count, of what a device receives on average."""
+    """Return the seconds of collectives; without latency, of a device's average received bytes."""
     if device.machine.has_latency:
         return device.machine.seconds(collectives)
     return device.machine.bytes_seconds(total_bytes(collectives) / device.size)
 
 
 def move_price(move: LocalMove | None, device: DeviceGrid) -> float:
-    """The same of a move."""
+    """Return the seconds of a move's collectives."""
     return 0.0 if move is None else price(device, move.collectives)
 
 
 @dataclass(frozen=True)
 class _Held:
-    """What a device holds of a matrix, or of a batch of them: no more than `sizes` of each role.
+    """An upper bound of the part of a matrix, or of a batch of them, that a device holds.
 
-    elements: no more than these of all roles, padding included. copies: devices with an element.
+    sizes: the most positions of each role. elements: the most elements over all roles, padding
+    included. copies: the number of devices that hold any one element.
     """
 
     sizes: tuple[int, int, int]
@@ -149,9 +149,9 @@ class _Held:
 
 
 def lacking(plan: Plan, wanted: Layout) -> tuple[int, int, int]:
-    """Bytes that all devices receive at least before and after the kernel.
+    """Return lower bounds of the bytes that all devices receive around the kernel.
 
-    Of its result for the layout that is wanted, and of both operands for the kernel.
+    The first is for relaying out the result to `wanted`, the others are for the two operands.
     """
     m, size = plan.matrices, plan.device.size
     (batch, rows, *k), (_, *other_k, columns) = plan.parts
@@ -177,9 +177,9 @@ def lacking(plan: Plan, wanted: Layout) -> tuple[int, int, int]:
 
 
 def _lacking(layout: Layout, held: _Held, need: _Held, size: int) -> int:
-    alike = prod(min(pair) for pair in zip(held.sizes, need.sizes, strict=True))
-    alike = min(alike, held.elements, need.elements)
-    return max(layout.size * need.copies - alike * size, 0) * layout.dtype.itemsize
+    common = prod(min(pair) for pair in zip(held.sizes, need.sizes, strict=True))
+    common = min(common, held.elements, need.elements)
+    return max(layout.size * need.copies - common * size, 0) * layout.dtype.itemsize
 
 
 @lru_cache(maxsize=4096)
@@ -193,14 +193,14 @@ def _held(layout: Layout, device: DeviceGrid, roles: tuple[Dims, Dims, Dims]) ->
         for k, group in enumerate(own.groups):
             mine = [i for i, dims in enumerate(roles) if set(group) & set(dims)]
             part = placed.per_device[k] * own.shard_shape[k]
-            for i in mine:  # of dims joined with those of another role any number may be here
+            for i in mine:  # a dim joined with those of another role may have any positions here
                 parts[i] *= part if len(mine) == 1 else sizes[i]
         sizes = [min(pair) for pair in zip(sizes, parts, strict=True)]
     return _Held((sizes[0], sizes[1], sizes[2]), elements, copies)
 
 
 def _grids(matrices: Matrices, device: DeviceGrid) -> Iterator[Grid]:
-    """Cores of batch, rows and columns that fill the devices."""
+    """Yield the grids of batch, rows and columns that fill the devices."""
     batch = matrices.grid[0]
     left = device.size // batch if device.size % batch == 0 else 1
     for rows in _divisors(left):
@@ -217,10 +217,10 @@ def _divisors(n: int) -> list[int]:
 def relayout_seconds(
     plan: Plan, wanted: Layout, lacks: tuple[int, int, int], least: float = inf
 ) -> float:
-    """Seconds to bring both operands to a plan's places, and the result to its own.
+    """Return the seconds to relay out both operands for a plan, and its result to `wanted`.
 
-    lacks: bytes that all devices receive for each of these at least. Not priced to the end where
-    all take `least`.
+    lacks: lower bounds of the bytes received for the result and for each operand. Pricing stops
+    early where the total reaches `least`.
     """
     device = plan.device
 
@@ -241,7 +241,7 @@ def relayout_seconds(
 
 
 def _moves(plan: Plan, wanted: Layout) -> Iterator[tuple[Any, ...] | None]:
-    """The moves of the result, if it has a layout, and of both operands."""
+    """Yield the moves of the result (None for a scalar) and of both operands."""
     m, device = plan.matrices, plan.device
     if m.shape:
         made = plan.result()
@@ -256,7 +256,7 @@ def _moves(plan: Plan, wanted: Layout) -> Iterator[tuple[Any, ...] | None]:
 def _has_to_move(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> int:
-    """Bytes that any move receives at least: of elements that a device wants and has not."""
+    """Return the least bytes that any move receives: elements that a device needs and lacks."""
     if before == after and nothing_moves(old, new):
         return 0
     pieces = find_pieces(old.with_oob(None), new.with_oob(None), device, before, after)
@@ -264,7 +264,10 @@ def _has_to_move(
 
 
 def _grid_of(layout: Layout, matrices: Matrices) -> tuple[int, int, int]:
-    """The cores of batch, rows and columns in a layout of the result, if it keeps these apart."""
+    """Return the cores of batch, rows and columns in a layout of the result.
+
+    These are the cores of `matrices` where the layout joins dims of different roles.
+    """
     if (own := layout.grouped) is None:
         return matrices.grid
     cores = [1, 1, 1]

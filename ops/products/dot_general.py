@@ -1,7 +1,8 @@
-"""`dot_general`: which collapsed dims are batch, free or contracted, and how the result lies.
+"""`dot_general`: the roles of collapsed dims (batch, free, contracted), and the result's layout.
 
-Rows lie as the left operand's, columns as the right one's; where that is not the layout for the
-result (that to which its readers bring it, else the policy's), the result moves there.
+Rows are placed as in the left operand, columns as in the right one. Where that is not the result's
+requested layout (the one to which its consumers relay it out, else the policy's), the result is
+relaid out to that.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 
 Pair = tuple[Dims, Dims]
-# Batch dims, by number, that are joined, and the cores that each run of them is divided over.
+# Runs of joined batch dims, by number, and the number of cores that divide each run.
 Runs = tuple[tuple[Dims, int], ...]
 
 
 def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
-    """The product, its dims in the order that is wanted."""
+    """Return the product, with its dims in the requested order."""
     (lc, rc), (lb, rb) = op.params["dimension_numbers"]
     if not lhs.ndim or not rhs.ndim:
         return _scaled(b, op, lhs, rhs)
@@ -88,7 +89,7 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     def others() -> list[Decide]:
         found = []
         for name in ALGORITHMS if b.env.algorithm is None else ():
-            with suppress(LayoutError):  # the devices do not lie as it needs them
+            with suppress(LayoutError):  # the algorithm does not fit the devices
                 plan = pick(name)
                 if (plan is None) == (name == "gathered") and plan != best:
                     found.append(way(plan))
@@ -98,24 +99,24 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
 
 
 def _unmoved(wanted: Layout, natural: GridLayout | None, has_batch: bool) -> Layout:
-    """The natural layout instead of the wanted one, where its blocks and cores are the same.
+    """Return the natural layout instead of the wanted one where both have equal blocks and cores.
 
-    Batch, rows and columns stay apart; which of the grid's dims each takes is left open.
+    Batch, rows and columns stay separate; the grid dim of each is left open.
     """
     grid = wanted.as_grid
     if natural is None or grid is None or grid.face is not None or grid.row_alignment:
         return wanted
     have, want = _blocks(natural), _blocks(grid)
-    alike = have == want or (has_batch and sorted(have) == sorted(want))
-    return natural if alike else wanted
+    is_same = have == want or (has_batch and sorted(have) == sorted(want))
+    return natural if is_same else wanted
 
 
 def _cheaper(
     b: Builder, op: Op, product: Product, layouts: tuple[Layout, Layout], wanted: Layout
 ) -> Layout:
-    """The natural layout of a vector that nobody brings elsewhere, where less is sent so.
+    """Return the natural layout of a vector without a requested layout, if that sends less.
 
-    What divides matrices is made for no vector: the policy's layout is one of several.
+    Grids are made for matrices, so the policy's layout of a vector is only one of several.
     """
     natural = product.natural
     if natural is None or op.layout is not None or len(op.out.shape) != 1:
@@ -145,7 +146,7 @@ def _matrices(
     shape: Dims,
     dtype: Any,
 ) -> Matrices:
-    """The product as `algorithms.py` takes it, rows from the left operand."""
+    """Return the product in the form of `algorithms.py`, with the left operand's rows."""
     at, found = len(batch[0]), []
     sides = (product.left, product.right)
     for side, layout, own, contract in zip(sides, layouts, batch, product.contract, strict=True):
@@ -161,7 +162,7 @@ def _matrices(
 
 
 def _scaled(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:
-    """A product with a scalar, which lies as the other operand."""
+    """Return a product with a scalar, in the other operand's layout."""
     scalar, other = (lhs, rhs) if not lhs.ndim else (rhs, lhs)
     dtype, factor = op.out.dtype, b.replicated(scalar)
     x = b.on_cores(other) if other.ndim else b.replicated(other)
@@ -177,15 +178,15 @@ def _scaled(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:
 
 
 def _blocks(layout: GridLayout) -> list[tuple[int, int]]:
-    """Cores and tile of each collapsed dim."""
+    """Return the cores and the tile of each collapsed dim."""
     return list(zip(layout.grid, layout.padded_tile, strict=True))
 
 
-# -- which collapsed dims take part how ----------------------------------------------------------
+# -- roles of collapsed dims -----------------------------------------------------------------------
 
 
 def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
-    """The roles of a layout's collapsed dims, or None where one mixes roles."""
+    """Return the roles of a layout's collapsed dims, or None where a dim mixes roles."""
     own = layout.grouped
     if own is None or own.face or own.tile_format is not None or 0 in own.shape:
         return None
@@ -208,9 +209,9 @@ def _side(layout: Layout, batch: Dims, contract: Dims) -> Side | None:
 
 
 def _sides(b: Builder, x: Value, y: Value, contract: Pair, batch: Pair) -> tuple[Side, Side]:
-    """Layouts for both operands: one role for each collapsed dim, and batch dims alike in both.
+    """Return layouts for both operands: one role per collapsed dim, and equal batch dims in both.
 
-    Their own, where these are so.
+    These are the operands' own layouts where they are like that.
     """
     assert x.layout is not None
     assert y.layout is not None
@@ -229,7 +230,7 @@ def _sides(b: Builder, x: Value, y: Value, contract: Pair, batch: Pair) -> tuple
 
 
 def _same_batch(left: Side, right: Side, batch: tuple[Dims, Dims]) -> bool:
-    """Whether the batch dims lie alike in both: the same joins, grid and tile, in one order."""
+    """Return whether batch dims have the same joins, grid, tile and order in both operands."""
     if not batch[0]:
         return True
     names = [{d: i for i, d in enumerate(dims)} for dims in batch]
@@ -255,10 +256,11 @@ def _batched(
     contract: Pair,
     batch: Pair,
 ) -> tuple[Side, Side]:
-    """Layouts for both operands, batch dims alike in both, for which the fewest bytes move.
+    """Return layouts for both operands, with equal batch dims, for which the fewest bytes move.
 
-    Batch dims may lie as either operand holds them, or joined, over all cores or over all but those
-    of the last grid dim. What leaves a device a quarter more to multiply than need be is no choice.
+    Batch dims are placed as in either operand, or joined, over all cores or over all except those
+    of the last grid dim. Layouts that give a device a quarter more multiplications than the least
+    are excluded.
     """
     joint = tuple(range(len(batch[0])))
     ways = (
@@ -289,7 +291,7 @@ def _batched(
 
 
 def _held(layout: Layout, batch: Dims) -> Runs:
-    """Each batch dim by itself, over the cores of the grid dims where it is the outermost."""
+    """Return each batch dim alone, with the cores of the grid dims where it is outermost."""
     cores = dict.fromkeys(batch, 1)
     if (own := layout.grouped) is not None:
         for k, group in enumerate(own.groups):
@@ -304,10 +306,10 @@ def _held(layout: Layout, batch: Dims) -> Runs:
 def _arrangement(
     like: GridLayout, layout: Layout, runs: Runs, batch: Dims, contract: Dims, is_right: bool
 ) -> Side:
-    """The batch dims in `runs`, then free and contracted dims each joined into one collapsed dim.
+    """Return the batch dims in `runs`, and free and contracted dims joined into one dim each.
 
-    Without batch dims, left rows go down the grid's first dims and right columns along its last
-    one. Cores that the batch dims leave go along the last dim of either operand.
+    Without batch dims, left rows are divided over the grid's first dims and right columns over its
+    last one. Cores that the batch dims leave divide the last dim of either operand.
     """
     shape = layout.shape
     free = tuple(d for d in range(len(shape)) if d not in batch and d not in contract)
@@ -332,9 +334,9 @@ def _arrangement(
 
 
 def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tuple[Row, ...]:
-    """The result's collapsed dims, by the first result dim each holds.
+    """Return the result's collapsed dims, ordered by the first result dim that each holds.
 
-    So the rows of a transposed product lie along the first grid dim as well.
+    So the rows of a transposed product are divided over the first grid dim as well.
     """
     at = len(batch[0])
     found = []
@@ -353,7 +355,7 @@ def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tup
 
 @lru_cache(maxsize=4096)
 def _natural(left: Side, rows: tuple[Row, ...], dtype: Any, shape: Dims) -> GridLayout | None:
-    """The result's layout when no data moves after the product: each row as its operand has it."""
+    """Return the result's layout without a relayout: each row as in its operand; None: a scalar."""
     if not shape:
         return None
     missing = max(len(left.layout.grid) - len(rows), 0)

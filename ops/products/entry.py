@@ -1,7 +1,7 @@
 """`Entry`: how an operand of a product becomes a matrix on each device.
 
-A device gathers the contracted dims of its part and brings them from tiles to logical order, which
-drops their padding, so nothing needs a mask.
+A device gathers the contracted dims of its part and reorders them from tiles to logical order. That
+drops their padding, so that nothing needs a mask.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Dims = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Side:
-    """One operand's collapsed dims by what the product does with them, each in result order.
+    """The role of each collapsed dim of one operand, each role in the order of the result.
 
-    `empty` collapsed dims hold no logical dim: only their position 0 counts.
+    `empty` collapsed dims hold no logical dim: only their position 0 is valid.
     """
 
     layout: GridLayout
@@ -44,9 +44,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Gather:
-    """One dim of contracted positions that a device gathers over mesh axes.
+    """The gathering of one dim of contracted positions over mesh axes.
 
-    shape: of its part as it is then, which the dim is dim `at` of.
+    shape: of the part before it; the dim is dim `at` of it. n: the number of devices.
     """
 
     axes: tuple[str, ...]
@@ -56,12 +56,12 @@ class Gather:
     itemsize: int
 
     def collectives(self, made: Collectives) -> None:
-        """What the devices send."""
+        """Record what the devices send."""
         dim = self.at if prod(self.shape[: self.at]) > 1 else 0
         made.all_gather(self.axes, prod(self.shape) * self.itemsize, dim)
 
     def run(self, view: LazyView) -> LazyView:
-        """All devices' parts along the dim, in one dim."""
+        """Return all devices' parts, joined along the dim."""
         at, n, axes = self.at, self.n, self.axes
         rows, here, inner = view.shape[:at], view.shape[at], view.shape[at + 1 :]
         if prod(rows) == 1:
@@ -72,11 +72,11 @@ class Gather:
 
 @dataclass(frozen=True)
 class Entry:
-    """How one operand enters the kernel: where it lies, and what is gathered there.
+    """How one operand is prepared for the kernel: its placed layout, and what is gathered.
 
     contract_first: whether contracted dims come before the free ones in the matrix. They do where
-    they do in the part; and where XLA gathers them on CPUs, since it copies blocks whole along the
-    first dim, but along a later one it transposes all that is gathered.
+    they do in the part, and where XLA gathers them on CPUs: there a gather along the first dim
+    copies whole blocks, but one along a later dim transposes everything.
     """
 
     side: Side
@@ -85,23 +85,23 @@ class Entry:
     gathers: tuple[tuple[int, Gather], ...]
 
     def collectives(self, made: Collectives) -> None:
-        """What the devices send in the kernel."""
+        """Record what the devices send in the kernel."""
         for _, gather in self.gathers:
             gather.collectives(made)
 
     @property
     def layout(self) -> GridLayout:
-        """The layout in which it enters."""
+        """The layout to which the operand is relaid out."""
         assert isinstance(self.spec.layout, GridLayout)
         return self.spec.layout
 
     @property
     def shape(self) -> Dims:
-        """The part as a matrix of chunks, without the padding of contracted tiles."""
+        """The shape of the part as a matrix of chunks, without the padding of contracted tiles."""
         return extents(self.side, self.spec.placement, self.contract_first)
 
     def matrix_shape(self, contract: Dims) -> Dims:
-        """(batch, free, contracted), or with the last two exchanged; one batch is no batch dim."""
+        """Return (batch, free, contracted), or the last two exchanged; no batch dim for one batch."""
         batch, *inner = self.shape
         k = prod(self.spec.layout.shape[d] for d in contract)
         matrix = (k, inner[-1]) if self.contract_first else (inner[0], k)
@@ -116,7 +116,7 @@ class Entry:
 
     @property
     def order(self) -> list[int]:
-        """The part's dims as the matrix has them: empty, batch, then contracted and free ones."""
+        """The part's dims in the order of the matrix: empty, batch, contracted and free ones."""
         side, dims = self.side, self.layout.axis_dims
         empty, batch, contract, free = (
             [d for k in ks for d in dims(k)]
@@ -126,7 +126,7 @@ class Entry:
 
 
 def entered(b: Builder, value: Value, entry: Entry, contract: Dims) -> Value:
-    """An operand as a matrix on each device; another product that takes the same one shares it."""
+    """Return an operand as a matrix on each device, shared by products that use the same one."""
     part = b.relayout(value, entry.spec.layout, entry.spec.placement)
     made = b.collectives()
     entry.collectives(made)
@@ -143,7 +143,7 @@ def entered(b: Builder, value: Value, entry: Entry, contract: Dims) -> Value:
 
 
 def extents(side: Side, placement: Placement, contract_first: bool) -> Dims:
-    """A part as a matrix: (batch, contracted ..., free) or (batch, free, contracted ...)."""
+    """Return a part's shape: (batch, contracted ..., free) or (batch, free, contracted ...)."""
     layout = side.layout
 
     def local(k: int) -> int:
@@ -156,17 +156,17 @@ def extents(side: Side, placement: Placement, contract_first: bool) -> Dims:
 
 
 def _matrix(a: LazyView, entry: Entry, contract: Dims) -> LazyView:
-    """One device's part of an operand as a matrix, its contracted dims gathered whole.
+    """Return one device's part of an operand as a matrix, with contracted dims fully gathered.
 
-    Batch and free dims stay as they lie in cores and tiles. Contracted dims leave the padding of
-    their tiles behind before they are gathered, and come to logical order after.
+    Batch and free dims stay in cores and tiles. Contracted dims lose the padding of their tiles
+    before they are gathered, and are reordered to logical order after.
     """
     side, layout = entry.side, entry.side.layout
     kept, first = entry.kept, entry.contract_first
     batch, free = (prod(prod(kept[k]) for k in ks) for ks in (side.batch, side.free))
     local = [n for k in side.contract for n in _local(a, layout, k)]
     for d in (d for k in side.empty for d in layout.axis_dims(k)):
-        a = a.first(1, d)  # one position, that of every device
+        a = a.first(1, d)  # the one valid position, which every device has
     view = a.transpose(entry.order)
     view = view.reshape(*((batch, *local, free) if first else (batch, free, *local)))
     start = 1 if first else 2
@@ -184,11 +184,11 @@ def _matrix(a: LazyView, entry: Entry, contract: Dims) -> LazyView:
 
 
 def _entered_workspace(entry: Entry, contract: Dims) -> Workspace:
-    """What `_matrix` holds."""
+    """Return the workspace of `_matrix`."""
     side, layout, shape = entry.side, entry.layout, entry.shape
     chain, itemsize = Chain(entry.spec.device_bytes), layout.dtype.itemsize
     part = jax.ShapeDtypeStruct(entry.spec.local_shape, layout.dtype)
-    # A product takes one matrix either way round.
+    # A product takes a matrix with contracted dims first or last.
     ways = [entry] if entry.gathers or shape[0] > 1 else [entry, _turned(entry)]
     views = [LazyView.of(part).transpose(way.order) for way in ways]  # type: ignore[arg-type]
     if not any(view.is_in_order for view in views) or prod(shape) * itemsize < chain.nbytes:
@@ -210,13 +210,13 @@ def _turned(entry: Entry) -> Entry:
 
 
 def _local(a: LazyView, layout: GridLayout, k: int) -> tuple[int, int]:
-    """Cores of a collapsed dim on this device, and positions in each core."""
+    """Return the cores of a collapsed dim on this device, and the positions in each core."""
     core, *inside = (a.shape[d] for d in layout.axis_dims(k))
     return core, prod(inside)
 
 
 def _in_logical_order(view: LazyView, side: Side, contract: Dims, start: int) -> LazyView:
-    """Collapsed contracted dims, at `start`, as the logical ones in the order of `contract`."""
+    """Return the view with collapsed contracted dims, from `start`, as the dims of `contract`."""
     layout = side.layout
     rows = tuple(layout.linear.results[k] for k in side.contract)
     if rows == tuple(dim(d) for d in contract) or not rows:
@@ -232,7 +232,7 @@ def _in_logical_order(view: LazyView, side: Side, contract: Dims, start: int) ->
 
 @lru_cache(maxsize=4096)
 def _restricted(layout: GridLayout, ks: Dims) -> tuple[GridLayout, Dims]:
-    """A layout of the logical dims of some collapsed dims alone, on one core, and those dims."""
+    """Return a one-core layout of the logical dims of some collapsed dims, and these dims."""
     kept = tuple(sorted(d for k in ks for d in layout.groups[k]))
     lines = AffineMap(layout.ndim, tuple(layout.linear.results[k] for k in ks))
     shape = tuple(layout.shape[d] for d in kept)

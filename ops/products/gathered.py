@@ -1,4 +1,4 @@
-"""A product on the devices: gather, multiply, back into tiles, inside `shard_map`.
+"""A product by gathering: gather, multiply, and retile the result, inside `shard_map`.
 
 Each device has its rows of the left operand and its columns of the right one as matrices
 (`entry.py`), multiplies them, and keeps the result in tiles.
@@ -32,7 +32,7 @@ from gridlayout.sharding.placement import Placement
 
 @dataclass(frozen=True)
 class Row:
-    """A collapsed dim of the result: the operand and the collapsed dim there that it comes from.
+    """A collapsed dim of the result, and collapsed dim `k` of the operand that it comes from.
 
     names: pairs (logical dim of the operand, logical dim of the result).
     """
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Product:
-    """All that is static about one product; `natural` is None when the result is a scalar."""
+    """The static description of one product; `natural` is None when the result is a scalar."""
 
     left: Side
     right: Side
@@ -55,12 +55,12 @@ class Product:
 
     @property
     def first(self) -> int:
-        """The collapsed dim of `natural` that is row 0: those before it hold nothing."""
+        """The first collapsed dim of `natural` that is a row; those before it are empty."""
         return 0 if self.natural is None else len(self.natural.grid) - len(self.rows)
 
 
 def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, wanted: Layout) -> Value:
-    """The product in the layout that is wanted, or the scalar that it is."""
+    """Return the product in the layout `wanted`, or the scalar that it is."""
     entries, natural = _entries(b.device, product), product.natural
     matrices = [
         entered(b, value, entry, dims)
@@ -85,9 +85,9 @@ def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, wanted:
 def gathered_cost(
     device: DeviceGrid, product: Product, layouts: tuple[Layout, Layout], wanted: Layout | None
 ) -> tuple[int, tuple[Collective, ...]]:
-    """Multiplications of a device, and what is sent, if each gathers K whole and at once.
+    """Return the multiplications of a device and the collectives, if each device gathers all of K.
 
-    layouts: those that the operands come in. wanted: where the result goes.
+    layouts: of the operands before. wanted: the result's layout.
     """
     made = Collectives(device)
     entries = _entries(device, product)
@@ -108,7 +108,7 @@ def gathered_cost(
 
 @lru_cache(maxsize=4096)
 def _entries(device: DeviceGrid, product: Product) -> tuple[Entry, Entry]:
-    """Rows enter as the result wants them; contracted dims keep the mesh axes left over."""
+    """Return both entries: rows placed as in the result, contracted dims over the other axes."""
     where: dict[tuple[bool, int], tuple[tuple[str, ...], int]] = {}
     if product.natural is not None:
         placement = device.placement(product.natural.grid)
@@ -127,7 +127,7 @@ def _entry(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]
     gathered: dict[int, tuple[str, ...]] = {}
     axes: tuple[str, ...]
     for k in range(len(side.layout.grid)):
-        if k in side.empty:  # one position, which every device gets
+        if k in side.empty:  # one position, which every device has
             axes, count = (), 1
         elif (is_right, k) in where:
             axes, count = where[is_right, k]
@@ -166,7 +166,7 @@ def _gathers(
 
 
 def _workspace(entries: tuple[Entry, Entry], product: Product, dtype: Any) -> Workspace:
-    """The product, which is seen in tiles."""
+    """Return the workspace: the product, which is a view where it is retiled."""
     left, right = (entry.kept for entry in entries)
     shape = [prod(shape) for shape in left.values()]
     shape += [prod(shape) for k, shape in right.items() if k not in entries[1].side.batch]
@@ -177,7 +177,7 @@ def _workspace(entries: tuple[Entry, Entry], product: Product, dtype: Any) -> Wo
 
 
 def _times(a: jax.Array, b: jax.Array, contract_first: tuple[bool, bool], op: Op) -> jax.Array:
-    """(batch, left rows, right rows); no batch dim in the product where there is one batch."""
+    """Return (batch, left rows, right rows); for one batch there is no batch dim."""
     batch = tuple(range(a.ndim - 2))
     left, right = (len(batch) + (0 if first else 1) for first in contract_first)
     dimensions = (((left,), (right,)), (batch, batch))
@@ -185,14 +185,14 @@ def _times(a: jax.Array, b: jax.Array, contract_first: tuple[bool, bool], op: Op
 
 
 def precision(op: Op) -> dict[str, Any]:
-    """How precisely `lax.dot_general` is to multiply."""
+    """Return the keywords of `lax.dot_general` that set its precision."""
     return {name: op.params[name] for name in ("precision", "preferred_element_type")}
 
 
 def _in_tiles(
     out: jax.Array, left: dict[int, Dims], right: dict[int, Dims], product: Product
 ) -> LazyView:
-    """The product's rows and columns as cores and tiles, in the natural layout's order."""
+    """Return the product's rows and columns as cores and tiles, in the natural layout's order."""
     natural = product.natural
     assert natural is not None
     keys = [(False, k) for k in product.left.batch + product.left.free]
