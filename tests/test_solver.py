@@ -419,7 +419,7 @@ ONE = np.zeros((2, 1))
         (lambda: Problem(([0],), (Fetch(0, ONE, ()),)), "2 choices of variable 0, which has 1"),
         (
             lambda: Problem(([0, 0],), (Fetch(0, ONE, ((1, np.array([0])),)),)),
-            "variable 1 of the forms of a fetch is not there",
+            "there is no variable 1, which the forms of a fetch name",
         ),
         (
             lambda: Problem(([0, 0],), (Fetch(0, ONE, ((0, np.array([0])),)),)),
