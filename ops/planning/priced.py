@@ -1,4 +1,4 @@
-"""Plans of what was chosen: the program is made, and its report is the price."""
+"""Plans with their prices: the program of the chosen layouts is built, and its report is priced."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.solver.solve import Solution
 
-_MOST_WAYS = 8  # alternatives of an equation that are kept
+_MOST_WAYS = 8  # the most alternatives per equation
 
 
 def default_plan(traced: Traced, trips: int | None, kept: bool = False) -> Plan:
-    """The plan of the program that `gl.on_grid` makes.
+    """Return the plan of the program that `gl.on_grid` makes.
 
-    kept: of arguments as they are laid out now, instead of as `gl.put` lays them out. It may run
-    products by algorithms that no strategy has. Its bound is 0, as nothing is known.
+    kept: whether arguments keep the layouts that they have, instead of those of `gl.put`. Its
+    products may run by algorithms that no strategy has. Its bound is 0, because none is known.
     """
     numbered = enumerate(traced.leaves, traced.consts)
     layouts = {leaf.path: traced.default(k, kept) for k, leaf in numbered}
@@ -60,7 +60,7 @@ def default_plan(traced: Traced, trips: int | None, kept: bool = False) -> Plan:
 
 
 def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Clock) -> Plan:
-    """The plan of a solution, priced; clock: for which values are in L1, and which in DRAM."""
+    """Return the plan of a solution, with its price; clock: for the choice between L1 and DRAM."""
     units, choices = strategies.units, strategies.choices(found.choices)
     divisions = strategies.results(found.choices)
     products = sum(bool(node.flops) for node in strategies.graph.nodes)
@@ -105,15 +105,16 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
 
 
 def _filled(results: Sequence[Layout | None], program: Program) -> tuple[Layout | None, ...]:
-    """The layouts of results, as a program has them where they are None."""
+    """Return the layouts of results, with those of the program in place of None."""
     made = map(layout_of, program.results)
     return tuple(a or b for a, b in zip(results, made, strict=True))
 
 
 def _end(traced: Traced, places: Sequence[Place], result: int, division: Division | None) -> End:
-    """Where a result is: in DRAM as the argument whose next value it is, or as all are.
+    """Return where a result is placed.
 
-    What stays as its rule has it, without a division, is not brought to DRAM.
+    It is in DRAM if the argument whose next value it is is there, or if all results are. A result
+    without a division, whose placement its rule decides, is not moved to DRAM.
     """
     operand = traced.next_of.get(result)
     if operand is not None:
@@ -126,7 +127,7 @@ def _end(traced: Traced, places: Sequence[Place], result: int, division: Divisio
 def _alternatives(
     strategies: Strategies, found: Solution, report: Report
 ) -> dict[str, tuple[Alternative, ...]]:
-    """Of each equation that has a choice, the best ways to run it."""
+    """Return the best ways to run each equation that has a choice."""
     units, problem, made = strategies.units, strategies.problem, {}
     names = zip(equation_names(report.rows), report.rows, strict=True)
     by_path = {row.made.path: name for name, row in names}

@@ -1,4 +1,4 @@
-"""`Traced`: a function as a jaxpr on the mesh of a machine, and where its arguments may be."""
+"""`Traced`: a function traced to a jaxpr for a machine's mesh, with its arguments' choices."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ from gridlayout.sharding.machine import Machine
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """A function as a jaxpr on a device grid, its constants operands.
+    """A function as a jaxpr on a device grid, with its constants as operands.
 
-    leaves: its arguments' arrays. asks: the layouts that are fixed. next_of: of results the operand
-    whose next value each is, as in a training step. space: of cores, the memory in which arguments
-    and results are, None for either.
+    leaves: the arrays of its arguments. asks: the layouts that are fixed. next_of: for results, the
+    operands whose next values they are, as in a training step. space: on cores, the memory space of
+    arguments and results; None for either one.
     """
 
     fn: Callable[..., Any]
@@ -63,11 +63,11 @@ class Traced:
     space: str | None = None
 
     def graph(self, trips: int | None) -> Graph:
-        """The graph of the program."""
+        """Return the graph of the program."""
         return Graph.of(self.closed, LIMITS.trips if trips is None else trips)
 
     def units(self, graph: Graph, idle: bool = False) -> Units:
-        """The units of the mesh that divide its values; idle: as of `strategies`."""
+        """Return the units of the mesh that divide its values; idle: as in `strategies`."""
         fixed = [layout for layout in self.asks if layout is not None]
         stated = [self.placed(layout) for layout in (*fixed, *graph.stated)]
         products = sum(bool(node.flops) for node in graph.nodes)
@@ -84,9 +84,9 @@ class Traced:
         idle: bool = False,
         each_step: Callable[[], None] = no_step,
     ) -> Strategies:
-        """What can be chosen; idle: whether up to half of the cores along a dim may have nothing.
+        """Return the choices; idle: whether up to half of the cores along a dim may have no part.
 
-        Of small programs alone: there are more choices. each_step: called while it is made.
+        That applies only to small programs, because it adds choices. each_step: called on the way.
         """
         graph = self.graph(trips)
         units = self.units(graph, idle)
@@ -104,11 +104,11 @@ class Traced:
 
     @cached_property
     def digest(self) -> str:
-        """What is equal of jaxprs that a plan is for."""
+        """A digest of the jaxpr, by which a plan recognises its program."""
         return digest_of(self.closed)
 
     def specs_in(self, layouts: Sequence[Layout | None]) -> list[Spec]:
-        """The operands' specs, the last ones in these layouts; None for those in none."""
+        """Return the operands' specs, the last ones with these layouts, if they are not None."""
         first = len(self.specs) - len(layouts)
         laid = zip(self.specs[first:], layouts, strict=True)
         placed = (spec if layout is None else self.placed(layout) for spec, layout in laid)
@@ -121,15 +121,15 @@ class Traced:
 
     @property
     def operand_names(self) -> list[str]:
-        """What each operand is called, constants too."""
+        """The name of each operand, constants included."""
         return [*["a constant"] * self.consts, *self.names]
 
     def ask(self, operand: int) -> Layout | None:
-        """The layout that an operand is fixed to."""
+        """Return the layout that an operand is fixed to, or None."""
         return self.asks[operand - self.consts] if operand >= self.consts else None
 
     def default(self, operand: int, kept: bool = True) -> Layout | None:
-        """The layout of an operand that no plan chooses; kept: whether `GridArray`s keep theirs."""
+        """Return an operand's layout without a plan; kept: whether `GridArray`s keep theirs."""
         if operand < self.consts:
             return None
         leaf = self.leaves[operand - self.consts]
@@ -142,32 +142,32 @@ class Traced:
         return self.tiled(fill_devices(leaf.shape, leaf.dtype, None, self.device))
 
     def placed(self, layout: Layout) -> Sharded:
-        """An operand in a layout; on cores, also where it is in DRAM."""
+        """Return the spec of an operand in a layout; on cores, also for one in DRAM."""
         return Sharded(layout, self.device.placement(layout.core_shape))
 
     def layout(self, units: Units, operand: int, place: Place) -> Layout:
-        """The layout of an operand that is there."""
+        """Return the layout of an operand at a place."""
         spec = self.specs[operand]
         space = "dram" if place.in_dram else "l1"
         made = units.spec(tuple(spec.shape), spec.dtype, place.division, space)
         return self.tiled(made.layout)
 
     def report(self, program: Program) -> Report:
-        """The report of a program, with the names of arguments and results."""
+        """Return the report of a program, with the names of arguments and results."""
         names = (*["constant"] * self.consts, *self.names)
         return Report.of(program).named(names, self.result_names, function_name(self.fn))
 
     def tiled(self, layout: Layout) -> Layout:
-        """A layout in the tiles that the chip computes with, where it has such."""
+        """Return a layout in the tiles of the chip's compute units, if it has tiles."""
         tiles = self.device.machine.chip.tiles
         if not tiles or layout.ndim < 2 or not isinstance(layout, GridLayout):
             return layout
         return layout.replace(tile=tiles[0])
 
     def places(self, units: Units, operand: int) -> list[Place]:
-        """Where an operand may be: in divisions that a layout on this mesh states.
+        """Return the places that an operand may have, in divisions that a layout can state.
 
-        In DRAM, where cores have such, it is divided among chips.
+        On chips with cores these include DRAM, where it is divided over chips.
         """
         found, ask = self.divisions(units, operand), self.ask(operand)
         if not self.device.machine.has_cores:
@@ -179,7 +179,7 @@ class Traced:
         return places + [Place(x, True) for x in far if space != "l1" and len(x)]
 
     def divisions(self, units: Units, operand: int) -> list[Division]:
-        """The divisions that an operand may have: those that a layout on this mesh states."""
+        """Return the divisions that an operand may have: those that a layout here can state."""
         spec = self.specs[operand]
         whole: Division = ((),) * len(spec.shape)
         if (layout := self.ask(operand)) is not None:
@@ -189,12 +189,12 @@ class Traced:
         return self.stated(units, spec) if free else [whole]
 
     def _results(self, units: Units, aval: Any) -> list[Division]:
-        """The divisions that a result may have; none of random keys, which no layout lays out."""
+        """Return the divisions that a result may have; none for random keys, without layouts."""
         is_key = jax.numpy.issubdtype(aval.dtype, jax.dtypes.extended)
         return [] if is_key else self.stated(units, aval)
 
     def stated(self, units: Units, spec: Any) -> list[Division]:
-        """The divisions of an array that a layout on this mesh states."""
+        """Return the divisions of an array that a layout on this mesh can state."""
         shape = tuple(spec.shape)
         rank = len(shape)
         if 0 in shape or not rank:
@@ -217,11 +217,11 @@ class Traced:
         algorithm: str | None = None,
         requested: Sequence[Spec | None] = (),
     ) -> Program:
-        """The decisions for operands that are placed so.
+        """Return the program for operands with these specs.
 
         algorithm: of all products, by name. requested: the specs of results, None for any.
         """
-        # What a plan has in DRAM is read from there while it is computed with: nothing else is.
+        # A program computes on values that a plan has in DRAM while it reads them.
         near = specs if stated is None else [in_space(spec, "l1") for spec in specs]
         layouts = [layout for spec in near if (layout := layout_of(spec)) is not None]
         templates = {layout.shape: layout for layout in reversed(layouts)}
@@ -239,9 +239,9 @@ class Traced:
 def traced_for(
     fn: Callable[..., Any], args: Any, machine: Any, fixed: Any, space: str | None = None
 ) -> Traced:
-    """A function traced for a machine; `LayoutError` where one of these is impossible."""
+    """Return a function traced for a machine; `LayoutError` where any of these is impossible."""
     if not callable(fn):
-        raise LayoutError(f"a plan is of a function, not of {type(fn).__name__} {fn!r}")
+        raise LayoutError(f"fn must be a function, not {type(fn).__name__} {fn!r}")
     args, leaves, stated = _arguments(fn, args)
     chips, device = _device(machine, leaves)
     if space is not None:
@@ -277,7 +277,7 @@ def traced_for(
 
 
 def _arguments(fn: Callable[..., Any], args: Any) -> tuple[Any, list[Leaf], list[Layout | None]]:
-    """The arguments, layouts among them shapes; their leaves; and those layouts."""
+    """Return the arguments with shapes in place of layouts, their leaves, and the layouts."""
 
     def is_leaf(x: Any) -> bool:
         return isinstance(x, (Layout, GridArray))
@@ -297,7 +297,7 @@ def _arguments(fn: Callable[..., Any], args: Any) -> tuple[Any, list[Leaf], list
 
 
 def _jaxpr(fn: Callable[..., Any], signature: Signature) -> tuple[Any, Any, dict[int, int]]:
-    """The function's jaxpr, the shapes of its results, and whose next values these are."""
+    """Return the function's jaxpr, its results' shapes, and the operands that they succeed."""
     try:
         closed, shapes, env = function_of(fn, same_grid_and_tile).jaxpr(signature)
     except LayoutError:
@@ -317,7 +317,7 @@ def _kind(x: Any) -> Spec:
 
 
 def as_machine(machine: Any) -> Machine:
-    """A machine, or the ready one of a name; `LayoutError` for anything else."""
+    """Return a machine, or the ready one of a name; `LayoutError` for anything else."""
     made = Machine(machine) if isinstance(machine, str) else machine
     if not isinstance(made, Machine):
         raise LayoutError(
@@ -328,7 +328,7 @@ def as_machine(machine: Any) -> Machine:
 
 
 def _device(machine: Any, leaves: Sequence[Leaf]) -> tuple[Machine, DeviceGrid]:
-    """The machine, of chips, and the mesh that is planned for: its own, or that of the arrays."""
+    """Return the machine of chips and the mesh to plan for: its own, or that of the arrays."""
     grids = {leaf.value.device: None for leaf in leaves if leaf.is_laid_out}
     if len(grids) > 1:
         raise LayoutError(
