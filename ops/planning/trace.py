@@ -18,7 +18,7 @@ def write_trace(
     spans: Sequence[tuple[float, str, float, Sequence[tuple[str, float]]]],
     held: Sequence[tuple[str, int]],
 ) -> None:
-    """Write what devices do: one process per device, with a thread per link axis and one to compute.
+    """Write what devices do: a process per device, with a thread to compute and one per link axis.
 
     mesh: the size of each axis. spans: for each equation its start, name, seconds of computation,
     and the axes and seconds of the collectives after it. held: the bytes that a device holds over
