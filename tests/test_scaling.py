@@ -228,7 +228,10 @@ REFUSED = {
     "progress": ({"progress": 3}, r"progress 3 must be a function of \(done, of how many"),
     "seconds": ({"seconds": -1}, r"seconds -1 must be a finite number"),
     "cores": ({"machine": "n150", "devices": (11,)}, r"11 cores are no rectangle on a chip of 8 x"),
-    "wide": ({"machine": "n150", "devices": ((9, 1),)}, r"\(9, 1\) is no mesh of cores: its last 2"),
+    "wide": (
+        {"machine": "n150", "devices": ((9, 1),)},
+        r"\(9, 1\) is no mesh of cores: its last 2",
+    ),
     "runs nowhere": ({"devices": (2,), "ways": ("cannon",)}, r"matmul runs in none of the ways: a"),
 }
 

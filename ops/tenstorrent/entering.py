@@ -1,5 +1,4 @@
-"""Arguments of a program: checks of shape and dtype, and relayouts to the layouts of their types.
-"""
+"""Arguments of a program: checks of shape and dtype, and relayouts to the layouts of their types."""
 
 from __future__ import annotations
 

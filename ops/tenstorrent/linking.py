@@ -26,8 +26,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Case:
-    """A call of one of several functions; the first operand selects it, the rest are its operands.
-    """
+    """A call of one of several functions; the first operand selects it, the rest are its operands."""
 
     branches: tuple[Linked, ...]
 
