@@ -118,7 +118,7 @@ class _Stages:
         return made()
 
     def sent(self, out: jax.Array, held: jax.Array, slot: Slot) -> jax.Array:
-        """Return the new arrays with one more block, which is sent unless it stays on its device."""
+        """Return the new arrays with one more block, sent unless it stays on its device."""
         source = self.pieces.source.placement.spec if self.is_seen else self.spec
         stays = bool((slot.rows.source == slot.rows.target).all())
         key = (self.pieces, slot.size, () if stays else tuple(slot.pairs), source)

@@ -161,7 +161,7 @@ class Simulation:
         return max(self.held, key=lambda each: each[1], default=("", 0))[0]
 
     def timeline(self) -> Drawing:
-        """Return a drawing of what a device computes and sends over time, one track per link axis."""
+        """Return a drawing of what a device computes and sends, with one track per link axis."""
         tracks: dict[str, list[Span]] = {"compute": []}
         for start, each in self._starts():
             if each.compute:

@@ -78,7 +78,7 @@ class Spaces:
         ends: Sequence[End],
         dram: frozenset[int],
     ) -> Spaces:
-        """Return the cost of storing these values in DRAM and the others in L1, whatever its size."""
+        """Return the spaces with these values in DRAM and the others in L1, whatever its size."""
         return _Search(strategies, places, choices, ends, True).made(dram)
 
 
@@ -259,14 +259,14 @@ class _Search:
         return frozenset(dram)
 
     def _alive(self) -> Iterator[tuple[int, dict[int, int]]]:
-        """Yield the bytes of the values live at each step; at last of results and relaid out ones."""
+        """Yield the bytes of the live values at each step; at last of results, also relaid out."""
         yield from alive(self.graph, self.sizes, len(self.strategies.given), always=False)
         end = len(self.graph.nodes)
         stay = (v for v in self.sizes if self.spans[v][1] >= end)
         yield end, {v: self.sizes[v] + sum(n for _, n in self.moved.get(v, ())) for v in stay}
 
     def _too_full(self, limits: Sequence[int]) -> str:
-        """Return the error text: the step where too much has to be in L1, and the largest values."""
+        """Return the error text: the step where too much must be in L1, and the largest values."""
         most, at, names = -inf, "", list[str]()
         for n, live in self._alive():
             near = {v: size for v, size in live.items() if self.fixed.get(v) is False}

@@ -148,7 +148,7 @@ class Plan:
         )
 
     def result(self) -> GridLayout:
-        """Return the result's layout as (batch, rows, columns), untiled; the device grid places it."""
+        """Return the result's untiled layout (batch, rows, columns); the device grid places it."""
         m = self.matrices.swapped() if self.mirrored else self.matrices
         return _as_matrix(m.shape, m.dtype, (m.batch, m.rows, m.columns), m.grid)
 

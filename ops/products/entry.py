@@ -101,7 +101,7 @@ class Entry:
         return extents(self.side, self.spec.placement, self.contract_first)
 
     def matrix_shape(self, contract: Dims) -> Dims:
-        """Return (batch, free, contracted), or the last two exchanged; no batch dim for one batch."""
+        """Return (batch, free, contracted), or the last two exchanged; one batch has no dim."""
         batch, *inner = self.shape
         k = prod(self.spec.layout.shape[d] for d in contract)
         matrix = (k, inner[-1]) if self.contract_first else (inner[0], k)

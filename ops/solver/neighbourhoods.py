@@ -68,7 +68,7 @@ def improve(
 
 
 def parts(model: Model, weights: dict[int, int], target: int) -> Iterator[set[int]]:
-    """Yield sets of variables of about weight `target`: balls, and, if there are limits, stretches."""
+    """Yield balls of variables of about weight `target`, and stretches if there are limits."""
     every = list(model.choices)
     left = dict.fromkeys(every)
     while left:

@@ -1,4 +1,4 @@
-"""Arguments of a program: checks of shape and dtype, and relayouts to the layouts of their types."""
+"""Arguments of a program: checks of shape and dtype, and relayouts to their types' layouts."""
 
 from __future__ import annotations
 

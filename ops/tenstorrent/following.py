@@ -77,7 +77,7 @@ def _is_same(operands: Sequence[_Held | None]) -> bool:
 def _controlled(
     control: Call | Case | Loop, operands: Sequence[_Held | None], pick: int
 ) -> list[_Held | None]:
-    """Return how results of called functions are divided; branches have to agree, loops be stable."""
+    """Return how results of called functions are divided; None unless branches or rounds agree."""
     if isinstance(control, Call):
         return _followed(control.callee, operands, pick)
     if isinstance(control, Case):

@@ -26,7 +26,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Case:
-    """A call of one of several functions; the first operand selects it, the rest are its operands."""
+    """A call of one of several functions, selected by the first operand, on the other operands."""
 
     branches: tuple[Linked, ...]
 

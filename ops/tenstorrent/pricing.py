@@ -103,7 +103,7 @@ def _passes(op: Operation, core: Machine) -> float:
 
 
 def _traffic(op: Operation, share: Share, core: Machine) -> tuple[float, int, int]:
-    """Return the seconds of DRAM, the bytes a core receives from other L1s, and the bytes it uses."""
+    """Return seconds of DRAM, bytes that a core receives from other L1s, and bytes that it uses."""
     streamed, received, own = 0.0, 0, 0
     for k, x in enumerate(op.inputs):
         if x is None:

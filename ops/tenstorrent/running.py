@@ -64,7 +64,7 @@ class Runner:
         return [values[name] for name in linked.returned]
 
     def run_entry(self, linked: Linked, arrays: list[Any]) -> list[Any]:
-        """Return the results as the host reads them: truth values, which chips add up, as 0 or 1."""
+        """Return the results as the host reads them: truth values, sums on chips, as 0 or 1."""
         found = zip(self.run(linked, arrays), linked.results, linked.truths, strict=True)
         return [
             self._laid_out((x != 0).astype(x.dtype), kind) if is_truth else x

@@ -53,7 +53,7 @@ def reduction(op: Op) -> Function:
 
 
 def argument(op: Op) -> Function:
-    """The index of the largest, or smallest, element along `dim`, or in all; the first of equals."""
+    """The index of the largest or smallest element along `dim`, or in all; the first of equals."""
     function = {"argmax": jnp.argmax, "argmin": jnp.argmin}[op.name]
     axis = op.axis("dim") if op.has("dim") else None
     op.facts["dims"] = range(len(op.inputs[0].shape)) if axis is None else (axis,)

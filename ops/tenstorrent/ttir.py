@@ -81,7 +81,7 @@ _SPATIAL = ("depth_dim", "height_dim", "width_dim")
 
 
 def convolution(op: Op) -> Function:
-    """A convolution of images with dims named by attributes; weights are (out, in, rows, columns)."""
+    """A convolution of images, whose dims attributes name; weights: (out, in, rows, columns)."""
     is_transposed = op.name == "conv_transpose2d"
     rank = len(op.inputs[0].shape) - 2
     spatial = ("length_dim",) if op.name == "conv1d" else _SPATIAL[-rank:]
