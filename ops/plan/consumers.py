@@ -1,4 +1,4 @@
-"""`Readers`: the consumers of the values of a jaxpr, and the layouts that they relay them out to.
+"""`Consumers`: the consumers of the values of a jaxpr, and the layouts that they relay them out to.
 
 A product's result is placed in such a layout at once: that of a `with_layout`, or that of the array
 to which an elementwise operation adds it. So the gradient of a parameter gets the parameter's
@@ -23,7 +23,7 @@ from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.ops.rules.table import RULES, is_key
 
 
-class Readers:
+class Consumers:
     """The equations that read each value of a jaxpr, and the requested layouts of its results."""
 
     def __init__(
@@ -113,7 +113,7 @@ class Readers:
         pairs = list(zip(inner.invars, eqn.invars, strict=True))
         values = {own: atom for own, atom in pairs if not isinstance(atom, core.Literal)}
         known = {own: self._known[x] for own, x in values.items() if x in self._known}
-        readers = Readers(inner, known, [self.layout(out, 0) for out in eqn.outvars])
+        readers = Consumers(inner, known, [self.layout(out, 0) for out in eqn.outvars])
         return (readers._layouts(own) for own, atom in values.items() if atom is var)
 
     def _lies(self, atom: Any, same: Collection[Any]) -> set[Layout]:
