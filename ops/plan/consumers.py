@@ -113,8 +113,8 @@ class Consumers:
         pairs = list(zip(inner.invars, eqn.invars, strict=True))
         values = {own: atom for own, atom in pairs if not isinstance(atom, core.Literal)}
         known = {own: self._known[x] for own, x in values.items() if x in self._known}
-        readers = Consumers(inner, known, [self.layout(out, 0) for out in eqn.outvars])
-        return (readers._layouts(own) for own, atom in values.items() if atom is var)
+        consumers = Consumers(inner, known, [self.layout(out, 0) for out in eqn.outvars])
+        return (consumers._layouts(own) for own, atom in values.items() if atom is var)
 
     def _lies(self, atom: Any, same: Collection[Any]) -> set[Layout]:
         """Return the layout of a value, if it is known, or elementwise of values with a known one.

@@ -106,14 +106,14 @@ def _inside(step: Step) -> tuple[int, int]:
 
 def _made_where_read(program: Program, outs: set[int]) -> set[int]:
     """Return the registers without buffers: XLA fuses their values into all consumers."""
-    readers: dict[int, list[tuple[Step, int]]] = {}
+    consumers: dict[int, list[tuple[Step, int]]] = {}
     makes: dict[int, set[int]] = {}  # for a register: those whose buffers it is made with
     found: set[int] = set()
     for step in reversed(program.steps):
         for k in step.writes:
             seen = step.is_fused or step.is_view or step.workspace().is_seen
-            mine = readers.get(k, [])
-            makes[k] = {made for reader, _ in mine for made in _makers(reader, found, makes)}
+            mine = consumers.get(k, [])
+            makes[k] = {made for consumer, _ in mine for made in _makers(consumer, found, makes)}
             several = len(makes[k]) > 1 or any(_reads_parts(*each) for each in mine)
             once = step.is_view or not (step.is_kept and several)
             fused = seen and once and all(_fuses(*each) for each in mine)
@@ -122,17 +122,17 @@ def _made_where_read(program: Program, outs: set[int]) -> set[int]:
             if step.is_view:  # consumers of a view read what it is a view of
                 for read in step.reads:
                     if isinstance(read, int):
-                        readers.setdefault(read, []).extend(mine)
+                        consumers.setdefault(read, []).extend(mine)
         for n, k in enumerate(step.reads):
             if isinstance(k, int) and not step.is_view:
-                readers.setdefault(k, []).append((step, n))
+                consumers.setdefault(k, []).append((step, n))
     return found
 
 
-def _makers(reader: Step, found: set[int], makes: dict[int, set[int]]) -> set[int]:
-    if reader.writes and found.issuperset(reader.writes):
-        return {made for k in reader.writes for made in makes[k]}
-    return {*(reader.writes if reader.is_fused else reader.writes[:1])}
+def _makers(consumer: Step, found: set[int], makes: dict[int, set[int]]) -> set[int]:
+    if consumer.writes and found.issuperset(consumer.writes):
+        return {made for k in consumer.writes for made in makes[k]}
+    return {*(consumer.writes if consumer.is_fused else consumer.writes[:1])}
 
 
 def _reads_parts(step: Step, operand: int) -> bool:
@@ -210,17 +210,17 @@ def _laid_out(program: Program) -> tuple[list[_Buffer], set[int], int]:
 def _as_soon_as_can_be(found: list[_Buffer]) -> list[int]:
     """Return the order in which XLA makes buffers on CPUs: each once all that it reads exist."""
     waits = [len(each.reads) for each in found]
-    readers: dict[int, list[int]] = {}
+    consumers: dict[int, list[int]] = {}
     for n, each in enumerate(found):
         for k in each.reads:
-            readers.setdefault(k, []).append(n)
+            consumers.setdefault(k, []).append(n)
     queue, order = deque(n for n, count in enumerate(waits) if not count), []
     while queue:
         order.append(n := queue.popleft())
-        for reader in readers.get(n, ()):
-            waits[reader] -= 1
-            if not waits[reader]:
-                queue.append(reader)
+        for consumer in consumers.get(n, ()):
+            waits[consumer] -= 1
+            if not waits[consumer]:
+                queue.append(consumer)
     return order
 
 

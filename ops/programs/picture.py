@@ -52,16 +52,16 @@ class _Charts:
 
     cards: int = 0
     left: int = 0
-    readers: dict[int, dict[Source, list[int]]] = field(default_factory=dict)
+    consumers: dict[int, dict[Source, list[int]]] = field(default_factory=dict)
 
     def whole(self, title: str, graph: Graph, at: str = "") -> Chart:
         """Return the chart of a graph and its parts; at: the prefix of its parts' numbers."""
         shown = range(len(graph.nodes))
         return _Drawn(self, graph, items_of(graph), shown, at).chart(title)
 
-    def readers_of(self, graph: Graph) -> dict[Source, list[int]]:
+    def consumers_of(self, graph: Graph) -> dict[Source, list[int]]:
         """Return the nodes that read each value; a result is read by number `len(nodes)`."""
-        if id(graph) not in self.readers:
+        if id(graph) not in self.consumers:
             found: dict[Source, list[int]] = {}
             for n, node in enumerate(graph.nodes):
                 for read in node.reads:
@@ -69,8 +69,8 @@ class _Charts:
             for source in graph.results:
                 if source is not None:
                     found.setdefault(source, []).append(len(graph.nodes))
-            self.readers[id(graph)] = found
-        return self.readers[id(graph)]
+            self.consumers[id(graph)] = found
+        return self.consumers[id(graph)]
 
 
 @dataclass
@@ -121,9 +121,9 @@ class _Drawn:
     def _entries(self) -> None:
         """Add cards of unused operands, and one card for many operands of a single item."""
         if self._is_whole and not self.at:
-            readers = self.charts.readers_of(self.graph)
+            consumers = self.charts.consumers_of(self.graph)
             for k in range(len(self.graph.operands)):
-                if (OPERAND, k) not in readers:
+                if (OPERAND, k) not in consumers:
                     self._entry((OPERAND, k))
         for item in self.items:
             alone = [source for source in self._outside(span(item)) if self._is_alone(source, item)]
@@ -143,7 +143,7 @@ class _Drawn:
             return False
         own = span(item)
         return all(
-            n in own or n not in self.shown for n in self.charts.readers_of(self.graph)[source]
+            n in own or n not in self.shown for n in self.charts.consumers_of(self.graph)[source]
         )
 
     def _name(self, source: Source) -> str:
@@ -174,10 +174,10 @@ class _Drawn:
 
     def _left(self, nodes: range) -> Iterator[Source]:
         """Yield the values that these nodes make and other nodes read."""
-        readers = self.charts.readers_of(self.graph)
+        consumers = self.charts.consumers_of(self.graph)
         for n in nodes:
             for k in range(len(self.graph.nodes[n].results)):
-                if any(reader not in nodes for reader in readers.get((n, k), ())):
+                if any(consumer not in nodes for consumer in consumers.get((n, k), ())):
                     yield n, k
 
     # -- steps ---------------------------------------------------------------------------------

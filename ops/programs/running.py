@@ -60,11 +60,11 @@ def with_calls(steps: Sequence[Scoped], wanted: Sequence[int]) -> list[Scoped]:
     places: dict[Any, list[int]] = {}
     for n in range(len(names) - _LEAST + 1):
         places.setdefault(tuple(names[n : n + _LEAST]), []).append(n)
-    readers: dict[int, list[int]] = {k: [len(steps)] for k in wanted}
+    consumers: dict[int, list[int]] = {k: [len(steps)] for k in wanted}
     for n, (step, _) in enumerate(steps):
         for k in step.reads:
             if isinstance(k, int):
-                readers.setdefault(k, []).append(n)
+                consumers.setdefault(k, []).append(n)
     found: list[Scoped] = []
     calls: dict[int, tuple[int, Step]] = {}  # by its start: the run's length, and its call
     n = 0
@@ -75,7 +75,7 @@ def with_calls(steps: Sequence[Scoped], wanted: Sequence[int]) -> list[Scoped]:
             starts = [at for at in starts if _shape(steps[at : at + length]) == shape]
             if length * (len(starts) - 1) >= _SPARED:
                 runs = [(at, steps[at : at + length]) for at in starts]
-                for at, call in zip(starts, _calls(runs, readers), strict=True):
+                for at, call in zip(starts, _calls(runs, consumers), strict=True):
                     calls[at] = length, call
         length, step = calls[n] if n in calls else (1, steps[n][0])
         found.append((step, "" if n in calls else steps[n][1]))
@@ -131,7 +131,7 @@ def constant_key(x: Any) -> Any:
 
 
 def _calls(
-    runs: Sequence[tuple[int, Sequence[Scoped]]], readers: dict[int, list[int]]
+    runs: Sequence[tuple[int, Sequence[Scoped]]], consumers: dict[int, list[int]]
 ) -> list[Step]:
     """Return a call for each of several runs that do the same; runs: with their starts."""
     written, reads, needed = [], [], set()
@@ -139,7 +139,7 @@ def _calls(
         made = [k for step, _ in run for k in step.writes]
         inside = range(at, at + len(run))
         needed |= {
-            i for i, k in enumerate(made) if any(n not in inside for n in readers.get(k, ()))
+            i for i, k in enumerate(made) if any(n not in inside for n in consumers.get(k, ()))
         }
         outer = dict.fromkeys(k for step, _ in run for k in step.reads if isinstance(k, int))
         written.append(made)

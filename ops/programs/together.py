@@ -127,10 +127,10 @@ def _in_order(
         group: {groups[k] for n in mine for k in reads[n]} - {group}
         for group, mine in members.items()
     }
-    readers: dict[int, list[int]] = {}
+    consumers: dict[int, list[int]] = {}
     for group, before in waits.items():
         for each in before:
-            readers.setdefault(each, []).append(group)
+            consumers.setdefault(each, []).append(group)
     left = {group: len(before) for group, before in waits.items()}
     ready = [group for group, count in left.items() if not count]
     heapify(ready)
@@ -138,10 +138,10 @@ def _in_order(
     while ready:
         group = heappop(ready)
         found.append(tuple(members[group]))
-        for reader in readers.get(group, ()):
-            left[reader] -= 1
-            if not left[reader]:
-                heappush(ready, reader)
+        for consumer in consumers.get(group, ()):
+            left[consumer] -= 1
+            if not left[consumer]:
+                heappush(ready, consumer)
     return found if len(found) == len(members) else None
 
 
