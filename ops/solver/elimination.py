@@ -123,7 +123,7 @@ def _given(factor: Factor, v: int, state: Mapping[int, int]) -> np.ndarray:
 
 
 def dense(shared: Shared) -> np.ndarray:
-    """Return the cost of a shared fetch as a table over its source and its readers."""
+    """Return the cost of a shared fetch as a table over its source and its consumers."""
     counts = [len(shared.prices), *map(len, shared.reads.values())]
     total = np.zeros(counts)
     for form in range(shared.prices.shape[1]):

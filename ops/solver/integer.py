@@ -3,7 +3,7 @@
 Each choice of a variable is a binary unknown. Each pair of linked variables has unknowns for the
 pairs of their choices; summed over one variable, they give the unknowns of the other one (the local
 polytope, as in Schlesinger's relaxation). Equal rows of a table share their unknowns. Each form of
-a shared fetch and each choice of its source have an unknown that is at least that of each reader
+a shared fetch and each choice of its source have an unknown that is at least that of each consumer
 that reads the form.
 """
 
@@ -89,9 +89,9 @@ def program(
     pairs = {(v, w): model.tables[v][w] for v in model.tables for w in model.tables[v] if v < w}
     joint: dict[tuple[int, int], list[Shared]] = {}
     for shared in model.shared:
-        for reader in shared.reads:
-            joint.setdefault((shared.source, reader), []).append(shared)
-            pairs.pop((min(shared.source, reader), max(shared.source, reader)), None)
+        for consumer in shared.reads:
+            joint.setdefault((shared.source, consumer), []).append(shared)
+            pairs.pop((min(shared.source, consumer), max(shared.source, consumer)), None)
     for (v, w), table in pairs.items():
         each_step()
         _couple(made, x[v], x[w], table)

@@ -2,7 +2,7 @@
 
 Messages move costs between tables and variables so that the sum of all their least entries, which
 is the bound, grows: sequential tree-reweighted message passing (Kolmogorov 2006). The prices of a
-shared fetch are divided among its readers, and what one reader does not need is given to the
+shared fetch are divided among its consumers, and what one consumer does not need is given to the
 others. Limits have multipliers, which follow a subgradient.
 """
 
@@ -23,7 +23,7 @@ SURE = 1e-9  # fraction of a cost by which a bound has to exceed it before a cho
 
 @dataclass(eq=False)
 class Parted:
-    """A shared fetch, and the part of its prices that each reader pays."""
+    """A shared fetch, and the part of its prices that each consumer pays."""
 
     shared: Shared
     prices: np.ndarray
@@ -59,8 +59,8 @@ class Relaxation:
             v: {w: np.zeros(len(self.own[v])) for w in ts} for v, ts in self.tables.items()
         }
         for each in self.parted:
-            for reader, part in each.parts.items():
-                self._add_part(each, reader, part)
+            for consumer, part in each.parts.items():
+                self._add_part(each, consumer, part)
         self.later = [self._later(True), self._later(False)]
 
     def _later(self, forward: bool) -> dict[int, tuple[list[int], float]]:
@@ -71,11 +71,11 @@ class Relaxation:
             found[v] = after, 1 / max(len(after), len(near) - len(after), 1)
         return found
 
-    def _add_part(self, each: Parted, reader: int, part: np.ndarray) -> None:
-        source, read = each.shared.source, each.shared.reads[reader]
+    def _add_part(self, each: Parted, consumer: int, part: np.ndarray) -> None:
+        source, read = each.shared.source, each.shared.reads[consumer]
         added = part @ read.T
-        self.tables[source][reader] += added
-        self.tables[reader][source] += added.T
+        self.tables[source][consumer] += added
+        self.tables[consumer][source] += added.T
 
     def sweep(self, forward: bool) -> dict[int, int]:
         """Pass messages forward or backward in the order; return an assignment made on the way."""
@@ -99,25 +99,25 @@ class Relaxation:
         return state
 
     def share(self) -> None:
-        """Move prices of shared fetches from readers whose costs they do not raise to the others.
+        """Move prices of shared fetches from consumers whose costs they do not raise to the others.
 
-        A reader gives what it can give without lowering the least entry of its table.
+        A consumer gives what it can give without lowering the least entry of its table.
         """
         for each in self.parted:
             source = each.shared.source
-            for reader, read in each.shared.reads.items():
-                rest = self._rest(source, reader)
+            for consumer, read in each.shared.reads.items():
+                rest = self._rest(source, consumer)
                 rest -= rest.min()
                 width = max(int(read.sum(1).max()), 1)
                 spare = np.where(read, rest[:, :, None], inf).min(1)
-                given = np.minimum(spare / width, each.parts[reader])
-                each.parts[reader] = each.parts[reader] - given
-                self._add_part(each, reader, -given)
+                given = np.minimum(spare / width, each.parts[consumer])
+                each.parts[consumer] = each.parts[consumer] - given
+                self._add_part(each, consumer, -given)
             pool = np.maximum(each.prices - sum(each.parts.values()), 0) / each.counts
-            for reader, read in each.shared.reads.items():
+            for consumer, read in each.shared.reads.items():
                 got = pool * read.any(0)
-                each.parts[reader] = each.parts[reader] + got
-                self._add_part(each, reader, got)
+                each.parts[consumer] = each.parts[consumer] + got
+                self._add_part(each, consumer, got)
 
     def _rest(self, v: int, w: int) -> np.ndarray:
         table = self.tables[v][w] - self.messages[v][w][:, None]

@@ -1,8 +1,8 @@
 """`Model`: a problem in the form that methods work on; reductions make it smaller in place.
 
 It holds the remaining part of a problem: the choices of each variable, their costs, a *table* of
-costs for each pair of linked variables, and a `Shared` for each fetch of which several readers may
-read the same form. A fetch with one reader is a table. The cost of an assignment of the model is
+costs for each pair of linked variables, and a `Shared` for each fetch of which several consumers may
+read the same form. A fetch with one consumer is a table. The cost of an assignment of the model is
 that of the problem, less the sum of `constants`.
 """
 
@@ -82,9 +82,9 @@ class Model:
     def add_fetch(self, fetch: Fetch) -> None:
         """Add the costs of a fetch; forms that its source reads itself are costs of the source."""
         reads: dict[int, np.ndarray] = {}
-        for reader, forms in fetch.readers:
+        for consumer, forms in fetch.consumers:
             read = forms[:, None] == np.arange(fetch.prices.shape[1])
-            reads[reader] = reads[reader] | read if reader in reads else read
+            reads[consumer] = reads[consumer] | read if consumer in reads else read
         prices = fetch.prices
         if (own := reads.pop(fetch.source, None)) is not None:
             paid = np.where(own, prices, 0).sum(1)
@@ -94,10 +94,10 @@ class Model:
             self.shared.append(rest)
 
     def simplified(self, shared: Shared) -> Shared | None:
-        """Return the part of a fetch that several readers share; None where nothing is left.
+        """Return the part of a fetch that several consumers share; None where nothing is left.
 
-        The rest becomes costs and tables: forms that a reader reads with every choice are costs of
-        the source, and forms that only one reader may read are a table.
+        The rest becomes costs and tables: forms that a consumer reads with every choice are costs of
+        the source, and forms that only one consumer may read are a table.
         """
         prices, v = shared.prices, shared.source
         always = np.zeros(prices.shape[1], bool)
@@ -107,10 +107,10 @@ class Model:
             self.costs[v] = self.costs[v] + prices[:, always].sum(1)
         count = sum((read.any(0).astype(int) for read in shared.reads.values()), np.zeros(1, int))
         left = ~always & prices.any(0)
-        for reader, read in shared.reads.items():
+        for consumer, read in shared.reads.items():
             if (alone := left & (count == 1) & read.any(0)).any():
                 table = np.where(read[:, None, alone], prices[None, :, alone], 0).sum(2)
-                self.add_table(reader, v, table)
+                self.add_table(consumer, v, table)
         left &= count > 1
         if not left.any():
             return None
@@ -183,7 +183,7 @@ class Model:
         return sorted(found - {v})
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Return the pairs linked by a table, or as source and reader of a fetch; ascending."""
+        """Return the pairs linked by a table, or as source and consumer of a fetch; ascending."""
         found = {(v, w) for v, near in self.tables.items() for w in near if v < w}
         for shared in self.shared:
             found |= {(min(shared.source, r), max(shared.source, r)) for r in shared.reads}

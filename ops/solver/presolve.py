@@ -144,7 +144,7 @@ def _least_over(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _simplify_shared(model: Model, changed: set[int]) -> None:
-    """Replace fetches of changed variables that have only one reader left by tables."""
+    """Replace fetches of changed variables that have only one consumer left by tables."""
     kept = []
     for shared in model.shared:
         if changed.isdisjoint(shared.scope):

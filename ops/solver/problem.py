@@ -1,8 +1,8 @@
 """`Problem`: one choice for each variable, the costs of the choices, and the memory that they use.
 
 The cost of an assignment is a sum: the cost of each variable's choice, and for each `Fetch` the
-prices of the forms that its readers' choices name, given the choice of its source. An edge between
-two variables is a fetch with one reader that reads a different form for every choice. Each `Row`
+prices of the forms that its consumers' choices name, given the choice of its source. An edge between
+two variables is a fetch with one consumer that reads a different form for every choice. Each `Row`
 limits a sum of usages, such as the memory of all values that are live at one time.
 """
 
@@ -26,32 +26,32 @@ class Fetch:
 
     source: the variable that makes it.
     prices: [choice of the source, form], at least 0; inf where it is impossible.
-    readers: variables, and the form that each of their choices reads; -1 where it reads none.
+    consumers: variables, and the form that each of their choices reads; -1 where it reads none.
     """
 
     source: int
     prices: np.ndarray
-    readers: tuple[tuple[int, np.ndarray], ...]
+    consumers: tuple[tuple[int, np.ndarray], ...]
 
     def __post_init__(self) -> None:
         prices = _numbers(self.prices, f"the prices of a fetch from variable {self.source}")
         object.__setattr__(self, "prices", prices)
-        readers = tuple((int(v), np.asarray(forms)) for v, forms in self.readers)
-        object.__setattr__(self, "readers", readers)
+        consumers = tuple((int(v), np.asarray(forms)) for v, forms in self.consumers)
+        object.__setattr__(self, "consumers", consumers)
         if prices.ndim != 2:
             raise LayoutError(
                 f"the prices of a fetch from variable {self.source} have {prices.ndim} dims; "
                 "give a price for each choice of the source and each form"
             )
-        for reader, forms in readers:
+        for consumer, forms in consumers:
             if forms.ndim != 1 or not np.issubdtype(forms.dtype, np.integer):
                 raise LayoutError(
-                    f"variable {reader} reads forms {forms!r} of variable {self.source}; "
+                    f"variable {consumer} reads forms {forms!r} of variable {self.source}; "
                     "give one integer for each of its choices"
                 )
             if ((forms < -1) | (forms >= prices.shape[1])).any():
                 raise LayoutError(
-                    f"variable {reader} reads forms {forms.tolist()} of variable {self.source}; "
+                    f"variable {consumer} reads forms {forms.tolist()} of variable {self.source}; "
                     f"they have to be from -1, which is none, to {prices.shape[1] - 1}"
                 )
 
@@ -106,8 +106,8 @@ class Problem:
                 raise LayoutError(f"the costs of variable {v} have {own.ndim} dims; give a vector")
         for fetch in self.fetches:
             self._check(fetch.source, len(fetch.prices), "prices of a fetch")
-            for reader, forms in fetch.readers:
-                self._check(reader, len(forms), "forms of a fetch")
+            for consumer, forms in fetch.consumers:
+                self._check(consumer, len(forms), "forms of a fetch")
         for row in self.rows:
             for v, usage in row.usages.items():
                 if usage.ndim != 1:
@@ -148,7 +148,7 @@ class Problem:
         found = self.checked(choices)
         terms = [float(own[c]) for own, c in zip(self.costs, found, strict=True)]
         for fetch in self.fetches:
-            forms = {int(forms[found[reader]]) for reader, forms in fetch.readers}
+            forms = {int(forms[found[consumer]]) for consumer, forms in fetch.consumers}
             prices = fetch.prices[found[fetch.source]]
             terms += [float(prices[form]) for form in forms if form >= 0]
         return fsum(terms)
@@ -166,7 +166,7 @@ class Problem:
         def local() -> float:
             terms = [float(self.costs[variable][found[variable]])]
             for fetch in near:
-                forms = {int(forms[found[reader]]) for reader, forms in fetch.readers}
+                forms = {int(forms[found[consumer]]) for consumer, forms in fetch.consumers}
                 terms += [float(fetch.prices[found[fetch.source]][f]) for f in forms if f >= 0]
             return fsum(terms) if inf not in terms else inf
 
@@ -179,10 +179,10 @@ class Problem:
 
     @cached_property
     def _near(self) -> list[list[Fetch]]:
-        """The fetches that each variable is the source or a reader of."""
+        """The fetches that each variable is the source or a consumer of."""
         near: list[list[Fetch]] = [[] for _ in self.costs]
         for fetch in self.fetches:
-            for v in {fetch.source, *(reader for reader, _ in fetch.readers)}:
+            for v in {fetch.source, *(consumer for consumer, _ in fetch.consumers)}:
                 near[v].append(fetch)
         return near
 

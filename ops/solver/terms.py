@@ -1,4 +1,4 @@
-"""The terms of a `Model`: fetches with several readers, limits, and eliminated variables."""
+"""The terms of a `Model`: fetches with several consumers, limits, and eliminated variables."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def no_step() -> None:
 
 @dataclass(eq=False)
 class Shared:
-    """A fetch of which several readers may read the same form.
+    """A fetch of which several consumers may read the same form.
 
     prices: [choice of the source, form].
-    reads: for each reader, [choice, form]: whether the choice reads the form.
+    reads: for each consumer, [choice, form]: whether the choice reads the form.
     """
 
     source: int
