@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.ops.plan.alive import alive
 from gridlayout.ops.plan.classes import CHAIN
 from gridlayout.ops.plan.division import Division, Units
 from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.graph import WITH_LAYOUT, Graph, Node
 from gridlayout.ops.plan.labels import labels
+from gridlayout.ops.plan.live_ranges import live_values
 from gridlayout.ops.plan.ways import Ways
 from gridlayout.ops.solver.problem import Fetch, Problem, Row
 from gridlayout.ops.solver.terms import no_step
@@ -444,7 +444,7 @@ class Strategies:
         found = ((v, self._source(v)) for v in range(len(self.graph.shapes)))
         every = self.units.machine.has_cores
         known = {v: source for v, source in found if every or source is not None}
-        return alive(self.graph, known, len(self.given), self.copies)
+        return live_values(self.graph, known, len(self.given), self.copies)
 
     def _whole(self, value: int) -> int:
         """Bytes of a value of which a device has all."""

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gridlayout.errors import LayoutError
-from gridlayout.ops.plan.alive import alive, lives
 from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.estimate import Choice
+from gridlayout.ops.plan.live_ranges import live_ranges, live_values
 from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.planning.clock import Clock
 from gridlayout.ops.solver.problem import Problem, Row
@@ -167,7 +167,7 @@ class _Search:
                 is_known = choice is not None and len(choice.out) == rank
                 self.held[v] = choice.out if is_known and choice is not None else ((),) * rank
         self.sizes = {v: strategies.ways.held(v, division) for v, division in self.held.items()}
-        self.spans = lives(self.graph, len(places))
+        self.spans = live_ranges(self.graph, len(places))
         self.moved: dict[int, list[tuple[int, int]]] = {}  # value: its relaid out results, bytes
         for k, (v, end) in enumerate(zip(self.graph.outs, ends, strict=False)):
             if v is not None and end.division not in (None, self.held[v]) and not end.in_dram:
@@ -213,7 +213,7 @@ class _Search:
     def _in_dram(self, limits: Sequence[int], clock: Clock | None) -> frozenset[int]:
         """Return the values in DRAM that take the least time, for the limits of L1 at each step."""
         rows = [
-            (limits[n], dict(live)) for n, live in self._alive() if sum(live.values()) > limits[n]
+            (limits[n], dict(live)) for n, live in self._live() if sum(live.values()) > limits[n]
         ]
         at_once = self._at_once(rows, limits)
         if clock is not None and not clock.left:
@@ -258,9 +258,9 @@ class _Search:
                 raise NoRoom(self._too_full(limits))
         return frozenset(dram)
 
-    def _alive(self) -> Iterator[tuple[int, dict[int, int]]]:
+    def _live(self) -> Iterator[tuple[int, dict[int, int]]]:
         """Yield the bytes of the live values at each step; at last of results, also relaid out."""
-        yield from alive(self.graph, self.sizes, len(self.strategies.given), always=False)
+        yield from live_values(self.graph, self.sizes, len(self.strategies.given), always=False)
         end = len(self.graph.nodes)
         stay = (v for v in self.sizes if self.spans[v][1] >= end)
         yield end, {v: self.sizes[v] + sum(n for _, n in self.moved.get(v, ())) for v in stay}
@@ -268,7 +268,7 @@ class _Search:
     def _too_full(self, limits: Sequence[int]) -> str:
         """Return the error text: the step where too much must be in L1, and the largest values."""
         most, at, names = -inf, "", list[str]()
-        for n, live in self._alive():
+        for n, live in self._live():
             near = {v: size for v, size in live.items() if self.fixed.get(v) is False}
             if (more := sum(near.values()) - limits[n]) > most:
                 largest = sorted(near, key=lambda v: -near[v])[:MOST_ALIVE]

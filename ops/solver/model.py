@@ -1,9 +1,9 @@
 """`Model`: a problem in the form that methods work on; reductions make it smaller in place.
 
 It holds the remaining part of a problem: the choices of each variable, their costs, a *table* of
-costs for each pair of linked variables, and a `Shared` for each fetch of which several consumers may
-read the same form. A fetch with one consumer is a table. The cost of an assignment of the model is
-that of the problem, less the sum of `constants`.
+costs for each pair of linked variables, and a `Shared` for each fetch of which several consumers
+may read the same form. A fetch with one consumer is a table. The cost of an assignment of the model
+is that of the problem, less the sum of `constants`.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ class Model:
     def simplified(self, shared: Shared) -> Shared | None:
         """Return the part of a fetch that several consumers share; None where nothing is left.
 
-        The rest becomes costs and tables: forms that a consumer reads with every choice are costs of
-        the source, and forms that only one consumer may read are a table.
+        The rest becomes costs and tables: forms that a consumer reads with every choice are costs
+        of the source, and forms that only one consumer may read are a table.
         """
         prices, v = shared.prices, shared.source
         always = np.zeros(prices.shape[1], bool)

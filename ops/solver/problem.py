@@ -1,9 +1,9 @@
 """`Problem`: one choice for each variable, the costs of the choices, and the memory that they use.
 
 The cost of an assignment is a sum: the cost of each variable's choice, and for each `Fetch` the
-prices of the forms that its consumers' choices name, given the choice of its source. An edge between
-two variables is a fetch with one consumer that reads a different form for every choice. Each `Row`
-limits a sum of usages, such as the memory of all values that are live at one time.
+prices of the forms that its consumers' choices name, given the choice of its source. An edge
+between two variables is a fetch with one consumer that reads a different form for every choice.
+Each `Row` limits a sum of usages, such as the memory of all values that are live at one time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`lives`: the live range of each value of a program; `alive`: the values live at each node."""
+"""The live ranges of a program's values, and the values that are live at each node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 Span = tuple[int, int]
 
 
-def lives(graph: Graph, operands: int) -> dict[int, Span]:
+def live_ranges(graph: Graph, operands: int) -> dict[int, Span]:
     """Return the live range of each value: the first and the last node during which it is live.
 
     Operands are live throughout, and results until the end. A value made before a loop that the
@@ -47,23 +47,23 @@ def _loops(graph: Graph) -> list[Span]:
     return found
 
 
-def alive(
+def live_values(
     graph: Graph, known: Mapping[int, T], operands: int, always: bool
 ) -> Iterator[tuple[int, dict[int, T]]]:
     """Yield each node that ends a live range, with the live values and what is `known` of them.
 
     At other nodes no more values are live. always: yield those nodes too.
     """
-    born: dict[int, list[int]] = {}
-    dying: dict[int, list[int]] = {len(graph.nodes) - 1: []}
-    for v, (first, last) in lives(graph, operands).items():
+    starts: dict[int, list[int]] = {}
+    ends: dict[int, list[int]] = {len(graph.nodes) - 1: []}
+    for v, (first, last) in live_ranges(graph, operands).items():
         if v in known:
-            born.setdefault(first, []).append(v)
-            dying.setdefault(last, []).append(v)
+            starts.setdefault(first, []).append(v)
+            ends.setdefault(last, []).append(v)
     live: dict[int, T] = {}
     for n in range(len(graph.nodes)):
-        live |= {v: known[v] for v in born.get(n, ())}
-        if always or n in dying:
+        live |= {v: known[v] for v in starts.get(n, ())}
+        if always or n in ends:
             yield n, live
-        for v in dying.get(n, ()):
+        for v in ends.get(n, ()):
             del live[v]
