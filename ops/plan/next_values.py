@@ -1,4 +1,4 @@
-"""`homes`: the layouts of results that are the next values of a program's operands.
+"""`next_value_layouts`: the layouts of results that are the next values of a program's operands.
 
 A training step returns parameters and moments in the layouts in which it takes them, so that the
 next step is the same program. What is added to them is relaid out to theirs.
@@ -18,7 +18,7 @@ from gridlayout.ops.rules.elementwise import ELEMENTWISE
 _Makers = dict[Any, Mapping[Any, Any]]  # for each jaxpr: the equation that defines each value
 
 
-def homes(
+def next_value_layouts(
     jaxpr: Any, operands: Sequence[Layout | None], nexts: Mapping[int, int]
 ) -> list[Layout | None]:
     """Return for each result the layout of the operand that it is the next value of, or None.
