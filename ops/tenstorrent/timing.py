@@ -9,7 +9,7 @@ from typing import Any
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import dims_text
 from gridlayout.mlir.whole_text import Text
-from gridlayout.ops.planning.beside import TimeComparison, Timed, beside
+from gridlayout.ops.planning.comparison import TimeComparison, Timed, compare_times
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.tenstorrent.program import TtnnProgram, load
@@ -43,7 +43,7 @@ def in_time(programs: Sequence[Any], names: Any, function: str | None = None) ->
                 "simulations, TTNN dumps or programs of gl.tenstorrent.load"
             )
         made.append(Timed(name, program.simulated(machine), True))
-    return beside(made)
+    return compare_times(made)
 
 
 def _simulation(program: Any) -> Simulation | None:

@@ -214,7 +214,7 @@ class TimeComparison:
         return bars("What the programs take", self.title, names, measures)
 
 
-def beside(programs: Sequence[Timed]) -> TimeComparison:
+def compare_times(programs: Sequence[Timed]) -> TimeComparison:
     """Return the comparison of programs that were simulated on one machine.
 
     Equations of two programs correspond if they do the same and have equally many elements in the
