@@ -15,8 +15,8 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.tenstorrent.chips import mesh_of
-from gridlayout.ops.tenstorrent.entering import checked, entered, stand_in
 from gridlayout.ops.tenstorrent.following import followed
+from gridlayout.ops.tenstorrent.inputs import checked, laid_out, placeholder
 from gridlayout.ops.tenstorrent.linking import Linked, Linker
 from gridlayout.ops.tenstorrent.pricing import simulated
 from gridlayout.ops.tenstorrent.report import Operation, ProgramReport, operations_of
@@ -165,17 +165,17 @@ class TtnnProgram:
 
         `LayoutError` for another number of them, shape or dtype; truth values become numbers.
         """
-        given, spreads = self._entered(arrays)
+        given, spreads = self._inputs(arrays)
         made = self._on_grid(spreads)(*given)
         return made[0] if len(made) == 1 else made
 
     def report(self, *arrays: Any) -> ProgramReport:
         """Return the report of a call, without running it; arrays may be left out."""
         if arrays:
-            given, spreads = self._entered(arrays)
+            given, spreads = self._inputs(arrays)
         else:
             mesh, spreads = self._runner.mesh, None
-            given = [stand_in(k, self._runner.layout_of(k), mesh) for k in self.arguments]
+            given = [placeholder(k, self._runner.layout_of(k), mesh) for k in self.arguments]
         found = self._on_grid(spreads).report(*given)
         return ProgramReport(**vars(found), operations=self.operations)
 
@@ -203,7 +203,7 @@ class TtnnProgram:
             self._lifted[spreads] = on_grid(run, self.device, on_cores)
         return self._lifted[spreads]
 
-    def _entered(self, arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[Spread, ...] | None]:
+    def _inputs(self, arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[Spread, ...] | None]:
         """Return the arguments in their layouts; for several chips, also the results' division."""
         wanted, runner = self._linked.arguments, self._runner
         if len(arrays) != len(wanted):
@@ -216,7 +216,7 @@ class TtnnProgram:
         ]
         layouts = map(runner.layout_of, self.arguments)
         pairs = zip(found, layouts, strict=True)
-        return [entered(x, layout, self.device) for x, layout in pairs], None
+        return [laid_out(x, layout, self.device) for x, layout in pairs], None
 
     def _divided(self, arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[Spread, ...]]:
         mesh, given, spreads = self._runner.mesh, [], []
@@ -228,7 +228,7 @@ class TtnnProgram:
                 self._in_specs[k] if self._in_specs else spread_of(x.shape, kind.shape, mesh, what)
             )
             parts = divided(x, spread, kind.shape, mesh, what)
-            given.append(entered(parts, self._runner.layout_of(kind), self.device))
+            given.append(laid_out(parts, self._runner.layout_of(kind), self.device))
             spreads.append(spread)
         return given, self._out_specs or self._followed(spreads)
 

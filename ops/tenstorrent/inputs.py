@@ -44,13 +44,13 @@ def checked(array: Any, kind: TensorType, what: str, shape: Shape | None = None)
     return array
 
 
-def entered(array: Any, layout: Layout | None, device: DeviceGrid) -> Any:
+def laid_out(array: Any, layout: Layout | None, device: DeviceGrid) -> Any:
     """Return a checked array in the layout; without a layout, as it is."""
     if layout is None:
         return array
     return relayout(array, layout) if isinstance(array, GridArray) else put(array, layout, device)
 
 
-def stand_in(kind: TensorType, layout: Layout | None, mesh: Shape) -> Any:
+def placeholder(kind: TensorType, layout: Layout | None, mesh: Shape) -> Any:
     """Return what represents an argument in a report: its layout, or its shape."""
     return layout or jax.ShapeDtypeStruct((*mesh, *kind.shape), kind.dtype)
