@@ -15,10 +15,10 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.tenstorrent.chips import mesh_of
-from gridlayout.ops.tenstorrent.following import followed
 from gridlayout.ops.tenstorrent.inputs import checked, laid_out, placeholder
 from gridlayout.ops.tenstorrent.linking import Linked, Linker
 from gridlayout.ops.tenstorrent.pricing import simulated
+from gridlayout.ops.tenstorrent.propagation import propagated
 from gridlayout.ops.tenstorrent.report import Operation, ProgramReport, operations_of
 from gridlayout.ops.tenstorrent.running import Runner, on_cores
 from gridlayout.ops.tenstorrent.spread import (
@@ -230,10 +230,10 @@ class TtnnProgram:
             parts = divided(x, spread, kind.shape, mesh, what)
             given.append(laid_out(parts, self._runner.layout_of(kind), self.device))
             spreads.append(spread)
-        return given, self._out_specs or self._followed(spreads)
+        return given, self._out_specs or self._propagated(spreads)
 
-    def _followed(self, spreads: Sequence[Spread]) -> tuple[Spread, ...]:
-        found = followed(self._linked, spreads)
+    def _propagated(self, spreads: Sequence[Spread]) -> tuple[Spread, ...]:
+        found = propagated(self._linked, spreads)
         if None in found:
             raise LayoutError(
                 f"how the chips' parts make up result {found.index(None)} does not follow from the "

@@ -41,18 +41,18 @@ class _Held(NamedTuple):
         return self.varies | {cut.axis for cuts in self.cuts for cut in cuts}
 
 
-def followed(linked: Linked, arguments: Sequence[Spread]) -> list[Spread | None]:
+def propagated(linked: Linked, arguments: Sequence[Spread]) -> list[Spread | None]:
     """Return how each result is divided; None where that is unknown, or it is no division."""
     # A divided dim of extent 1 may correspond to any of several dims, the first or the last. If
     # both give the same result, these dims have been joined again.
-    ways = [_followed(linked, [_Held(spread) for spread in arguments], pick) for pick in (0, -1)]
+    ways = [_propagated(linked, [_Held(spread) for spread in arguments], pick) for pick in (0, -1)]
     pairs = zip(*ways, strict=True)
     return [
         None if held is None or held.varies or held != other else held.cuts for held, other in pairs
     ]
 
 
-def _followed(linked: Linked, arguments: Sequence[_Held | None], pick: int) -> list[_Held | None]:
+def _propagated(linked: Linked, arguments: Sequence[_Held | None], pick: int) -> list[_Held | None]:
     known = dict(zip((name for name, _ in linked.arguments), arguments, strict=True))
     makers: dict[str, Step] = {}
     for step in linked.steps:
@@ -63,7 +63,7 @@ def _followed(linked: Linked, arguments: Sequence[_Held | None], pick: int) -> l
         elif _is_same(operands) and step.name not in _PARTING:
             made = [_Held(((),) * len(kind.shape)) for kind in step.outputs]
         else:
-            made = [_held(step, operands, k, makers, pick) for k in range(len(step.results))]
+            made = [_result(step, operands, k, makers, pick) for k in range(len(step.results))]
         known |= zip(step.results, made, strict=True)
         makers |= dict.fromkeys(step.results, step)
     return [known[name] for name in linked.returned]
@@ -79,24 +79,24 @@ def _controlled(
 ) -> list[_Held | None]:
     """Return how results of called functions are divided; None unless branches or rounds agree."""
     if isinstance(control, Call):
-        return _followed(control.callee, operands, pick)
+        return _propagated(control.callee, operands, pick)
     if isinstance(control, Case):
-        ways = [_followed(branch, operands[1:], pick) for branch in control.branches]
+        ways = [_propagated(branch, operands[1:], pick) for branch in control.branches]
         is_one = _is_same(operands[:1])
         alike = [is_one and len(set(found)) == 1 for found in zip(*ways, strict=True)]
         return [held if same else None for held, same in zip(ways[0], alike, strict=True)]
     state = [operands[place] for place in control.places]
-    found = _followed(control.body, operands, pick)
+    found = _propagated(control.body, operands, pick)
     return [new if new == old else None for new, old in zip(found, state, strict=True)]
 
 
-def _held(
+def _result(
     step: Step, operands: list[_Held | None], number: int, makers: dict[str, Step], pick: int
 ) -> _Held | None:
     if any(held is None for held in operands):
         return None
     found = [held for held in operands if held is not None]
-    cuts = _after(step, [held.cuts for held in found], number, makers, pick)
+    cuts = _result_spread(step, [held.cuts for held in found], number, makers, pick)
     if cuts is None:
         return None
     varies = frozenset[int]().union(*(held.axes for held in found)) - _Held(cuts).axes
@@ -105,7 +105,7 @@ def _held(
     return _Held(cuts, varies)
 
 
-def _after(
+def _result_spread(
     step: Step, spreads: list[Spread], number: int, makers: dict[str, Step], pick: int
 ) -> Spread | None:
     """Return how a result is divided, given the operands; None where that is unknown."""
