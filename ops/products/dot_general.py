@@ -31,8 +31,8 @@ from gridlayout.ops.products import schedules
 from gridlayout.ops.products.algorithms import ALGORITHMS, Matrices, Operand, Plan
 from gridlayout.ops.products.choose import choose, price
 from gridlayout.ops.products.divided import divided
-from gridlayout.ops.products.entry import Dims, Side
 from gridlayout.ops.products.gathered import Product, Row, gathered_cost, multiplied
+from gridlayout.ops.products.inputs import Dims, Side
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
 

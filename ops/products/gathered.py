@@ -1,7 +1,7 @@
 """A product by gathering: gather, multiply, and retile the result, inside `shard_map`.
 
 Each device has its rows of the left operand and its columns of the right one as matrices
-(`entry.py`), multiplies them, and keeps the result in tiles.
+(`inputs.py`), multiplies them, and keeps the result in tiles.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.ops.products.entry import Dims, Entry, Gather, Side, entered, extents
+from gridlayout.ops.products.inputs import Dims, Gather, KernelInput, Side, as_matrix, extents
 from gridlayout.sharding.collectives import Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
@@ -61,13 +61,13 @@ class Product:
 
 def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, wanted: Layout) -> Value:
     """Return the product in the layout `wanted`, or the scalar that it is."""
-    entries, natural = _entries(b.device, product), product.natural
+    operands, natural = _inputs(b.device, product), product.natural
     matrices = [
-        entered(b, value, entry, dims)
-        for value, entry, dims in zip((x, y), entries, product.contract, strict=True)
+        as_matrix(b, value, operand, dims)
+        for value, operand, dims in zip((x, y), operands, product.contract, strict=True)
     ]
-    left_kept, right_kept = (entry.kept for entry in entries)
-    first = (entries[0].contract_first, entries[1].contract_first)
+    left_kept, right_kept = (operand.kept for operand in operands)
+    first = (operands[0].contract_first, operands[1].contract_first)
 
     def kernel(left: LazyView, right: LazyView) -> list[LazyView]:
         out = _times(left.materialize(), right.materialize(), first, op)
@@ -76,7 +76,7 @@ def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, wanted:
         return [_in_tiles(out, left_kept, right_kept, product)]
 
     spec = Replicated((), op.out.dtype) if natural is None else b.sharded(natural)
-    workspace = cache(partial(_workspace, entries, product, op.out.dtype))
+    workspace = cache(partial(_workspace, operands, product, op.out.dtype))
     (out,) = b.run(kernel, matrices, [spec], is_lazy=True, workspace=workspace)
     return out if natural is None else b.relayout(out, wanted)
 
@@ -90,25 +90,25 @@ def gathered_cost(
     layouts: of the operands before. wanted: the result's layout.
     """
     made = Collectives(device)
-    entries = _entries(device, product)
-    for old, entry in zip(layouts, entries, strict=True):
+    operands = _inputs(device, product)
+    for old, operand in zip(layouts, operands, strict=True):
         before = device.placement(old.core_shape)
-        move = find_move(old, entry.spec.layout, device, before, entry.spec.placement)
+        move = find_move(old, operand.spec.layout, device, before, operand.spec.placement)
         made.found += () if move is None else move.collectives
-        entry.collectives(made)
+        operand.collectives(made)
     if (natural := product.natural) is not None and wanted is not None:
         places = device.placement(natural.core_shape), device.placement(wanted.core_shape)
         move = find_move(natural, wanted, device, *places)
         made.found += () if move is None else move.collectives
-    left, right = (extents(entry.side, entry.spec.placement, False) for entry in entries)
+    left, right = (extents(operand.side, operand.spec.placement, False) for operand in operands)
     batch, free, columns = left[0], left[1], right[1]
     k = prod(product.left.layout.shape[d] for d in product.contract[0])
     return batch * free * columns * k, tuple(made.found)
 
 
 @lru_cache(maxsize=4096)
-def _entries(device: DeviceGrid, product: Product) -> tuple[Entry, Entry]:
-    """Return both entries: rows placed as in the result, contracted dims over the other axes."""
+def _inputs(device: DeviceGrid, product: Product) -> tuple[KernelInput, KernelInput]:
+    """Return both operands: rows placed as in the result, contracted dims over the other axes."""
     where: dict[tuple[bool, int], tuple[tuple[str, ...], int]] = {}
     if product.natural is not None:
         placement = device.placement(product.natural.grid)
@@ -116,10 +116,10 @@ def _entries(device: DeviceGrid, product: Product) -> tuple[Entry, Entry]:
             where[row.is_right, row.k] = (placement.axes[i], placement.slots[i])
         for a, b in zip(product.left.batch, product.right.batch, strict=True):
             where[True, b] = where[False, a]
-    return _entry(device, product.left, False, where), _entry(device, product.right, True, where)
+    return _input(device, product.left, False, where), _input(device, product.right, True, where)
 
 
-def _entry(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]) -> Entry:
+def _input(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]) -> KernelInput:
     own = device.placement(side.layout.grid)
     taken = {a for (right, _), (axes, _) in where.items() if right == is_right for a in axes}
     spec: list[tuple[str, ...]] = []
@@ -147,7 +147,7 @@ def _entry(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]
     first = bool(side.contract) and (not side.free or min(side.contract) < min(side.free))
     first = first or bool(gathered and not side.batch and device.platform == "cpu")
     found = tuple(_gathers(device, side, placement, gathered, first))
-    return Entry(side, Sharded(layout.with_oob(None), placement), first, found)
+    return KernelInput(side, Sharded(layout.with_oob(None), placement), first, found)
 
 
 def _gathers(
@@ -165,11 +165,13 @@ def _gathers(
         shape[at] *= n
 
 
-def _workspace(entries: tuple[Entry, Entry], product: Product, dtype: Any) -> Workspace:
+def _workspace(
+    operands: tuple[KernelInput, KernelInput], product: Product, dtype: Any
+) -> Workspace:
     """Return the workspace: the product, which is a view where it is retiled."""
-    left, right = (entry.kept for entry in entries)
+    left, right = (operand.kept for operand in operands)
     shape = [prod(shape) for shape in left.values()]
-    shape += [prod(shape) for k, shape in right.items() if k not in entries[1].side.batch]
+    shape += [prod(shape) for k, shape in right.items() if k not in operands[1].side.batch]
     out, is_seen = jax.ShapeDtypeStruct(tuple(shape), dtype), False
     if product.natural is not None:
         is_seen = not _in_tiles(out, left, right, product).is_in_order  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "max_pool2d", "avg_pool2d")
 _PARTING = ("mesh_partition", "reduce_scatter", "point_to_point", "all_to_all")
 
 
-class _Held(NamedTuple):
+class _Divided(NamedTuple):
     """How a value is divided over chips, and the mesh axes over which it only differs."""
 
     cuts: Spread
@@ -45,23 +45,28 @@ def propagated(linked: Linked, arguments: Sequence[Spread]) -> list[Spread | Non
     """Return how each result is divided; None where that is unknown, or it is no division."""
     # A divided dim of extent 1 may correspond to any of several dims, the first or the last. If
     # both give the same result, these dims have been joined again.
-    ways = [_propagated(linked, [_Held(spread) for spread in arguments], pick) for pick in (0, -1)]
+    ways = [
+        _propagated(linked, [_Divided(spread) for spread in arguments], pick) for pick in (0, -1)
+    ]
     pairs = zip(*ways, strict=True)
     return [
-        None if held is None or held.varies or held != other else held.cuts for held, other in pairs
+        None if value is None or value.varies or value != other else value.cuts
+        for value, other in pairs
     ]
 
 
-def _propagated(linked: Linked, arguments: Sequence[_Held | None], pick: int) -> list[_Held | None]:
+def _propagated(
+    linked: Linked, arguments: Sequence[_Divided | None], pick: int
+) -> list[_Divided | None]:
     known = dict(zip((name for name, _ in linked.arguments), arguments, strict=True))
     makers: dict[str, Step] = {}
     for step in linked.steps:
         operands = [known[name] for name in step.operands]
-        made: list[_Held | None]
+        made: list[_Divided | None]
         if step.control is not None:
             made = _controlled(step.control, operands, pick)
         elif _is_same(operands) and step.name not in _PARTING:
-            made = [_Held(((),) * len(kind.shape)) for kind in step.outputs]
+            made = [_Divided(((),) * len(kind.shape)) for kind in step.outputs]
         else:
             made = [_result(step, operands, k, makers, pick) for k in range(len(step.results))]
         known |= zip(step.results, made, strict=True)
@@ -69,14 +74,14 @@ def _propagated(linked: Linked, arguments: Sequence[_Held | None], pick: int) ->
     return [known[name] for name in linked.returned]
 
 
-def _is_same(operands: Sequence[_Held | None]) -> bool:
+def _is_same(operands: Sequence[_Divided | None]) -> bool:
     """Return whether all chips hold the same tensors, and so compute the same."""
-    return all(held is not None and not held.axes for held in operands)
+    return all(value is not None and not value.axes for value in operands)
 
 
 def _controlled(
-    control: Call | Case | Loop, operands: Sequence[_Held | None], pick: int
-) -> list[_Held | None]:
+    control: Call | Case | Loop, operands: Sequence[_Divided | None], pick: int
+) -> list[_Divided | None]:
     """Return how results of called functions are divided; None unless branches or rounds agree."""
     if isinstance(control, Call):
         return _propagated(control.callee, operands, pick)
@@ -84,25 +89,25 @@ def _controlled(
         ways = [_propagated(branch, operands[1:], pick) for branch in control.branches]
         is_one = _is_same(operands[:1])
         alike = [is_one and len(set(found)) == 1 for found in zip(*ways, strict=True)]
-        return [held if same else None for held, same in zip(ways[0], alike, strict=True)]
+        return [value if same else None for value, same in zip(ways[0], alike, strict=True)]
     state = [operands[place] for place in control.places]
     found = _propagated(control.body, operands, pick)
     return [new if new == old else None for new, old in zip(found, state, strict=True)]
 
 
 def _result(
-    step: Step, operands: list[_Held | None], number: int, makers: dict[str, Step], pick: int
-) -> _Held | None:
-    if any(held is None for held in operands):
+    step: Step, operands: list[_Divided | None], number: int, makers: dict[str, Step], pick: int
+) -> _Divided | None:
+    if any(value is None for value in operands):
         return None
-    found = [held for held in operands if held is not None]
-    cuts = _result_spread(step, [held.cuts for held in found], number, makers, pick)
+    found = [value for value in operands if value is not None]
+    cuts = _result_spread(step, [value.cuts for value in found], number, makers, pick)
     if cuts is None:
         return None
-    varies = frozenset[int]().union(*(held.axes for held in found)) - _Held(cuts).axes
+    varies = frozenset[int]().union(*(value.axes for value in found)) - _Divided(cuts).axes
     if step.name in ("all_gather", "all_reduce"):
         varies -= {step.facts["axis"]}
-    return _Held(cuts, varies)
+    return _Divided(cuts, varies)
 
 
 def _result_spread(

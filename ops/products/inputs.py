@@ -1,4 +1,4 @@
-"""`Entry`: how an operand of a product becomes a matrix on each device.
+"""`KernelInput`: how an operand of a product becomes a matrix on each device.
 
 A device gathers the contracted dims of its part and reorders them from tiles to logical order. That
 drops their padding, so that nothing needs a mask.
@@ -71,7 +71,7 @@ class Gather:
 
 
 @dataclass(frozen=True)
-class Entry:
+class KernelInput:
     """How one operand is prepared for the kernel: its placed layout, and what is gathered.
 
     contract_first: whether contracted dims come before the free ones in the matrix. They do where
@@ -125,19 +125,19 @@ class Entry:
         return [*empty, *batch, *(contract + free if self.contract_first else free + contract)]
 
 
-def entered(b: Builder, value: Value, entry: Entry, contract: Dims) -> Value:
+def as_matrix(b: Builder, value: Value, operand: KernelInput, contract: Dims) -> Value:
     """Return an operand as a matrix on each device, shared by products that use the same one."""
-    part = b.relayout(value, entry.spec.layout, entry.spec.placement)
+    part = b.relayout(value, operand.spec.layout, operand.spec.placement)
     made = b.collectives()
-    entry.collectives(made)
+    operand.collectives(made)
     (out,) = b.run(
-        lambda part: [_matrix(part, entry, contract)],
+        lambda part: [_matrix(part, operand, contract)],
         [part],
-        [Local(entry.matrix_shape(contract), value.dtype)],
+        [Local(operand.matrix_shape(contract), value.dtype)],
         made,
         is_lazy=True,
-        workspace=cache(partial(_entered_workspace, entry, contract)),
-        does=(entry, contract),
+        workspace=cache(partial(_matrix_workspace, operand, contract)),
+        does=(operand, contract),
     )
     return out
 
@@ -155,19 +155,19 @@ def extents(side: Side, placement: Placement, contract_first: bool) -> Dims:
     return (batch, *chunks, free) if contract_first else (batch, free, *chunks)
 
 
-def _matrix(a: LazyView, entry: Entry, contract: Dims) -> LazyView:
+def _matrix(a: LazyView, operand: KernelInput, contract: Dims) -> LazyView:
     """Return one device's part of an operand as a matrix, with contracted dims fully gathered.
 
     Batch and free dims stay in cores and tiles. Contracted dims lose the padding of their tiles
     before they are gathered, and are reordered to logical order after.
     """
-    side, layout = entry.side, entry.side.layout
-    kept, first = entry.kept, entry.contract_first
+    side, layout = operand.side, operand.side.layout
+    kept, first = operand.kept, operand.contract_first
     batch, free = (prod(prod(kept[k]) for k in ks) for ks in (side.batch, side.free))
     local = [n for k in side.contract for n in _local(a, layout, k)]
     for d in (d for k in side.empty for d in layout.axis_dims(k)):
         a = a.first(1, d)  # the one valid position, which every device has
-    view = a.transpose(entry.order)
+    view = a.transpose(operand.order)
     view = view.reshape(*((batch, *local, free) if first else (batch, free, *local)))
     start = 1 if first else 2
     for i, k in enumerate(side.contract):
@@ -175,38 +175,38 @@ def _matrix(a: LazyView, entry: Entry, contract: Dims) -> LazyView:
     inner = view.shape[start : start + len(local)]
     chunks = [cores * positions for cores, positions in zip(inner[::2], inner[1::2], strict=True)]
     view = view.reshape(*((batch, *chunks, free) if first else (batch, free, *chunks)))
-    for _, gather in entry.gathers:
+    for _, gather in operand.gathers:
         view = gather.run(view)
     for i, k in enumerate(side.contract):
         view = view.first(layout.collapsed_shape[k], start + i)
     view = _in_logical_order(view, side, contract, start)
-    return LazyView.of(view.reshape(*entry.matrix_shape(contract)).materialize())
+    return LazyView.of(view.reshape(*operand.matrix_shape(contract)).materialize())
 
 
-def _entered_workspace(entry: Entry, contract: Dims) -> Workspace:
+def _matrix_workspace(operand: KernelInput, contract: Dims) -> Workspace:
     """Return the workspace of `_matrix`."""
-    side, layout, shape = entry.side, entry.layout, entry.shape
-    chain, itemsize = Chain(entry.spec.device_bytes), layout.dtype.itemsize
-    part = jax.ShapeDtypeStruct(entry.spec.local_shape, layout.dtype)
+    side, layout, shape = operand.side, operand.layout, operand.shape
+    chain, itemsize = Chain(operand.spec.device_bytes), layout.dtype.itemsize
+    part = jax.ShapeDtypeStruct(operand.spec.local_shape, layout.dtype)
     # A product takes a matrix with contracted dims first or last.
-    ways = [entry] if entry.gathers or shape[0] > 1 else [entry, _turned(entry)]
+    ways = [operand] if operand.gathers or shape[0] > 1 else [operand, _turned(operand)]
     views = [LazyView.of(part).transpose(way.order) for way in ways]  # type: ignore[arg-type]
     if not any(view.is_in_order for view in views) or prod(shape) * itemsize < chain.nbytes:
         chain.see(prod(shape) * itemsize)
-    start = 1 if entry.contract_first else 2
+    start = 1 if operand.contract_first else 2
     chunks = list(shape[start : start + len(side.contract)])
-    for _, gather in entry.gathers:
+    for _, gather in operand.gathers:
         chain.gather(gather.n, prod(gather.shape[: gather.at]))
         chunks[gather.at - start] *= gather.n
     rows = tuple(layout.linear.results[k] for k in side.contract)
     in_order = not rows or rows == tuple(dim(d) for d in contract)
     if not in_order or chunks != [layout.collapsed_shape[k] for k in side.contract]:
-        chain.see(prod(entry.matrix_shape(contract)) * itemsize)
+        chain.see(prod(operand.matrix_shape(contract)) * itemsize)
     return of_moves(chain.settle())
 
 
-def _turned(entry: Entry) -> Entry:
-    return replace(entry, contract_first=not entry.contract_first)
+def _turned(operand: KernelInput) -> KernelInput:
+    return replace(operand, contract_first=not operand.contract_first)
 
 
 def _local(a: LazyView, layout: GridLayout, k: int) -> tuple[int, int]:
