@@ -131,7 +131,7 @@ class Plan:
         """Return the left operand's layout as (batch, rows, K), untiled, and its placement."""
         x, placed = self.matrices.left, self.placed
         slots = (placed.slots[0], placed.slots[1], self.panels)
-        return self._entry(
+        return self._operand_layout(
             x, (x.batch, x.free, x.contract), slots, (*placed.axes[:2], self.left_k), (0, 1, None)
         )
 
@@ -139,7 +139,7 @@ class Plan:
         """Return the right operand's layout as (batch, K, columns), untiled, and its placement."""
         x, placed = self.matrices.right, self.placed
         slots = (placed.slots[0], self.panels, placed.slots[2])
-        return self._entry(
+        return self._operand_layout(
             x,
             (x.batch, x.contract, x.free),
             slots,
@@ -152,7 +152,7 @@ class Plan:
         m = self.matrices.swapped() if self.mirrored else self.matrices
         return _as_matrix(m.shape, m.dtype, (m.batch, m.rows, m.columns), m.grid)
 
-    def _entry(
+    def _operand_layout(
         self,
         x: Operand,
         roles: tuple[Dims, Dims, Dims],
@@ -249,14 +249,14 @@ def _layered(
     found = [(columns[at:], True, columns[:at]) for at in range(len(columns))]
     found += [(free, False, columns)] if free else []
     made = []
-    for layers, scattered, kept in found:
-        panels, down, across = map(device.count, (layers, rows, kept))
+    for layers, scattered, result_shapes in found:
+        panels, down, across = map(device.count, (layers, rows, result_shapes))
         is_3d = down > 1 and across > 1
         if panels == 1 or is_3d == (name == "k_split"):
             continue
         left_k = right_k = layers
         if name == "2.5d":
-            left_k, right_k = (*layers, *kept), (*layers, *rows)
+            left_k, right_k = (*layers, *result_shapes), (*layers, *rows)
             panels *= lcm(across, down)
         ks = (left_k, right_k, layers)
         made.append(Plan(name, matrices, mirrored, device, placed, *ks, scattered, panels))

@@ -116,10 +116,10 @@ def _best(
 
 def _offer(plan: Plan, kernel: float, wanted: Layout) -> Offer[Plan | None]:
     """Return the offer of a plan: `kernel` seconds, plus the relayouts of operands and result."""
-    lacks, device = lacking(plan, wanted), plan.device
-    bound = kernel + device.machine.bytes_seconds(sum(lacks) / device.size)
+    missing, device = missing_bytes(plan, wanted), plan.device
+    bound = kernel + device.machine.bytes_seconds(sum(missing) / device.size)
     return Offer(
-        plan, lambda least: kernel + relayout_seconds(plan, wanted, lacks, least - kernel), bound
+        plan, lambda least: kernel + relayout_seconds(plan, wanted, missing, least - kernel), bound
     )
 
 
@@ -148,7 +148,7 @@ class _Held:
     copies: int
 
 
-def lacking(plan: Plan, wanted: Layout) -> tuple[int, int, int]:
+def missing_bytes(plan: Plan, wanted: Layout) -> tuple[int, int, int]:
     """Return lower bounds of the bytes that all devices receive around the kernel.
 
     The first is for relaying out the result to `wanted`, the others are for the two operands.
@@ -167,16 +167,16 @@ def lacking(plan: Plan, wanted: Layout) -> tuple[int, int, int]:
     for x, sizes, parts in needs:
         held = _held(x.layout, plan.device, (x.batch, x.free, x.contract))
         need = _Held(sizes, prod(sizes), size // parts)
-        found.append(_lacking(x.layout, held, need, size))
+        found.append(_missing_bytes(x.layout, held, need, size))
     after = 0
     if m.shape:
         parts = prod(plan.count(axes) for axes in placed.axes)
         need = _held(wanted, plan.device, (m.batch, m.rows, m.columns))
-        after = _lacking(wanted, _Held(made, prod(made), size // parts), need, size)  # type: ignore[arg-type]
+        after = _missing_bytes(wanted, _Held(made, prod(made), size // parts), need, size)  # type: ignore[arg-type]
     return after, found[0], found[1]
 
 
-def _lacking(layout: Layout, held: _Held, need: _Held, size: int) -> int:
+def _missing_bytes(layout: Layout, held: _Held, need: _Held, size: int) -> int:
     common = prod(min(pair) for pair in zip(held.sizes, need.sizes, strict=True))
     common = min(common, held.elements, need.elements)
     return max(layout.size * need.copies - common * size, 0) * layout.dtype.itemsize
@@ -215,11 +215,11 @@ def _divisors(n: int) -> list[int]:
 
 
 def relayout_seconds(
-    plan: Plan, wanted: Layout, lacks: tuple[int, int, int], least: float = inf
+    plan: Plan, wanted: Layout, missing: tuple[int, int, int], least: float = inf
 ) -> float:
     """Return the seconds to relay out both operands for a plan, and its result to `wanted`.
 
-    lacks: lower bounds of the bytes received for the result and for each operand. Pricing stops
+    missing: lower bounds of the bytes received for the result and for each operand. Pricing stops
     early where the total reaches `least`.
     """
     device = plan.device
@@ -227,12 +227,12 @@ def relayout_seconds(
     def at_least(nbytes: int) -> float:
         return device.machine.bytes_seconds(nbytes / device.size)
 
-    total, bounded = sum(map(at_least, lacks)), []
-    for lack, move in zip(lacks, _moves(plan, wanted), strict=True):
+    total, bounded = sum(map(at_least, missing)), []
+    for absent, move in zip(missing, _moves(plan, wanted), strict=True):
         if total >= least:
             return total
-        bound = at_least(lack if move is None else max(lack, _has_to_move(*move)))
-        total += bound - at_least(lack)
+        bound = at_least(absent if move is None else max(absent, _has_to_move(*move)))
+        total += bound - at_least(absent)
         bounded.append((bound, move))
     for bound, move in bounded:
         if move is not None and total < least:
@@ -248,15 +248,15 @@ def _moves(plan: Plan, wanted: Layout) -> Iterator[tuple[Any, ...] | None]:
         yield made, wanted, device, device.placement(made.grid), device.placement(wanted.core_shape)
     else:
         yield None
-    for x, entry in ((m.left, plan.left), (m.right, plan.right)):
-        layout, after = entry()
+    for x, spec in ((m.left, plan.left), (m.right, plan.right)):
+        layout, after = spec()
         yield x.layout, layout, device, device.placement(x.layout.core_shape), after
 
 
 def _has_to_move(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> int:
-    """Return the least bytes that any move receives: elements that a device needs and lacks."""
+    """Return the least bytes that any move receives: elements that a device needs and missing."""
     if before == after and nothing_moves(old, new):
         return 0
     pieces = find_pieces(old.with_oob(None), new.with_oob(None), device, before, after)

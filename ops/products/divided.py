@@ -36,17 +36,17 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
     numbers = op.params["dimension_numbers"]
     contracted = numbers[0] if is_product else ((numbers.lhs_spec[1],), (numbers.rhs_spec[1],))
     values = []
-    for value, entry, dims in zip((lhs, rhs), requested.ins, contracted, strict=True):
-        assert entry is not None
-        there = b.on_cores(value, entry.layout, placement=entry.placement)
-        grid = entry.layout.grouped
+    for value, spec, dims in zip((lhs, rhs), requested.ins, contracted, strict=True):
+        assert spec is not None
+        there = b.on_cores(value, spec.layout, placement=spec.placement)
+        grid = spec.layout.grouped
         assert grid is not None
         # Contracted dims are filled with 0 beyond their end, because the padding is multiplied too.
         along = [d for k in dims for d in grid.axis_dims(k)]
         values.append(b.filled(there, 0, along) if along else there)
     dtype, made = op.out.dtype, requested.made
     wide = sum_dtype(dtype) if requested.summed else dtype
-    specs = [entry for entry in requested.ins if entry is not None]
+    specs = [spec for spec in requested.ins if spec is not None]
     shapes, block = list(map(block_shape, specs)), block_shape(made)
     b.note = requested.note
     b.device_flops = of_blocks(op, shapes[0], block, b.device.machine)

@@ -41,7 +41,7 @@ def multiplied(b: Builder, op: Op, plan: Plan, x: Value, y: Value, wanted: Layou
     spec: Sharded | Replicated = Replicated((), plan.matrices.dtype)
     if plan.matrices.shape:
         spec = b.sharded(plan.result())
-    entered = [b.relayout(x, left, left_at), b.relayout(y, right, right_at)]
+    operands = [b.relayout(x, left, left_at), b.relayout(y, right, right_at)]
     dtype, wide = plan.matrices.dtype, sum_dtype(plan.matrices.dtype)
     dot = partial(_dot, dtype=wide, precision=op.params["precision"])
     shapes = plan.parts
@@ -70,15 +70,15 @@ def multiplied(b: Builder, op: Op, plan: Plan, x: Value, y: Value, wanted: Layou
     masks = sum(
         _has_tail(plan, shape[2:] if k == 0 else shape[1:]) for k, shape in enumerate(shapes)
     )
-    workspace = cache(partial(_workspace, plan, tuple(x.spec for x in entered)))
-    (out,) = b.run(kernel, entered, [spec], sent, workspace=workspace, masks=masks, is_lazy=True)
+    workspace = cache(partial(_workspace, plan, tuple(x.spec for x in operands)))
+    (out,) = b.run(kernel, operands, [spec], sent, workspace=workspace, masks=masks, is_lazy=True)
     return out if isinstance(spec, Replicated) else b.relayout(out, wanted)
 
 
-def _workspace(plan: Plan, entered: tuple[Any, ...]) -> Workspace:
+def _workspace(plan: Plan, operands: tuple[Any, ...]) -> Workspace:
     """Return the workspace: both parts as multiplied, what the steps hold, and the sums."""
     chains: list[Chain] = []
-    for spec, shape in zip(entered, plan.parts, strict=True):
+    for spec, shape in zip(operands, plan.parts, strict=True):
         part = jax.ShapeDtypeStruct(spec.local_shape, spec.dtype)
         chain = Chain(spec.device_bytes)
         view = LazyView.of(part).transpose(_PANELLED)  # type: ignore[arg-type]
