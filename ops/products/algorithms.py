@@ -249,14 +249,14 @@ def _layered(
     found = [(columns[at:], True, columns[:at]) for at in range(len(columns))]
     found += [(free, False, columns)] if free else []
     made = []
-    for layers, scattered, result_shapes in found:
-        panels, down, across = map(device.count, (layers, rows, result_shapes))
+    for layers, scattered, rest in found:
+        panels, down, across = map(device.count, (layers, rows, rest))
         is_3d = down > 1 and across > 1
         if panels == 1 or is_3d == (name == "k_split"):
             continue
         left_k = right_k = layers
         if name == "2.5d":
-            left_k, right_k = (*layers, *result_shapes), (*layers, *rows)
+            left_k, right_k = (*layers, *rest), (*layers, *rows)
             panels *= lcm(across, down)
         ks = (left_k, right_k, layers)
         made.append(Plan(name, matrices, mirrored, device, placed, *ks, scattered, panels))

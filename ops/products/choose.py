@@ -39,20 +39,20 @@ _NEEDS = {
 def choose(
     matrices: Matrices,
     device: DeviceGrid,
-    wanted: Layout,
+    target: Layout,
     gathered: tuple[int, float],
     name: str | None,
 ) -> Plan | None:
     """Return the plan of a named algorithm, or the cheapest plan; None for `gathered`.
 
-    wanted: the result's layout. gathered: for `gathered`, the multiplications of a device and the
+    target: the result's layout. gathered: for `gathered`, the multiplications of a device and the
     seconds of its collectives. `LayoutError` where a named algorithm does not fit the devices.
     """
     if name == "gathered" or device.size == 1 or matrices.dtype == np.bool_:
         return None
     if name is None:
-        return _best(matrices, device, wanted, gathered)
-    grids = dict.fromkeys([matrices.grid, _grid_of(wanted, matrices)])
+        return _best(matrices, device, target, gathered)
+    grids = dict.fromkeys([matrices.grid, _grid_of(target, matrices)])
     found = [plan for grid in grids for plan in plans(name, replace(matrices, grid=grid), device)]
     if not found:
         _, rows, columns = device.placement(matrices.grid).axes
@@ -65,7 +65,7 @@ def choose(
     # At equal cost, the operand that is larger when gathered is the left one.
     def cost(plan: Plan) -> tuple[float, int]:
         sent = price(device, sends(plan)[0].found)
-        return sent + relayout_seconds(plan, wanted, (0, 0, 0)), -plan.matrices.left.layout.size
+        return sent + relayout_seconds(plan, target, (0, 0, 0)), -plan.matrices.left.layout.size
 
     return min(found, key=cost)
 
@@ -78,7 +78,7 @@ _TRIED = ("ring", "k_split", "2.5d", "3d")
 def _best(
     matrices: Matrices,
     device: DeviceGrid,
-    wanted: Layout,
+    target: Layout,
     gathered: tuple[int, float],
 ) -> Plan | None:
     """Return the cheapest plan; None where `gathered` is as cheap.
@@ -104,22 +104,22 @@ def _best(
                 if kernel < least:
                     kernel += price(device, sends(plan)[0].found)
                     if kernel < least:
-                        found.append(_offer(plan, kernel, wanted))
+                        found.append(_offer(plan, kernel, target))
         return sorted(found, key=lambda each: each.bound)
 
-    own = dict.fromkeys((matrices.grid, _grid_of(wanted, matrices)))
+    own = dict.fromkeys((matrices.grid, _grid_of(target, matrices)))
     others = [grid for grid in dict.fromkeys(_grids(matrices, device)) if grid not in own]
     for grids, most in ((own, inf), (others, LIMITS.plans)):
         best, least = cheapest(offers(grids), best, least, most)
     return best
 
 
-def _offer(plan: Plan, kernel: float, wanted: Layout) -> Offer[Plan | None]:
+def _offer(plan: Plan, kernel: float, target: Layout) -> Offer[Plan | None]:
     """Return the offer of a plan: `kernel` seconds, plus the relayouts of operands and result."""
-    missing, device = missing_bytes(plan, wanted), plan.device
+    missing, device = missing_bytes(plan, target), plan.device
     bound = kernel + device.machine.bytes_seconds(sum(missing) / device.size)
     return Offer(
-        plan, lambda least: kernel + relayout_seconds(plan, wanted, missing, least - kernel), bound
+        plan, lambda least: kernel + relayout_seconds(plan, target, missing, least - kernel), bound
     )
 
 
@@ -136,7 +136,7 @@ def move_price(move: LocalMove | None, device: DeviceGrid) -> float:
 
 
 @dataclass(frozen=True)
-class _Held:
+class _Holding:
     """An upper bound of the part of a matrix, or of a batch of them, that a device holds.
 
     sizes: the most positions of each role. elements: the most elements over all roles, padding
@@ -148,10 +148,10 @@ class _Held:
     copies: int
 
 
-def missing_bytes(plan: Plan, wanted: Layout) -> tuple[int, int, int]:
+def missing_bytes(plan: Plan, target: Layout) -> tuple[int, int, int]:
     """Return lower bounds of the bytes that all devices receive around the kernel.
 
-    The first is for relaying out the result to `wanted`, the others are for the two operands.
+    The first is for relaying out the result to `target`, the others are for the two operands.
     """
     m, size = plan.matrices, plan.device.size
     (batch, rows, *k), (_, *other_k, columns) = plan.parts
@@ -166,24 +166,24 @@ def missing_bytes(plan: Plan, wanted: Layout) -> tuple[int, int, int]:
     found = []
     for x, sizes, parts in needs:
         held = _held(x.layout, plan.device, (x.batch, x.free, x.contract))
-        need = _Held(sizes, prod(sizes), size // parts)
+        need = _Holding(sizes, prod(sizes), size // parts)
         found.append(_missing_bytes(x.layout, held, need, size))
     after = 0
     if m.shape:
         parts = prod(plan.count(axes) for axes in placed.axes)
-        need = _held(wanted, plan.device, (m.batch, m.rows, m.columns))
-        after = _missing_bytes(wanted, _Held(made, prod(made), size // parts), need, size)  # type: ignore[arg-type]
+        need = _held(target, plan.device, (m.batch, m.rows, m.columns))
+        after = _missing_bytes(target, _Holding(made, prod(made), size // parts), need, size)  # type: ignore[arg-type]
     return after, found[0], found[1]
 
 
-def _missing_bytes(layout: Layout, held: _Held, need: _Held, size: int) -> int:
+def _missing_bytes(layout: Layout, held: _Holding, need: _Holding, size: int) -> int:
     common = prod(min(pair) for pair in zip(held.sizes, need.sizes, strict=True))
     common = min(common, held.elements, need.elements)
     return max(layout.size * need.copies - common * size, 0) * layout.dtype.itemsize
 
 
 @lru_cache(maxsize=4096)
-def _held(layout: Layout, device: DeviceGrid, roles: tuple[Dims, Dims, Dims]) -> _Held:
+def _held(layout: Layout, device: DeviceGrid, roles: tuple[Dims, Dims, Dims]) -> _Holding:
     placed = device.placement(layout.core_shape)
     elements = prod(placed.per_device) * prod(layout.local_shape)
     copies = device.size // prod(device.count(axes) for axes in placed.axes)
@@ -196,7 +196,7 @@ def _held(layout: Layout, device: DeviceGrid, roles: tuple[Dims, Dims, Dims]) ->
             for i in mine:  # a dim joined with those of another role may have any positions here
                 parts[i] *= part if len(mine) == 1 else sizes[i]
         sizes = [min(pair) for pair in zip(sizes, parts, strict=True)]
-    return _Held((sizes[0], sizes[1], sizes[2]), elements, copies)
+    return _Holding((sizes[0], sizes[1], sizes[2]), elements, copies)
 
 
 def _grids(matrices: Matrices, device: DeviceGrid) -> Iterator[Grid]:
@@ -215,9 +215,9 @@ def _divisors(n: int) -> list[int]:
 
 
 def relayout_seconds(
-    plan: Plan, wanted: Layout, missing: tuple[int, int, int], least: float = inf
+    plan: Plan, target: Layout, missing: tuple[int, int, int], least: float = inf
 ) -> float:
-    """Return the seconds to relay out both operands for a plan, and its result to `wanted`.
+    """Return the seconds to relay out both operands for a plan, and its result to `target`.
 
     missing: lower bounds of the bytes received for the result and for each operand. Pricing stops
     early where the total reaches `least`.
@@ -228,11 +228,11 @@ def relayout_seconds(
         return device.machine.bytes_seconds(nbytes / device.size)
 
     total, bounded = sum(map(at_least, missing)), []
-    for absent, move in zip(missing, _moves(plan, wanted), strict=True):
+    for nbytes, move in zip(missing, _moves(plan, target), strict=True):
         if total >= least:
             return total
-        bound = at_least(absent if move is None else max(absent, _has_to_move(*move)))
-        total += bound - at_least(absent)
+        bound = at_least(nbytes if move is None else max(nbytes, _has_to_move(*move)))
+        total += bound - at_least(nbytes)
         bounded.append((bound, move))
     for bound, move in bounded:
         if move is not None and total < least:
@@ -240,23 +240,23 @@ def relayout_seconds(
     return total
 
 
-def _moves(plan: Plan, wanted: Layout) -> Iterator[tuple[Any, ...] | None]:
+def _moves(plan: Plan, target: Layout) -> Iterator[tuple[Any, ...] | None]:
     """Yield the moves of the result (None for a scalar) and of both operands."""
     m, device = plan.matrices, plan.device
     if m.shape:
         made = plan.result()
-        yield made, wanted, device, device.placement(made.grid), device.placement(wanted.core_shape)
+        yield made, target, device, device.placement(made.grid), device.placement(target.core_shape)
     else:
         yield None
-    for x, spec in ((m.left, plan.left), (m.right, plan.right)):
-        layout, after = spec()
+    for x, operand in ((m.left, plan.left), (m.right, plan.right)):
+        layout, after = operand()
         yield x.layout, layout, device, device.placement(x.layout.core_shape), after
 
 
 def _has_to_move(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> int:
-    """Return the least bytes that any move receives: elements that a device needs and missing."""
+    """Return the least bytes that any move receives: elements that a device needs and lacks."""
     if before == after and nothing_moves(old, new):
         return 0
     pieces = find_pieces(old.with_oob(None), new.with_oob(None), device, before, after)

@@ -65,11 +65,11 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     product = _product(left, right, contract, batch, order, shape, dtype)
     layouts = (x.layout.with_oob(None), y.layout.with_oob(None))
     matrices = _matrices(product, layouts, batch, order, shape, dtype)
-    wanted = _unmoved(b.wanted(op, left.layout), product.natural, bool(batch[0]))
-    wanted = _cheaper(b, op, product, layouts, wanted)
-    cost = gathered_cost(b.device, product, layouts, wanted)
+    target = _unmoved(b.wanted(op, left.layout), product.natural, bool(batch[0]))
+    target = _cheaper(b, op, product, layouts, target)
+    cost = gathered_cost(b.device, product, layouts, target)
     priced = cost[0], price(b.device, cost[1])
-    pick = partial(choose, matrices, b.device, wanted, priced)
+    pick = partial(choose, matrices, b.device, target, priced)
 
     def way(plan: Plan | None) -> Decide:
         def rule(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:
@@ -77,8 +77,8 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
             b.note = "gathered" if plan is None else plan.name
             b.device_flops = 2 * (cost[0] if plan is None else plan.work)
             if plan is None:
-                return multiplied(b, op, product, x, y, wanted)
-            return schedules.multiplied(b, op, plan, x, y, wanted)
+                return multiplied(b, op, product, x, y, target)
+            return schedules.multiplied(b, op, plan, x, y, target)
 
         return rule
 
@@ -98,21 +98,21 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     return Choice(way(best), others)
 
 
-def _unmoved(wanted: Layout, natural: GridLayout | None, has_batch: bool) -> Layout:
-    """Return the natural layout instead of the wanted one where both have equal blocks and cores.
+def _unmoved(target: Layout, natural: GridLayout | None, has_batch: bool) -> Layout:
+    """Return the natural layout instead of the target where both have equal blocks and cores.
 
     Batch, rows and columns stay separate; the grid dim of each is left open.
     """
-    grid = wanted.as_grid
+    grid = target.as_grid
     if natural is None or grid is None or grid.face is not None or grid.row_alignment:
-        return wanted
+        return target
     have, want = _blocks(natural), _blocks(grid)
     is_same = have == want or (has_batch and sorted(have) == sorted(want))
-    return natural if is_same else wanted
+    return natural if is_same else target
 
 
 def _cheaper(
-    b: Builder, op: Op, product: Product, layouts: tuple[Layout, Layout], wanted: Layout
+    b: Builder, op: Op, product: Product, layouts: tuple[Layout, Layout], target: Layout
 ) -> Layout:
     """Return the natural layout of a vector without a requested layout, if that sends less.
 
@@ -120,15 +120,15 @@ def _cheaper(
     """
     natural = product.natural
     if natural is None or op.layout is not None or len(op.out.shape) != 1:
-        return wanted
+        return target
     most = most_bytes(natural.data_bytes, layouts, b.device)
     if b.env.policy is not same_grid_and_tile or storage_bytes(natural, b.device) > most:
-        return wanted
+        return target
 
     def seconds(layout: Layout) -> float:
         return price(b.device, gathered_cost(b.device, product, layouts, layout)[1])
 
-    return natural if seconds(natural) < seconds(wanted) else wanted
+    return natural if seconds(natural) < seconds(target) else target
 
 
 def _product(

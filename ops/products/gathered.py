@@ -59,35 +59,35 @@ class Product:
         return 0 if self.natural is None else len(self.natural.grid) - len(self.rows)
 
 
-def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, wanted: Layout) -> Value:
-    """Return the product in the layout `wanted`, or the scalar that it is."""
+def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, target: Layout) -> Value:
+    """Return the product in the layout `target`, or the scalar that it is."""
     operands, natural = _inputs(b.device, product), product.natural
     matrices = [
         as_matrix(b, value, operand, dims)
         for value, operand, dims in zip((x, y), operands, product.contract, strict=True)
     ]
-    left_kept, right_kept = (operand.kept for operand in operands)
+    left_shapes, right_shapes = (operand.result_shapes for operand in operands)
     first = (operands[0].contract_first, operands[1].contract_first)
 
     def kernel(left: LazyView, right: LazyView) -> list[LazyView]:
         out = _times(left.materialize(), right.materialize(), first, op)
         if natural is None:
             return [LazyView.of(out).reshape()]
-        return [_in_tiles(out, left_kept, right_kept, product)]
+        return [_in_tiles(out, left_shapes, right_shapes, product)]
 
     spec = Replicated((), op.out.dtype) if natural is None else b.sharded(natural)
     workspace = cache(partial(_workspace, operands, product, op.out.dtype))
     (out,) = b.run(kernel, matrices, [spec], is_lazy=True, workspace=workspace)
-    return out if natural is None else b.relayout(out, wanted)
+    return out if natural is None else b.relayout(out, target)
 
 
 @lru_cache(maxsize=4096)
 def gathered_cost(
-    device: DeviceGrid, product: Product, layouts: tuple[Layout, Layout], wanted: Layout | None
+    device: DeviceGrid, product: Product, layouts: tuple[Layout, Layout], target: Layout | None
 ) -> tuple[int, tuple[Collective, ...]]:
     """Return the multiplications of a device and the collectives, if each device gathers all of K.
 
-    layouts: of the operands before. wanted: the result's layout.
+    layouts: of the operands before. target: the result's layout.
     """
     made = Collectives(device)
     operands = _inputs(device, product)
@@ -96,9 +96,9 @@ def gathered_cost(
         move = find_move(old, operand.spec.layout, device, before, operand.spec.placement)
         made.found += () if move is None else move.collectives
         operand.collectives(made)
-    if (natural := product.natural) is not None and wanted is not None:
-        places = device.placement(natural.core_shape), device.placement(wanted.core_shape)
-        move = find_move(natural, wanted, device, *places)
+    if (natural := product.natural) is not None and target is not None:
+        places = device.placement(natural.core_shape), device.placement(target.core_shape)
+        move = find_move(natural, target, device, *places)
         made.found += () if move is None else move.collectives
     left, right = (extents(operand.side, operand.spec.placement, False) for operand in operands)
     batch, free, columns = left[0], left[1], right[1]
@@ -169,7 +169,7 @@ def _workspace(
     operands: tuple[KernelInput, KernelInput], product: Product, dtype: Any
 ) -> Workspace:
     """Return the workspace: the product, which is a view where it is retiled."""
-    left, right = (operand.kept for operand in operands)
+    left, right = (operand.result_shapes for operand in operands)
     shape = [prod(shape) for shape in left.values()]
     shape += [prod(shape) for k, shape in right.items() if k not in operands[1].side.batch]
     out, is_seen = jax.ShapeDtypeStruct(tuple(shape), dtype), False

@@ -108,7 +108,7 @@ class KernelInput:
         return matrix if batch == 1 else (batch, *matrix)
 
     @property
-    def kept(self) -> dict[int, Dims]:
+    def result_shapes(self) -> dict[int, Dims]:
         """The local shape of each collapsed dim that the product keeps."""
         side, shape = self.side, self.spec.local_shape
         dims = self.layout.axis_dims
@@ -162,8 +162,8 @@ def _matrix(a: LazyView, operand: KernelInput, contract: Dims) -> LazyView:
     before they are gathered, and are reordered to logical order after.
     """
     side, layout = operand.side, operand.side.layout
-    kept, first = operand.kept, operand.contract_first
-    batch, free = (prod(prod(kept[k]) for k in ks) for ks in (side.batch, side.free))
+    shapes, first = operand.result_shapes, operand.contract_first
+    batch, free = (prod(prod(shapes[k]) for k in ks) for ks in (side.batch, side.free))
     local = [n for k in side.contract for n in _local(a, layout, k)]
     for d in (d for k in side.empty for d in layout.axis_dims(k)):
         a = a.first(1, d)  # the one valid position, which every device has

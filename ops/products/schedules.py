@@ -33,8 +33,8 @@ from gridlayout.sharding.collectives import (
 )
 
 
-def multiplied(b: Builder, op: Op, plan: Plan, x: Value, y: Value, wanted: Layout) -> Value:
-    """Return the product in the layout `wanted`, or the scalar that it is."""
+def multiplied(b: Builder, op: Op, plan: Plan, x: Value, y: Value, target: Layout) -> Value:
+    """Return the product in the layout `target`, or the scalar that it is."""
     if plan.matrices.is_swapped:
         x, y = y, x
     (left, left_at), (right, right_at) = plan.left(), plan.right()
@@ -72,13 +72,13 @@ def multiplied(b: Builder, op: Op, plan: Plan, x: Value, y: Value, wanted: Layou
     )
     workspace = cache(partial(_workspace, plan, tuple(x.spec for x in operands)))
     (out,) = b.run(kernel, operands, [spec], sent, workspace=workspace, masks=masks, is_lazy=True)
-    return out if isinstance(spec, Replicated) else b.relayout(out, wanted)
+    return out if isinstance(spec, Replicated) else b.relayout(out, target)
 
 
-def _workspace(plan: Plan, operands: tuple[Any, ...]) -> Workspace:
+def _workspace(plan: Plan, specs: tuple[Any, ...]) -> Workspace:
     """Return the workspace: both parts as multiplied, what the steps hold, and the sums."""
     chains: list[Chain] = []
-    for spec, shape in zip(operands, plan.parts, strict=True):
+    for spec, shape in zip(specs, plan.parts, strict=True):
         part = jax.ShapeDtypeStruct(spec.local_shape, spec.dtype)
         chain = Chain(spec.device_bytes)
         view = LazyView.of(part).transpose(_PANELLED)  # type: ignore[arg-type]
