@@ -24,12 +24,12 @@ class Classes:
     """The classes of a graph's dims, by number.
 
     of_value, of_node: the class of each dim of a value, and of each factor of a node. weights: for
-    each class, the operations of the nodes that have it. wanted: the requested division of each
+    each class, the operations of the nodes that have it. requested: the requested division of each
     result, None where it may be any.
     """
 
-    def __init__(self, graph: Graph, units: Units, wanted: Sequence[Division | None]) -> None:
-        self.graph, self.units, self._wanted = graph, units, wanted
+    def __init__(self, graph: Graph, units: Units, requested: Sequence[Division | None]) -> None:
+        self.graph, self.units, self._requested = graph, units, requested
         self._parent: dict[Any, Any] = {}
         self._targets: dict[Any, Division] = {}
         self._bound: dict[Any, Along] = {}
@@ -78,7 +78,7 @@ class Classes:
         """
         found: list[Division | None] = [None] * len(self.graph.shapes)
         other = [False] * len(found)
-        for out, division in zip(self.graph.outs, self._wanted, strict=True):
+        for out, division in zip(self.graph.outs, self._requested, strict=True):
             if out is not None and division is not None:
                 found[out] = division
         for number in reversed(range(len(self.graph.nodes))):

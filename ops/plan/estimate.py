@@ -78,7 +78,7 @@ class _State:
 class Estimator:
     """Estimates of one graph under different assignments.
 
-    given: the division of each operand. wanted: the requested division of each result, None where
+    given: the division of each operand. requested: the requested division of each result, None where
     it may be any.
     """
 
@@ -87,10 +87,10 @@ class Estimator:
         graph: Graph,
         units: Units,
         given: Sequence[Division | None],
-        wanted: Sequence[Division | None],
+        requested: Sequence[Division | None],
     ) -> None:
-        self.graph, self.units, self.given, self.wanted = graph, units, given, wanted
-        self.classes = Classes(graph, units, wanted)
+        self.graph, self.units, self.given, self.requested = graph, units, given, requested
+        self.classes = Classes(graph, units, requested)
         self._sizes = [
             prod(shape) * itemsize
             for shape, itemsize in zip(graph.shapes, graph.itemsizes, strict=True)
@@ -150,7 +150,7 @@ class Estimator:
             made.count += sent.alone
             made.choices[node.path] = choice
             self._follow(node, choice, state, before)
-        for last, end in zip(graph.outs, self.wanted, strict=True):
+        for last, end in zip(graph.outs, self.requested, strict=True):
             if last is not None and end is not None:
                 sent = self._relayout(state.held[last], end, last)
                 made.seconds += sent.seconds
