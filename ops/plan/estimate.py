@@ -107,9 +107,9 @@ class Estimator:
         for node in self.graph.nodes:
             values = [*node.ins, *node.outs]
             sizes = tuple(None if v is None else self._sizes[v] for v in values)
-            kept = tuple(v in self.graph.kept for v in values)
+            materialized = tuple(v in self.graph.materialized for v in values)
             ends = tuple(self.classes.ends[v] is not None for v in node.outs)
-            key = node.factors, sizes, kept, node.flops, SLOW.get(node.name), ends
+            key = node.factors, sizes, materialized, node.flops, SLOW.get(node.name), ends
             found.append(numbers.setdefault(key, len(numbers)))
         return found
 
@@ -277,9 +277,9 @@ class Estimator:
 
     def _passed(self, node: Node, ins: Sequence[Division | None], local: int) -> int:
         """Return the bytes that a device reads and writes for a node that is no product."""
-        kept = self.graph.kept
-        read = [(v if v in kept else None) for v in node.ins]
-        return sum(self._parts(read, ins)) + (local if node.outs[0] in kept else 0)
+        materialized = self.graph.materialized
+        read = [(v if v in materialized else None) for v in node.ins]
+        return sum(self._parts(read, ins)) + (local if node.outs[0] in materialized else 0)
 
     def _parts(self, values: Sequence[int | None], ins: Sequence[Division | None]) -> list[int]:
         """Return the bytes of a device's part of each value."""

@@ -123,7 +123,7 @@ class Graph:
         return found[::-1]
 
     @cached_property
-    def kept(self) -> frozenset[int]:
+    def materialized(self) -> frozenset[int]:
         """The values that are written to memory: results, and values not fused into consumers.
 
         Operands and constants are in memory already.
