@@ -78,7 +78,7 @@ class _State:
 class Estimator:
     """Estimates of one graph under different assignments.
 
-    given: the division of each operand. requested: the requested division of each result, None where
+    given: the division of each operand. requested: the division requested of each result; None where
     it may be any.
     """
 

@@ -61,7 +61,7 @@ class Node:
     length: float = 1
 
     @property
-    def entered(self) -> float:
+    def starts(self) -> float:
         """How often it reads its first operand."""
         return self.times / self.length
 
