@@ -70,7 +70,7 @@ class Classes:
                 self.weights[f] = self.weights.get(f, 0.0) + node.flops
 
     @cached_property
-    def ends(self) -> list[Division | None]:
+    def result_divisions(self) -> list[Division | None]:
         """For each value, the requested division of the program's result that it becomes, or None.
 
         It has to become the result by elementwise operations and transposes alone; None where
@@ -104,7 +104,7 @@ class Classes:
 
     def target(self, value: int, assignment: Assignment) -> Division:
         """Return the preferred division of a value: of the result it becomes, or of its classes."""
-        if (end := self.ends[value]) is not None:
+        if (end := self.result_divisions[value]) is not None:
             return end
         shape, classes = self.graph.shapes[value], self.of_value[value]
         key = shape, classes, assignment

@@ -108,8 +108,17 @@ class Estimator:
             values = [*node.ins, *node.outs]
             sizes = tuple(None if v is None else self._sizes[v] for v in values)
             materialized = tuple(v in self.graph.materialized for v in values)
-            ends = tuple(self.classes.ends[v] is not None for v in node.outs)
-            key = node.factors, sizes, materialized, node.flops, SLOW.get(node.name), ends
+            result_divisions = tuple(
+                self.classes.result_divisions[v] is not None for v in node.outs
+            )
+            key = (
+                node.factors,
+                sizes,
+                materialized,
+                node.flops,
+                SLOW.get(node.name),
+                result_divisions,
+            )
             found.append(numbers.setdefault(key, len(numbers)))
         return found
 
@@ -302,7 +311,7 @@ class Estimator:
             scattered = self._scatters(way.made, way.summed, target, self.graph.shapes[out])
             after = target if scattered else way.made
             # Sums that depend on equally many sums do not depend on each other.
-            is_end = self.classes.ends[out] is not None
+            is_end = self.classes.result_divisions[out] is not None
             key = way.summed, scattered, state.sums[out]
             joins = (is_end or not scattered) and key in state.seen
             together = joined and is_end and scattered
