@@ -103,7 +103,7 @@ def _by_gather(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Ar
         # -0.0 + 0.0 is 0.0.
         storage = lax.with_sharding_constraint(storage, device.replicated)
         physical = storage[(..., *(slice(n) for n in layout.physical_shape))]
-        logical = packing.moved_back(LazyView.of(physical), fill, layout).materialize()
+        logical = packing.undo_moves(LazyView.of(physical), fill, layout).materialize()
         return lax.with_sharding_constraint(logical, device.replicated)
 
     return packing.bitwise(moved, storage, jnp.zeros((), layout.dtype))

@@ -213,7 +213,7 @@ def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:
 
 
 def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
-    moved = partial(_moved_back, layout=layout, path=path)
+    moved = partial(_undone, layout=layout, path=path)
     return bitwise(moved, physical, jnp.zeros((), layout.dtype))
 
 
@@ -267,7 +267,7 @@ def run_moves(x: LazyView, program: Sequence[Move], fill: jax.Array) -> LazyView
     return x
 
 
-def moved_back(x: LazyView, fill: jax.Array, layout: Layout) -> LazyView:
+def undo_moves(x: LazyView, fill: jax.Array, layout: Layout) -> LazyView:
     """Return the logical array of a physical one, by moves alone; leading dims are batch dims.
 
     fill: a scalar of the dtype, which appears in no result.
@@ -294,10 +294,10 @@ def moved_back(x: LazyView, fill: jax.Array, layout: Layout) -> LazyView:
 
 
 @partial(jax.jit, static_argnames=("layout", "path"))
-def _moved_back(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
+def _undone(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
     if path == "gather":
         return _gather(x, layout.index_map, layout.shape)
-    return moved_back(LazyView.of(x), fill, layout).materialize()
+    return undo_moves(LazyView.of(x), fill, layout).materialize()
 
 
 def _x64() -> bool:

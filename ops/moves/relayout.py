@@ -368,7 +368,7 @@ def _through_logical(
 def _logical(old: Layout, before: Placement, x: LazyView, zero: Any) -> LazyView:
     for k in gathered_dims(before):
         x = x.all_gather(before.axes[k], k).first(before.grid[k], k)
-    return packing.moved_back(x, zero, old)
+    return packing.undo_moves(x, zero, old)
 
 
 def _packed(new: Layout, after: Placement, x: LazyView, fill: Any) -> LazyView:

@@ -225,7 +225,7 @@ def _in_logical_order(view: LazyView, side: Side, contract: Dims, start: int) ->
     lead, inner = view.shape[:start], view.shape[start + len(rows) :]
     view = view.reshape(prod(lead), *view.shape[start : start + len(rows)], prod(inner))
     view = view.moved(1 + len(rows), 1).reshape(prod(lead), prod(inner), *part.physical_shape)
-    view = packing.moved_back(view, jnp.zeros((), layout.dtype), part)
+    view = packing.undo_moves(view, jnp.zeros((), layout.dtype), part)
     order = (0, *(2 + kept.index(d) for d in contract), 1)
     return view.transpose(order).reshape(*lead, -1, *inner)
 
