@@ -92,7 +92,7 @@ def replicated_layout(shape: tuple[int, ...], dtype: Any) -> GridLayout:
     return GridLayout(shape, dtype, (1,) * len(shape), collapse=[])
 
 
-def everywhere(rank: int) -> Placement:
+def replicated_placement(rank: int) -> Placement:
     """Return the placement of a replicated array: its one core is on every device."""
     ones = (1,) * rank
     return Placement(ones, ((),) * rank, ones, ones)
@@ -253,9 +253,9 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
     """Return the move of a device's part to the logical array, which every device then has."""
     if old.shape and 0 not in old.shape:
         new = replicated_layout(old.shape, old.dtype)
-        if find_exchange(old, new, device, everywhere(old.ndim), before) is not None:
+        if find_exchange(old, new, device, replicated_placement(old.ndim), before) is not None:
             # Every device needs all of it, and machines are best at all_gathers.
-            move = _whole(old.with_oob(None), new, device, before, everywhere(old.ndim))
+            move = _whole(old.with_oob(None), new, device, before, replicated_placement(old.ndim))
             run, phases = move.run, move.phases
 
             def logical(x: LazyView) -> Phases:
@@ -286,8 +286,11 @@ def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
     new.check_invertible()
     if new.shape and 0 not in new.shape:
         old = replicated_layout(new.shape, new.dtype)
-        if find_exchange(old, new.with_oob(None), device, after, everywhere(new.ndim)) is not None:
-            move = _whole(old, new, device, everywhere(new.ndim), after)
+        if (
+            find_exchange(old, new.with_oob(None), device, after, replicated_placement(new.ndim))
+            is not None
+        ):
+            move = _whole(old, new, device, replicated_placement(new.ndim), after)
             ones = (1,) * new.ndim
             return replace(move, run=lambda x: move.run(x.reshape(*ones, *new.shape)))
     run = partial(_packed, new, after)
