@@ -26,7 +26,7 @@ _known: ContextVar[dict[bytes, Any] | None] = ContextVar("gridlayout_known", def
 
 
 @contextmanager
-def looked_up_once(every: Sequence[Pieces]) -> Iterator[None]:
+def shared_lookups(every: Sequence[Pieces]) -> Iterator[None]:
     """Context in which the tables of several moves are looked up once, for all of them.
 
     Enter it directly in a `shard_map`, as for `once`.
@@ -37,7 +37,7 @@ def looked_up_once(every: Sequence[Pieces]) -> Iterator[None]:
     sizes = every[0].device.fine.shape
     with once(sizes):
         tables = {k: table for pieces in every for k, table in _tables(pieces).items()}
-        token = _known.set(_looked_up(tables, tuple(sizes)))
+        token = _known.set(_lookups(tables, tuple(sizes)))
         try:
             yield
         finally:
@@ -56,7 +56,7 @@ def _tables(pieces: Pieces) -> dict[bytes, Ints]:
     return {table.tobytes(): table for table in every if (table != table[0]).any()}
 
 
-def _looked_up(tables: dict[bytes, Ints], names: tuple[str, ...]) -> dict[bytes, Any]:
+def _lookups(tables: dict[bytes, Ints], names: tuple[str, ...]) -> dict[bytes, Any]:
     """Return this device's row of each table as an unsigned column, by the bytes of the table.
 
     A table with one column gives a scalar. Unsigned, so that XLA adds no test for negatives.
@@ -89,7 +89,7 @@ class _Run(Ends):
         self.known = _known.get() or {}
         tables = _tables(pieces)
         if not tables.keys() <= self.known.keys():  # as in the body of a loop
-            self.known = _looked_up(tables, self.names)
+            self.known = _lookups(tables, self.names)
 
     def run(self, x: LazyView) -> LazyView:
         """Return the new part."""

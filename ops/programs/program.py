@@ -21,7 +21,7 @@ from gridlayout.ops.decisions.decision import Decision, Renumbering, Step
 from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Held, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.pieces import looked_up_once
+from gridlayout.ops.moves.pieces import shared_lookups
 from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.ops.programs.passes import PRODUCTS
 from gridlayout.ops.programs.row import priced
@@ -306,7 +306,7 @@ class Program:
             def run(
                 *arrays: Any, region: Any = region, full: Any = full, empty: Any = empty
             ) -> Any:
-                with looked_up_once(region.in_pieces):
+                with shared_lookups(region.in_pieces):
                     return region.run(dict(zip(full, arrays, strict=True)) | self._zeros(empty))
 
             parts = jax.shard_map(
