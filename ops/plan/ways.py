@@ -24,14 +24,14 @@ from gridlayout.ops.plan.division import Division, Units, scattered_dim
 from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.factors import Factors
 from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
-from gridlayout.ops.programs.passes import PRODUCTS, SEEN, computing, is_seen
+from gridlayout.ops.programs.passes import PRODUCTS, VIEWS, computing, is_view
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.sharding.limits import LIMITS
 
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
 # Nodes whose results are on the same devices as their operands.
-_ANYWHERE = ELEMENTWISE | NEUTRAL.keys() | SEEN | _OF_LOOPS | {*OF_BLOCKS}
+_ANYWHERE = ELEMENTWISE | NEUTRAL.keys() | VIEWS | _OF_LOOPS | {*OF_BLOCKS}
 # Nodes whose partial results can be scattered over the devices that have them.
 _SCATTERED = (*PRODUCTS, "scatter-add")
 
@@ -216,20 +216,20 @@ class Ways:
         machine, out = self.units.machine, node.outs[0]
         is_product = node.name in PRODUCTS
         flops = self._multiplied(node, choice) if is_product else 0.0
-        if self._is_seen(node):
+        if self._is_view(node):
             return 0.0
         outs = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
         given = self._read(node, choice), outs, machine, node.transposed, node.itemsize(self.graph)
         return sum(computing(node.name, flops, *given).values())
 
-    def _is_seen(self, node: Node) -> bool:
+    def _is_view(self, node: Node) -> bool:
         """Return whether its result is a reshaped operand, or fused into its consumers."""
         shapes = [self.graph.shapes[v] for v in (*node.ins, *node.outs) if v is not None]
         is_same = node.name in NEUTRAL and len({prod(shape) for shape in shapes}) == 1
         if is_same or node.name in _OF_LOOPS:
             return True
         params = {} if node.eqn is None else node.eqn.params
-        return is_seen(node.name, params, shapes[0], shapes[-1], self.units.machine)
+        return is_view(node.name, params, shapes[0], shapes[-1], self.units.machine)
 
     def _multiplied(self, node: Node, choice: Choice) -> float:
         """Return the operations of a device's part of a product."""

@@ -17,7 +17,7 @@ Shape = tuple[int, ...]
 # Ops that are priced by their multiplications, and also pass over their operands.
 PRODUCTS = ("dot_general", "conv_general_dilated")
 # Ops whose results are views of an operand, or fused into consumers.
-SEEN = frozenset(("broadcast_in_dim", "reshape", "squeeze", "transpose", "copy", "stop_gradient"))
+VIEWS = frozenset(("broadcast_in_dim", "reshape", "squeeze", "transpose", "copy", "stop_gradient"))
 # Ops that read more than they make.
 _READ = frozenset(
     (
@@ -70,18 +70,18 @@ def computing(
     return machine.computing(flops, nbytes, turned, packs)
 
 
-def is_seen(
+def is_view(
     name: str, params: Mapping[str, Any], before: Shape, after: Shape, machine: Machine
 ) -> bool:
     """Return whether a result is its operand in another shape, which takes no pass over memory.
 
     >>> core = Machine("n150").by_core
-    >>> is_seen("reshape", {}, (2, 96, 64), (192, 64), core)
+    >>> is_view("reshape", {}, (2, 96, 64), (192, 64), core)
     True
-    >>> is_seen("reshape", {}, (2, 50, 96), (100, 96), core)
+    >>> is_view("reshape", {}, (2, 50, 96), (100, 96), core)
     False
     """
-    if name not in SEEN:
+    if name not in VIEWS:
         return False
     if not machine.has_cores or name not in ("reshape", "transpose") or not machine.chip.tiles:
         return True

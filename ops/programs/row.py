@@ -13,7 +13,7 @@ from gridlayout.ops.decisions.decision import VIEW, Decision, Step
 from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, layout_of
-from gridlayout.ops.programs.passes import SEEN, computing, is_seen
+from gridlayout.ops.programs.passes import VIEWS, computing, is_view
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.cost import Cost
 from gridlayout.sharding.machine import Machine
@@ -71,7 +71,7 @@ def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
     if decision.how == VIEW or op.name == "stop_gradient":
         shapes = [aval.shape for aval in (*op.ins[:1], *op.outs[:1])]
         before, after = shapes[0], shapes[-1]
-        if op.name not in SEEN or is_seen(op.name, op.params, before, after, machine):
+        if op.name not in VIEWS or is_view(op.name, op.params, before, after, machine):
             return nothing
     asked = op.requested.ins if isinstance(op.requested, Requested) else ()
     specs = zip_longest(asked, decision.operands)  # None: the operand is not relaid out

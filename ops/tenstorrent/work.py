@@ -8,7 +8,7 @@ from typing import NamedTuple
 from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.plan.graph import Graph, Node
-from gridlayout.ops.programs.passes import PRODUCTS, SEEN, keeps_tiles, passed_bytes
+from gridlayout.ops.programs.passes import PRODUCTS, VIEWS, keeps_tiles, passed_bytes
 from gridlayout.ops.tenstorrent.report import Operation
 from gridlayout.sharding.machine import Machine
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
@@ -17,7 +17,7 @@ from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 MOVES = ("to_layout", "to_memory_config", "to_device", "from_device", "typecast")
 _FREE = ("full", "empty", "zeros", "ones", "arange", "constant", "get_device")
 # Primitives that take nothing inside a kernel, which reads its operands as it needs them.
-_WITHIN = SEEN | {"convert_element_type"}
+_WITHIN = VIEWS | {"convert_element_type"}
 
 
 class Work(NamedTuple):
