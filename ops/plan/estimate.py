@@ -78,8 +78,8 @@ class _State:
 class Estimator:
     """Estimates of one graph under different assignments.
 
-    given: the division of each operand. requested: the division requested of each result; None where
-    it may be any.
+    given: the division of each operand. requested: the division that each result has to have; None
+    where it may be any.
     """
 
     def __init__(
@@ -108,17 +108,8 @@ class Estimator:
             values = [*node.ins, *node.outs]
             sizes = tuple(None if v is None else self._sizes[v] for v in values)
             materialized = tuple(v in self.graph.materialized for v in values)
-            result_divisions = tuple(
-                self.classes.result_divisions[v] is not None for v in node.outs
-            )
-            key = (
-                node.factors,
-                sizes,
-                materialized,
-                node.flops,
-                SLOW.get(node.name),
-                result_divisions,
-            )
+            made = tuple(self.classes.result_divisions[v] is not None for v in node.outs)
+            key = node.factors, sizes, materialized, node.flops, SLOW.get(node.name), made
             found.append(numbers.setdefault(key, len(numbers)))
         return found
 
