@@ -59,7 +59,7 @@ def run_staged(storage: jax.Array, new: Layout, pieces: Pieces) -> jax.Array:
     if dtype is not None:
         storage, fill = _as(storage, dtype), fill.view(dtype)
     stage = _Stages(pieces, fill)
-    held = storage if stage.is_seen else stage.spread(storage)
+    held = storage if stage.is_atoms else stage.spread(storage)
     del storage
     out = stage.begun()
     for slot in stage.blocks:
@@ -87,7 +87,7 @@ class _Stages:
         every = (*pieces.schedule.stays, *pieces.schedule.slots)
         self.blocks = [block for slot in every for block in blocks_of(slot, most)]
         # If the old part in memory is already the array of atoms, it is not copied.
-        self.is_seen = self.ends.is_seen
+        self.is_atoms = self.ends.is_atoms
 
     def _mapped(self, fn: Any, sources: Any, target: Any, **options: Any) -> Any:
         mapped = jax.shard_map(
@@ -119,14 +119,14 @@ class _Stages:
 
     def sent(self, out: jax.Array, held: jax.Array, slot: Slot) -> jax.Array:
         """Return the new arrays with one more block, sent unless it stays on its device."""
-        source = self.pieces.source.placement.spec if self.is_seen else self.spec
+        source = self.pieces.source.placement.spec if self.is_atoms else self.spec
         stays = bool((slot.rows.source == slot.rows.target).all())
         key = (self.pieces, slot.size, () if stays else tuple(slot.pairs), source)
         if key not in (known := self._known):
             pairs = slot.pairs
 
             def run(out: jax.Array, part: jax.Array, *tables: jax.Array) -> jax.Array:
-                x = self.ends.spread(LazyView.of(part)) if self.is_seen else part
+                x = self.ends.spread(LazyView.of(part)) if self.is_atoms else part
                 if FORGETS_BOUNDS:
                     x = lax.optimization_barrier(x)
                 starts, ends, counts = (

@@ -33,7 +33,7 @@ class Ends:
         self.pieces, self.fill = pieces, fill
 
     @property
-    def is_seen(self) -> bool:
+    def is_atoms(self) -> bool:
         """Whether the old part in memory is already the array of atoms."""
         side = self.pieces.source
         moves = side.blocks.moves_in(side.placement.per_device)

@@ -26,16 +26,16 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import ReshapeMove, host_fill, moves
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves import packing
-from gridlayout.ops.moves.held import (
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.pieces import run_pieces
+from gridlayout.ops.moves.sends import Phases, Send, run_alone
+from gridlayout.ops.moves.workspace import Chain, Workspace, of_chain
+from gridlayout.ops.moves.workspaces import (
     exchanged_workspace,
     gathered_dims,
     gathered_workspace,
     pieces_workspace,
 )
-from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.ops.moves.pieces import run_pieces
-from gridlayout.ops.moves.sends import Phases, Send, run_alone
-from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
 from gridlayout.sharding.choice import Offer, cheapest
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
@@ -294,7 +294,7 @@ def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
             ones = (1,) * new.ndim
             return replace(move, run=lambda x: move.run(x.reshape(*ones, *new.shape)))
     run = partial(_packed, new, after)
-    seen = of_moves(Chain(0).see())
+    seen = of_chain(Chain(0).view())
     return LocalMove((), lambda x: _as_bits(run, x, fill), lambda: seen)
 
 

@@ -11,52 +11,52 @@ class Chain:
 
     nbytes: bytes of the last one. made: for each stage, the bytes and the number of its buffers.
     copies: whether the first buffer is a copy of the operand, which XLA may fuse into the operand's
-    producer; otherwise the operand is read in place. is_seen: whether the last stage is a pending
+    producer; otherwise the operand is read in place. is_view: whether the last stage is a pending
     view (reordered, or a slice) that has no buffer yet.
     is_apart: whether each of several buffers is made from its own one of the stage before.
-    is_first_kept: whether the first buffer is read together with the last.
+    keeps_first: whether the first buffer is read together with the last.
     """
 
     nbytes: int
     made: list[tuple[int, int]] = field(default_factory=list)
     copies: bool = False
-    is_seen: bool = False
+    is_view: bool = False
     is_apart: bool = False
-    is_first_kept: bool = False
+    keeps_first: bool = False
 
-    def see(self, nbytes: int | None = None) -> Chain:
+    def view(self, nbytes: int | None = None) -> Chain:
         """Add a pending view: another order, or a slice of `nbytes`."""
-        self.nbytes, self.is_seen = self.nbytes if nbytes is None else nbytes, True
+        self.nbytes, self.is_view = self.nbytes if nbytes is None else nbytes, True
         return self
 
     def make(self) -> Chain:
         """Give the pending view a buffer of its own."""
         self.copies = self.copies or not self.made
         self.made.append((self.nbytes, 1))
-        self.is_seen = False
+        self.is_view = False
         return self
 
-    def settle(self) -> Chain:
+    def materialize(self) -> Chain:
         """Give the pending view a buffer, if there is one."""
-        return self.make() if self.is_seen else self
+        return self.make() if self.is_view else self
 
     def gather(self, n: int, rows: int) -> Chain:
         """Add an all-gather from `n` devices along a dim with `rows` positions before it.
 
         XLA gathers along the major dim: any other dim is transposed to it before, and back after.
         """
-        if self.is_seen or rows > 1:
+        if self.is_view or rows > 1:
             self.make()
         self.nbytes *= n
         self.made.append((self.nbytes, 1))
-        self.is_seen = rows > 1
+        self.is_view = rows > 1
         return self
 
     def exchange(self, n: int) -> Chain:
         """Add an all-to-all: the part is cut into one piece per device, sent, and joined again."""
         self.copies = self.copies or not self.made
         self.made += [(self.nbytes, n), (self.nbytes, n)]
-        return self.see()
+        return self.view()
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ class Workspace:
 
     operands: the buffers made from each operand. together: buffers made after these, one after
     another, from all of them.
-    is_seen: whether the result is a view of the last buffer, which XLA materializes in its consumer
+    is_view: whether the result is a view of the last buffer, which XLA materializes in its consumer
     if it can. is_written: whether the first of `together` is allocated at the start, and what is
     made from the operands is written into it.
     """
 
     operands: tuple[Chain, ...] = ()
     together: tuple[int, ...] = ()
-    is_seen: bool = False
+    is_view: bool = False
     is_written: bool = False
 
     @property
@@ -83,7 +83,7 @@ class Workspace:
             made = [nbytes for nbytes, _ in chain.made]
             found += [held + sum(pair) for pair in zip((0, *made), made, strict=False)]
             held += made[-1] if made else 0
-            held += made[0] if chain.is_first_kept else 0
+            held += made[0] if chain.keeps_first else 0
             found.append(held)
         for nbytes in self.together:
             found.append(held + nbytes)
@@ -91,6 +91,6 @@ class Workspace:
         return max(found)
 
 
-def of_moves(chain: Chain) -> Workspace:
+def of_chain(chain: Chain) -> Workspace:
     """Return the workspace of a step on one operand, which makes the chain's buffers."""
-    return Workspace((chain,), (), chain.is_seen)
+    return Workspace((chain,), (), chain.is_view)

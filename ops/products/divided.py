@@ -115,7 +115,7 @@ def summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any)
 
     whole = prod(padded) * wide.itemsize
     is_copied = padded != shape or later
-    chain = Chain(nbytes).see() if is_copied else Chain(nbytes)
+    chain = Chain(nbytes).view() if is_copied else Chain(nbytes)
     space = Workspace((chain,), (*((whole,) if is_copied else ()), whole // prod(pieces)))
     return b.run(
         lambda view: [run_alone(phases(view))],

@@ -172,10 +172,10 @@ def _workspace(
     left, right = (operand.result_shapes for operand in operands)
     shape = [prod(shape) for shape in left.values()]
     shape += [prod(shape) for k, shape in right.items() if k not in operands[1].side.batch]
-    out, is_seen = jax.ShapeDtypeStruct(tuple(shape), dtype), False
+    out, is_view = jax.ShapeDtypeStruct(tuple(shape), dtype), False
     if product.natural is not None:
-        is_seen = not _in_tiles(out, left, right, product).is_in_order  # type: ignore[arg-type]
-    return Workspace((), (prod(shape) * out.dtype.itemsize,), is_seen)
+        is_view = not _in_tiles(out, left, right, product).is_in_order  # type: ignore[arg-type]
+    return Workspace((), (prod(shape) * out.dtype.itemsize,), is_view)
 
 
 def _times(a: jax.Array, b: jax.Array, contract_first: tuple[bool, bool], op: Op) -> jax.Array:

@@ -21,7 +21,7 @@ from gridlayout.ops.decisions.specs import Local, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
+from gridlayout.ops.moves.workspace import Chain, Workspace, of_chain
 from gridlayout.sharding.collectives import Collectives
 from gridlayout.sharding.placement import Placement
 
@@ -192,7 +192,7 @@ def _matrix_workspace(operand: KernelInput, contract: Dims) -> Workspace:
     ways = [operand] if operand.gathers or shape[0] > 1 else [operand, _turned(operand)]
     views = [LazyView.of(part).transpose(way.order) for way in ways]  # type: ignore[arg-type]
     if not any(view.is_in_order for view in views) or prod(shape) * itemsize < chain.nbytes:
-        chain.see(prod(shape) * itemsize)
+        chain.view(prod(shape) * itemsize)
     start = 1 if operand.contract_first else 2
     chunks = list(shape[start : start + len(side.contract)])
     for _, gather in operand.gathers:
@@ -201,8 +201,8 @@ def _matrix_workspace(operand: KernelInput, contract: Dims) -> Workspace:
     rows = tuple(layout.linear.results[k] for k in side.contract)
     in_order = not rows or rows == tuple(dim(d) for d in contract)
     if not in_order or chunks != [layout.collapsed_shape[k] for k in side.contract]:
-        chain.see(prod(operand.matrix_shape(contract)) * itemsize)
-    return of_moves(chain.settle())
+        chain.view(prod(operand.matrix_shape(contract)) * itemsize)
+    return of_chain(chain.materialize())
 
 
 def _turned(operand: KernelInput) -> KernelInput:

@@ -84,8 +84,8 @@ def _workspace(plan: Plan, specs: tuple[Any, ...]) -> Workspace:
         view = LazyView.of(part).transpose(_PANELLED)  # type: ignore[arg-type]
         inner = shape[1:] if chains else shape[2:]
         if not view.is_in_order or _has_tail(plan, inner):
-            chain.see()
-        chains.append(chain.settle())
+            chain.view()
+        chains.append(chain.materialize())
     (batch, rows, *_), (*_, columns) = plan.parts
     out = batch * rows * columns * sum_dtype(plan.matrices.dtype).itemsize
     moved = sends(plan)[1] - out - sum(chain.nbytes for chain in chains)
@@ -96,7 +96,7 @@ def _workspace(plan: Plan, specs: tuple[Any, ...]) -> Workspace:
         together.append(out // plan.count(plan.layers))
     elif plan.layers:
         together.append(out)
-    return Workspace(tuple(chains), tuple(together), is_seen=True)
+    return Workspace(tuple(chains), tuple(together), is_view=True)
 
 
 # A part has the cores of its three dims first, then the shards of each.

@@ -43,10 +43,10 @@ class _Buffers:
 
     def __post_init__(self) -> None:
         outs = {out.at for out in self.program.outs if isinstance(out.at, int)}
-        made_where_read = _made_where_read(self.program, outs)
+        fused_registers = _fused_registers(self.program, outs)
         for step, owner in zip(self.program.steps, self.program.owners, strict=True):
             count = len(self.found)
-            self._add(step, made_where_read)
+            self._add(step, fused_registers)
             for each in self.found[count:]:
                 each.owner = owner
 
@@ -68,9 +68,9 @@ class _Buffers:
             reads = [{n} for n in sorted(own)] if apart else [own] * pieces
             own = {n for each in reads for n in self._new(nbytes // pieces, each)}
             first = first or own
-        return own | first if chain.is_first_kept else own
+        return own | first if chain.keeps_first else own
 
-    def _add(self, step: Step, made_where_read: set[int]) -> None:
+    def _add(self, step: Step, fused_registers: set[int]) -> None:
         held = step.workspace()
         now: set[int] = set()
         for n, k in enumerate(step.reads):
@@ -84,9 +84,9 @@ class _Buffers:
         inner = _inside(step)
         for k in step.writes:
             spec = self.program.registers[k]
-            if k in made_where_read or (has_own and not held.is_seen):
+            if k in fused_registers or (has_own and not held.is_view):
                 self.at[k] = frozenset(now)
-                for m in now if k not in made_where_read else ():
+                for m in now if k not in fused_registers else ():
                     self.found[m].core = spec.core_bytes
             else:
                 own = self._new(spec.device_bytes, now, spec.core_bytes, step.is_fused)
@@ -104,14 +104,14 @@ def _inside(step: Step) -> tuple[int, int]:
     return most
 
 
-def _made_where_read(program: Program, outs: set[int]) -> set[int]:
+def _fused_registers(program: Program, outs: set[int]) -> set[int]:
     """Return the registers without buffers: XLA fuses their values into all consumers."""
     consumers: dict[int, list[tuple[Step, int]]] = {}
     makes: dict[int, set[int]] = {}  # for a register: those whose buffers it is made with
     found: set[int] = set()
     for step in reversed(program.steps):
         for k in step.writes:
-            seen = step.is_fused or step.is_view or step.workspace().is_seen
+            seen = step.is_fused or step.is_view or step.workspace().is_view
             mine = consumers.get(k, [])
             makes[k] = {made for consumer, _ in mine for made in _makers(consumer, found, makes)}
             several = len(makes[k]) > 1 or any(_reads_parts(*each) for each in mine)
@@ -149,7 +149,7 @@ def _fuses(step: Step, operand: int) -> bool:
     held = step.workspace()
     if operand < len(held.operands):
         chain = held.operands[operand]
-        return chain.copies or (chain.is_seen and not chain.made)
+        return chain.copies or (chain.is_view and not chain.made)
     return step.takes_fused
 
 

@@ -166,8 +166,8 @@ def as_one(steps: Sequence[Step], registers: Sequence[Held]) -> Step:
             together.append(together[-1])
         else:
             together.append(together[-1] // each.group_size)
-    chains = tuple(Chain(n).see() for n in parts)
-    space = Workspace(chains, tuple(together), is_seen=True)
+    chains = tuple(Chain(n).view() for n in parts)
+    space = Workspace(chains, tuple(together), is_view=True)
     return Step(
         tuple(k for step in steps for k in step.reads),
         tuple(k for step in steps for k in step.writes),

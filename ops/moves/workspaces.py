@@ -11,7 +11,7 @@ from gridlayout.layouts.program import ReshapeMove, TransposeMove
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.pieces import reaches
-from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
+from gridlayout.ops.moves.workspace import Chain, Workspace, of_chain
 from gridlayout.sharding.exchange import Exchange, local_bytes
 from gridlayout.sharding.pieces import Pieces
 from gridlayout.sharding.placement import Placement
@@ -33,11 +33,11 @@ def exchanged_workspace(
     if exchange.transfers:
         shape = list(exchange.held)
         if _is_copied(exchange, (*before.per_device, *old.local_shape)):
-            chain.see(exchange.padded(chain.nbytes)).make()
+            chain.view(exchange.padded(chain.nbytes)).make()
     for transfer in exchange.transfers:
         source, target, n = transfer.source, transfer.target, transfer.size
         if source is None:
-            chain.see(chain.nbytes // n)
+            chain.view(chain.nbytes // n)
         elif target is None:
             chain.gather(n, prod(shape[:source]))
         else:
@@ -47,11 +47,11 @@ def exchanged_workspace(
         if target is not None:
             shape[target] //= n
     if exchange.slices or any(not isinstance(move, ReshapeMove) for move in exchange.last):
-        chain.see()
+        chain.view()
     if (final := exchange.final) is not None:
         chain.nbytes = local_bytes(new, after) // final.size
         chain.gather(final.size, 1)
-    return of_moves(chain)
+    return of_chain(chain)
 
 
 def _is_copied(exchange: Exchange, shape: tuple[int, ...]) -> bool:
@@ -76,7 +76,7 @@ def gathered_workspace(old: Layout, before: Placement) -> Workspace:
     chain = Chain(local_bytes(old, before))
     for k in gathered_dims(before):
         _gather(chain, shape, k, before)
-    return of_moves(chain.see())
+    return of_chain(chain.view())
 
 
 def _gather(chain: Chain, shape: list[int], k: int, before: Placement) -> None:
@@ -84,7 +84,7 @@ def _gather(chain: Chain, shape: list[int], k: int, before: Placement) -> None:
     chain.gather(before.slots[k] // before.per_device[k], prod(shape[:k]))
     shape[k] = before.grid[k]
     if before.grid[k] < before.slots[k]:
-        chain.see(chain.nbytes // before.slots[k] * before.grid[k])
+        chain.view(chain.nbytes // before.slots[k] * before.grid[k])
 
 
 def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
@@ -98,7 +98,7 @@ def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
     chain.is_apart, chain.copies = True, bool(cut) or is_wide
     if cut and order is not None:  # one gather cuts all pieces, and widens rows as it reads them
         chain.made.append((sum(sizes), 1))
-        chain.is_first_kept = len(sent) < len(sizes)
+        chain.keeps_first = len(sent) < len(sizes)
     elif is_wide:
         width = prod(window.width for window in pieces.source.windows)
         chain.made.append((int(width * pieces.itemsize), 1))
@@ -106,7 +106,7 @@ def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
     out = int(prod(pieces.target.extents) * pieces.itemsize)
     if order is not None:  # the consumer gathers the pieces; only a part cut from them is a buffer
         is_cut = any(window.is_wide for window in pieces.target.windows)
-        return Workspace((chain,), (out,) if is_cut else (), is_seen=True)
+        return Workspace((chain,), (out,) if is_cut else (), is_view=True)
     written = int(prod(reaches(pieces)[1]) * pieces.itemsize)
-    is_seen = bool(pieces.target.blocks.moves_out(pieces.target.placement.per_device))
-    return Workspace((chain,), (written,), is_seen or written > out, is_written=True)
+    is_view = bool(pieces.target.blocks.moves_out(pieces.target.placement.per_device))
+    return Workspace((chain,), (written,), is_view or written > out, is_written=True)
