@@ -75,7 +75,7 @@ class Descent:
         alone = counts == read[self.state[v]]
         return read[:, alone] @ prices[self.state[shared.source], alone]
 
-    def settle(self, variables: Iterable[int]) -> None:
+    def improve(self, variables: Iterable[int]) -> None:
         """Change single variables, `variables` first, until no such change saves anything."""
         queue = deque(variables)
         waiting = set(queue)
@@ -92,7 +92,7 @@ class Descent:
                         waiting.add(w)
                         queue.append(w)
 
-    def settle_pairs(self) -> None:
+    def improve_pairs(self) -> None:
         """Change pairs of linked variables until no such change saves anything."""
         changed = set(self.state)
         while changed:
@@ -101,7 +101,7 @@ class Descent:
                 for w in self.links[v]:
                     if v < w and (v in now or w in now) and self._improve_pair(v, w):
                         touched = {v, w, *self.links[v], *self.links[w]}
-                        self.settle(sorted(touched))
+                        self.improve(sorted(touched))
                         changed |= touched
 
     def _improve_pair(self, v: int, w: int) -> bool:
@@ -155,13 +155,13 @@ class Descent:
         """Return an assignment reached from `state`; it may exceed limits if none was found."""
         self.begin(state)
         self.weights[:] = 0
-        self.settle(self.state)
+        self.improve(self.state)
         if not self._meet_limits():
             self.begin(self._least_used())
         self.weights[:] = 10 * self.ceiling / self.usage.scale
-        self.settle(self.state)
+        self.improve(self.state)
         if pairs:
-            self.settle_pairs()
+            self.improve_pairs()
         return dict(self.state)
 
     def mend(self, state: Mapping[int, int]) -> dict[int, int]:
@@ -170,7 +170,7 @@ class Descent:
         self.weights[:] = 10 * self.ceiling / self.usage.scale
         over = self.used > self.usage.allowed
         groups = self.usage.groups
-        self.settle([v for v in groups if any(over[rows].any() for rows, _ in groups[v])])
+        self.improve([v for v in groups if any(over[rows].any() for rows, _ in groups[v])])
         return dict(self.state)
 
     def _meet_limits(self) -> bool:
@@ -183,7 +183,7 @@ class Descent:
             weights = np.maximum(2 * self.weights, first / self.usage.scale)
             self.weights[over] = weights[over]
             groups = self.usage.groups
-            self.settle([v for v in groups if any(over[rows].any() for rows, _ in groups[v])])
+            self.improve([v for v in groups if any(over[rows].any() for rows, _ in groups[v])])
         return not (self.used > self.usage.allowed).any()
 
     def _least_used(self) -> dict[int, int]:
