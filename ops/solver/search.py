@@ -89,7 +89,7 @@ class Search:
         self.gap = max(gap, CLOSE)
         self.problem, self.deadline, self.methods = problem, deadline, methods
         self.progress, self.began = progress, monotonic()
-        self.told, self.told_what = -inf, (inf, 0.0)
+        self.reported_at, self.reported = -inf, (inf, 0.0)
         self.choices: tuple[int, ...] | None = None
         self.cost = inf
         self.starts: list[tuple[int, ...]] = []
@@ -135,10 +135,10 @@ class Search:
         if improved:
             self._join()
         now, known = monotonic(), (self.cost, self.bound)
-        if self.progress is None or self.cost == inf or known == self.told_what:
+        if self.progress is None or self.cost == inf or known == self.reported:
             return
-        if now >= self.told + BETWEEN:
-            self.told, self.told_what = now, known
+        if now >= self.reported_at + BETWEEN:
+            self.reported_at, self.reported = now, known
             self.progress(*known, now - self.began)
 
     def in_time(self) -> None:
