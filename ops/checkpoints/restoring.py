@@ -23,7 +23,7 @@ from gridlayout.ops.checkpoints.orbax import orbax
 from gridlayout.ops.checkpoints.reading import Add, restored, sharded
 from gridlayout.ops.checkpoints.replacing import Place, as_folder, is_checkpoint
 from gridlayout.ops.checkpoints.saving import finish_earlier
-from gridlayout.ops.trees.layouts import asked
+from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
 from gridlayout.sharding.agreement import crossing
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -138,7 +138,7 @@ class _Tree:
         both = list(zip(leaves, saved, strict=True))
         structs = [leaf.value if found is None else found.struct for leaf, found in both]
         tree = jax.tree.unflatten(self.structure, structs)
-        wanted = asked(layouts, tree, leaves_of(tree)[0])
+        wanted = requested_layouts(layouts, tree, leaves_of(tree)[0])
         self.targets = []
         for (leaf, found), layout in zip(both, wanted, strict=True):
             with leaf.named():

@@ -83,7 +83,7 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
     chosen = Chosen(units, choices, products)
     stated = Stated(chosen, traced.digest, results, strategies.graph.trips or 1)
     layouts = {
-        leaf.path: (traced.ask(k) or traced.layout(units, k, places[k]))
+        leaf.path: (traced.fixed_layout(k) or traced.layout(units, k, places[k]))
         if leaf.has_layout
         else None
         for k, leaf in enumerate(traced.leaves, traced.consts)

@@ -34,7 +34,7 @@ from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.rules.table import rules_version
 from gridlayout.ops.solver.terms import no_step
-from gridlayout.ops.trees.layouts import asked
+from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
@@ -45,7 +45,7 @@ from gridlayout.sharding.machine import Machine
 class Traced:
     """A function as a jaxpr on a device grid, with its constants as operands.
 
-    leaves: the arrays of its arguments. asks: the layouts that are fixed. next_of: for results, the
+    leaves: the arrays of its arguments. fixed_layouts: the layouts that are fixed. next_of: for results, the
     operands whose next values they are, as in a training step. space: on cores, the memory space of
     arguments and results; None for either one.
     """
@@ -57,7 +57,7 @@ class Traced:
     specs: tuple[Spec, ...]
     consts: int
     leaves: tuple[Leaf, ...]
-    asks: tuple[Layout | None, ...]
+    fixed_layouts: tuple[Layout | None, ...]
     result_names: tuple[str, ...]
     next_of: Mapping[int, int]
     space: str | None = None
@@ -68,7 +68,7 @@ class Traced:
 
     def units(self, graph: Graph, idle: bool = False) -> Units:
         """Return the units of the mesh that divide its values; idle: as in `strategies`."""
-        fixed = [layout for layout in self.asks if layout is not None]
+        fixed = [layout for layout in self.fixed_layouts if layout is not None]
         stated = [self.placed(layout) for layout in (*fixed, *graph.stated)]
         products = sum(bool(node.flops) for node in graph.nodes)
         most = LIMITS.parted_cores if self.device.machine.has_cores else LIMITS.parted
@@ -124,17 +124,17 @@ class Traced:
         """The name of each operand, constants included."""
         return [*["a constant"] * self.consts, *self.names]
 
-    def ask(self, operand: int) -> Layout | None:
+    def fixed_layout(self, operand: int) -> Layout | None:
         """Return the layout that an operand is fixed to, or None."""
-        return self.asks[operand - self.consts] if operand >= self.consts else None
+        return self.fixed_layouts[operand - self.consts] if operand >= self.consts else None
 
     def default(self, operand: int, kept: bool = True) -> Layout | None:
         """Return an operand's layout without a plan; kept: whether `GridArray`s keep theirs."""
         if operand < self.consts:
             return None
         leaf = self.leaves[operand - self.consts]
-        if (ask := self.ask(operand)) is not None:
-            return ask
+        if (fixed_layout := self.fixed_layout(operand)) is not None:
+            return fixed_layout
         if kept and leaf.is_laid_out:
             return leaf.value.layout
         if not leaf.has_layout:
@@ -169,11 +169,11 @@ class Traced:
 
         On chips with cores these include DRAM, where it is divided over chips.
         """
-        found, ask = self.divisions(units, operand), self.ask(operand)
+        found, fixed_layout = self.divisions(units, operand), self.fixed_layout(operand)
         if not self.device.machine.has_cores:
             return list(map(Place, found))
         space = self.space if operand >= self.consts else None
-        space = space if ask is None else ask.memory
+        space = space if fixed_layout is None else fixed_layout.memory
         far = dict.fromkeys(map(units.among_chips, found))
         places = [Place(x) for x in found if space != "dram" or not x]
         return places + [Place(x, True) for x in far if space != "l1" and len(x)]
@@ -182,7 +182,7 @@ class Traced:
         """Return the divisions that an operand may have: those that a layout here can state."""
         spec = self.specs[operand]
         whole: Division = ((),) * len(spec.shape)
-        if (layout := self.ask(operand)) is not None:
+        if (layout := self.fixed_layout(operand)) is not None:
             name = self.names[operand - self.consts]
             return [units.stated(layout, f"fixed: {layout!r} of {name!r}")]
         free = operand >= self.consts and self.leaves[operand - self.consts].has_layout
@@ -259,17 +259,23 @@ def traced_for(
     signature = Signature(structure, static, kinds, device, None, rules_version())
     closed, shapes, nexts = _jaxpr(fn, signature)
     jaxpr, consts = with_constants_as_operands(closed)
-    asks = asked(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
-    asks = [stated[k] or ask for k, ask in zip(numbers, asks, strict=True)]
-    for leaf, ask in zip(arrays, asks, strict=True):
-        if ask is not None and (ask.shape != leaf.shape or ask.dtype != leaf.dtype):
-            raise LayoutError(f"fixed: {ask!r} is no layout of {leaf}")
+    fixed_layouts = (
+        requested_layouts(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
+    )
+    fixed_layouts = [
+        stated[k] or fixed_layout for k, fixed_layout in zip(numbers, fixed_layouts, strict=True)
+    ]
+    for leaf, fixed_layout in zip(arrays, fixed_layouts, strict=True):
+        if fixed_layout is not None and (
+            fixed_layout.shape != leaf.shape or fixed_layout.dtype != leaf.dtype
+        ):
+            raise LayoutError(f"fixed: {fixed_layout!r} is no layout of {leaf}")
     return Traced(
         *(fn, chips, device, jaxpr),
         (*(spec_of(jax.typeof(x)) for x in consts), *kinds),
         len(consts),
         tuple(arrays),
-        tuple(asks),
+        tuple(fixed_layouts),
         tuple(result_names(jax.tree.structure(shapes))),
         nexts,
         space,

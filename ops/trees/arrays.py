@@ -20,7 +20,7 @@ from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.policy import fill_devices, is_replicated
 from gridlayout.ops.moves import packing
 from gridlayout.ops.trees.idle import warn_of_idle_cores
-from gridlayout.ops.trees.layouts import asked
+from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -112,11 +112,11 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -
             "a list of numbers is a tree of numbers, which stay as they are: give np.asarray(list),"
             " or a layout, gl.put(list, layout, device)"
         )
-    wanted = asked(layouts, tree, leaves)
+    wanted = requested_layouts(layouts, tree, leaves)
     stated = jax.tree.leaves(layouts, is_leaf=lambda x: isinstance(x, Layout))
     for one in dict.fromkeys(x for x in stated if isinstance(x, Layout)):  # rules are for any shape
         warn_of_idle_cores(one, 3)
-    planned = [_planned(leaf, ask, device) for leaf, ask in zip(leaves, wanted, strict=True)]
+    planned = [_planned(leaf, request, device) for leaf, request in zip(leaves, wanted, strict=True)]
     made: list[Any] = []
     for leaf, layout in zip(leaves, planned, strict=True):
         if made:
@@ -234,7 +234,7 @@ def relayout(x: Any, layout: Any) -> Any:
         )
     if layout is None:
         raise LayoutError("relayout to None: give a gl.Layout, or layouts as gl.put takes them")
-    wanted = asked(layout, x, leaves)
+    wanted = requested_layouts(layout, x, leaves)
     for leaf, new in zip(leaves, wanted, strict=True):
         with leaf.named():
             _check_move(leaf, new)
