@@ -45,9 +45,9 @@ from gridlayout.sharding.machine import Machine
 class Traced:
     """A function as a jaxpr on a device grid, with its constants as operands.
 
-    leaves: the arrays of its arguments. fixed_layouts: the layouts that are fixed. next_of: for results, the
-    operands whose next values they are, as in a training step. space: on cores, the memory space of
-    arguments and results; None for either one.
+    leaves: the arrays of its arguments. fixed_layouts: their layouts that are fixed, or None.
+    next_of: for results, the operands whose next values they are, as in a training step. space: on
+    cores, the memory space of arguments and results; None for either one.
     """
 
     fn: Callable[..., Any]
@@ -259,23 +259,17 @@ def traced_for(
     signature = Signature(structure, static, kinds, device, None, rules_version())
     closed, shapes, nexts = _jaxpr(fn, signature)
     jaxpr, consts = with_constants_as_operands(closed)
-    fixed_layouts = (
-        requested_layouts(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
-    )
-    fixed_layouts = [
-        stated[k] or fixed_layout for k, fixed_layout in zip(numbers, fixed_layouts, strict=True)
-    ]
-    for leaf, fixed_layout in zip(arrays, fixed_layouts, strict=True):
-        if fixed_layout is not None and (
-            fixed_layout.shape != leaf.shape or fixed_layout.dtype != leaf.dtype
-        ):
-            raise LayoutError(f"fixed: {fixed_layout!r} is no layout of {leaf}")
+    given = requested_layouts(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
+    layouts = [stated[k] or layout for k, layout in zip(numbers, given, strict=True)]
+    for leaf, layout in zip(arrays, layouts, strict=True):
+        if layout is not None and (layout.shape != leaf.shape or layout.dtype != leaf.dtype):
+            raise LayoutError(f"fixed: {layout!r} is no layout of {leaf}")
     return Traced(
         *(fn, chips, device, jaxpr),
         (*(spec_of(jax.typeof(x)) for x in consts), *kinds),
         len(consts),
         tuple(arrays),
-        tuple(fixed_layouts),
+        tuple(layouts),
         tuple(result_names(jax.tree.structure(shapes))),
         nexts,
         space,

@@ -112,11 +112,13 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -
             "a list of numbers is a tree of numbers, which stay as they are: give np.asarray(list),"
             " or a layout, gl.put(list, layout, device)"
         )
-    wanted = requested_layouts(layouts, tree, leaves)
+    requested = requested_layouts(layouts, tree, leaves)
     stated = jax.tree.leaves(layouts, is_leaf=lambda x: isinstance(x, Layout))
     for one in dict.fromkeys(x for x in stated if isinstance(x, Layout)):  # rules are for any shape
         warn_of_idle_cores(one, 3)
-    planned = [_planned(leaf, request, device) for leaf, request in zip(leaves, wanted, strict=True)]
+    planned = [
+        _planned(leaf, request, device) for leaf, request in zip(leaves, requested, strict=True)
+    ]
     made: list[Any] = []
     for leaf, layout in zip(leaves, planned, strict=True):
         if made:
@@ -125,36 +127,36 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -
     return jax.tree.unflatten(structure, made)
 
 
-def _planned(leaf: Leaf, wanted: Layout | None, device: DeviceGrid) -> Layout | None:
+def _planned(leaf: Leaf, requested: Layout | None, device: DeviceGrid) -> Layout | None:
     """Return the checked layout to put a leaf in; None where it stays as it is or gets none."""
     with leaf.named():
         if leaf.is_laid_out:
-            _check_placed(leaf.value, wanted, device)
+            _check_placed(leaf.value, requested, device)
             return None
         if not leaf.is_array or leaf.is_key:
-            if wanted is not None:
-                raise LayoutError(f"it is no array of numbers, so {wanted!r} can't lay it out")
+            if requested is not None:
+                raise LayoutError(f"it is no array of numbers, so {requested!r} can't lay it out")
             return None
         _check_held(leaf)
         if not isinstance(leaf.value, jax.ShapeDtypeStruct):
             device.check_has_devices("gl.put")
-        if wanted is None and not leaf.has_layout:
+        if requested is None and not leaf.has_layout:
             return None
-        layout = wanted or fill_devices(leaf.shape, leaf.dtype, None, device)
+        layout = requested or fill_devices(leaf.shape, leaf.dtype, None, device)
         _check_laid(leaf, layout, device)
         return layout
 
 
-def _check_placed(x: GridArray, wanted: Layout | None, device: DeviceGrid) -> None:
+def _check_placed(x: GridArray, requested: Layout | None, device: DeviceGrid) -> None:
     """Raise `LayoutError` for a `GridArray` that put would have to move."""
     if x.device != device:
         raise LayoutError(
             f"it is on {x.device}; gl.put(np.asarray(x), x.layout, device) moves it to {device}"
         )
-    if wanted is not None and wanted.with_oob(None) != x.layout.with_oob(None):
+    if requested is not None and requested.with_oob(None) != x.layout.with_oob(None):
         raise LayoutError(
             f"it is laid out already, as {x.layout!r}; gl.relayout(tree, layouts) moves it to "
-            f"{wanted!r}"
+            f"{requested!r}"
         )
 
 
@@ -234,13 +236,13 @@ def relayout(x: Any, layout: Any) -> Any:
         )
     if layout is None:
         raise LayoutError("relayout to None: give a gl.Layout, or layouts as gl.put takes them")
-    wanted = requested_layouts(layout, x, leaves)
-    for leaf, new in zip(leaves, wanted, strict=True):
+    requested = requested_layouts(layout, x, leaves)
+    for leaf, new in zip(leaves, requested, strict=True):
         with leaf.named():
             _check_move(leaf, new)
     moved = [
         leaf.value if new is None else moving.relayout(leaf.value, new)
-        for leaf, new in zip(leaves, wanted, strict=True)
+        for leaf, new in zip(leaves, requested, strict=True)
     ]
     return jax.tree.unflatten(structure, moved)
 
