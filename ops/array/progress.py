@@ -10,7 +10,7 @@ from typing import Any
 from gridlayout.errors import LayoutError
 
 # Takes the bytes done, of how many, and the elapsed seconds.
-Told = Callable[[int, int, float], object]
+ReportProgress = Callable[[int, int, float], object]
 # Seconds before a bar is shown.
 _DELAY = 2.0
 
@@ -30,12 +30,14 @@ def is_function(x: Any) -> bool:
 
 
 @contextmanager
-def told(what: str, total: int, progress: Told | bool | None) -> Iterator[Callable[[int], object]]:
+def reporting(
+    what: str, total: int, progress: ReportProgress | bool | None
+) -> Iterator[Callable[[int], object]]:
     """Context with a function that takes further bytes done, and reports them.
 
     progress: the function that is called with them; else a bar shows them.
 
-    >>> with told("a call", 8, lambda done, total, seconds: print(done, total)) as add:
+    >>> with reporting("a call", 8, lambda done, total, seconds: print(done, total)) as add:
     ...     add(3), add(5)
     3 8
     8 8

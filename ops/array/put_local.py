@@ -26,7 +26,7 @@ from gridlayout.ops.array.in_parts import (
     stored_parts,
 )
 from gridlayout.ops.array.placing import host_array
-from gridlayout.ops.array.progress import Told, check_progress, is_function, told
+from gridlayout.ops.array.progress import ReportProgress, check_progress, is_function, reporting
 from gridlayout.sharding.agreement import crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
 
@@ -36,7 +36,7 @@ def put_local(
     layout: Layout,
     device: DeviceGrid,
     *,
-    progress: Told | bool | None = None,
+    progress: ReportProgress | bool | None = None,
 ) -> GridArray:
     """Lay out and place an array of which each process gives only what its own cores hold.
 
@@ -78,7 +78,7 @@ def put_local(
             layout.check_invertible()
             source = _Source(pieces, layout, device)
             call.agree(layout, lines)
-        shown = told("gl.put_local", source.total, progress)
+        shown = reporting("gl.put_local", source.total, progress)
         with crossing("gl.put_local", device, patient=True) as call, shown as source.add:
             storage = stored_parts(source.reader, layout, device)
             call.agree(layout, lines)

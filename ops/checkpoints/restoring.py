@@ -17,7 +17,7 @@ from gridlayout.layouts.parts import volume_of
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.in_parts import local_parts
 from gridlayout.ops.array.policy import fill_devices
-from gridlayout.ops.array.progress import Told, check_progress, told
+from gridlayout.ops.array.progress import ReportProgress, check_progress, reporting
 from gridlayout.ops.checkpoints.files import check_digests
 from gridlayout.ops.checkpoints.orbax import orbax
 from gridlayout.ops.checkpoints.reading import Add, restored, sharded
@@ -39,7 +39,7 @@ def restore(
     like_or_device: Any,
     layouts: Any = None,
     *,
-    progress: Told | bool | None = None,
+    progress: ReportProgress | bool | None = None,
 ) -> Any:
     """The tree of a checkpoint, its arrays in the layouts and on the devices that are asked.
 
@@ -207,11 +207,11 @@ class _Tree:
             "gl.put(structs, device, layouts), or gl.restore(path, device, layouts)"
         )
 
-    def read(self, progress: Told | bool | None) -> Any:
+    def read(self, progress: ReportProgress | bool | None) -> Any:
         """The tree of arrays."""
         total = sum(_bytes(each) for each in self.targets)
         made = []
-        with told(_WHAT, total, progress) as add:
+        with reporting(_WHAT, total, progress) as add:
             for each in self.targets:
                 with each.leaf.named():
                     made.append(self._made(each, add))
