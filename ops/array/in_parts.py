@@ -119,7 +119,7 @@ class Held:
         return out
 
 
-class Given:
+class JoinedBoxes:
     """Arrays of boxes, read as one array; a box across several of them is joined."""
 
     def __init__(self, pieces: Iterable[tuple[Box, Any]]) -> None:
@@ -148,12 +148,12 @@ class Given:
         return out
 
 
-def shards_of(array: jax.Array) -> Given:
+def shards_of(array: jax.Array) -> JoinedBoxes:
     """Return the part of a logical array that this process holds, read without a copy."""
     found: dict[Box, Any] = {}
     for shard in array.addressable_shards:
         found.setdefault(box_of(shard.index, array.shape), shard.data)
-    return Given((box, np.asarray(data)) for box, data in found.items())
+    return JoinedBoxes((box, np.asarray(data)) for box, data in found.items())
 
 
 def box_of(index: Sequence[slice], shape: Sequence[int]) -> Box:

@@ -18,7 +18,7 @@ from gridlayout.layouts.parts import Part, Read, sizes_of, slices_of, volume_of
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.in_parts import (
-    Given,
+    JoinedBoxes,
     as_box,
     box_text,
     boxes_here,
@@ -110,7 +110,9 @@ class _Source:
                     f"one of shape {self.layout.shape}, or the arrays of x.local_boxes()"
                 )
             return lambda box: self._checked(pieces[slices_of(box)], box)
-        return Given((box, self._checked(array, box)) for box, array in self._pairs(pieces)).read
+        return JoinedBoxes(
+            (box, self._checked(array, box)) for box, array in self._pairs(pieces)
+        ).read
 
     def _pairs(self, pieces: Any) -> Iterator[tuple[Box, Any]]:
         if isinstance(pieces, Mapping):
@@ -153,7 +155,7 @@ class _Source:
                 digest = zlib.crc32(np.ascontiguousarray(array).view(np.uint8), digest)
             self.digests[part.first] = digest or 1
         self.add(sum(array.nbytes for _, array in found))
-        return Given(found).read
+        return JoinedBoxes(found).read
 
     @property
     def copies(self) -> tuple[list[str], NDArray[np.uint32]]:
