@@ -163,7 +163,7 @@ class Saving:
                 write_digests(self._place.new)
                 self._place.replace()
             self._sync("replaced")
-        except Exception as error:  # of Orbax, of the file system: reporting by wait
+        except Exception as error:  # of Orbax, of the file system: raised by wait
             self._error = error
         finally:
             self._shown.__exit__(None, None, None)

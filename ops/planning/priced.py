@@ -25,14 +25,14 @@ from gridlayout.ops.solver.solve import Solution
 _MOST_WAYS = 8  # the most alternatives per equation
 
 
-def default_plan(traced: Traced, trips: int | None, kept: bool = False) -> Plan:
+def default_plan(traced: Traced, trips: int | None, keep_layouts: bool = False) -> Plan:
     """Return the plan of the program that `gl.on_grid` makes.
 
-    kept: whether arguments keep the layouts that they have, instead of those of `gl.put`. Its
-    products may run by algorithms that no strategy has. Its bound is 0, because none is known.
+    keep_layouts: whether arguments keep the layouts that they have, instead of those of `gl.put`.
+    Products may run by algorithms that no strategy has. The bound is 0, because none is known.
     """
     numbered = enumerate(traced.leaves, traced.consts)
-    layouts = {leaf.path: traced.default(k, kept) for k, leaf in numbered}
+    layouts = {leaf.path: traced.default(k, keep_layouts) for k, leaf in numbered}
     of_operand = dict(enumerate(layouts.values(), traced.consts))
     wanted = [traced.next_of.get(k) for k in range(len(traced.closed.jaxpr.outvars))]
     results = tuple(None if k is None else of_operand.get(k) for k in wanted)

@@ -78,10 +78,10 @@ class _Known:
     def of(traced: Traced, trips: int | None) -> _Known:
         """Return the faster default: with arguments as `gl.put` lays them out, or as they are."""
         machine, known = traced.device.machine, []
-        for kept in (True, False) if any(leaf.is_laid_out for leaf in traced.leaves) else (False,):
-            plan = default_plan(traced, trips, kept)
+        for keeps in (True, False) if any(leaf.is_laid_out for leaf in traced.leaves) else (False,):
+            plan = default_plan(traced, trips, keeps)
             if machine.device_capacity is None or plan.peak_bytes <= machine.device_capacity:
-                stays = LIMITS.stays if kept and machine.figures else 0.0
+                stays = LIMITS.stays if keeps and machine.figures else 0.0
                 known.append(_Known(plan, plan.time * (1 - stays)))
         return min(known, key=lambda each: each.seconds, default=_Known(None))
 

@@ -128,14 +128,14 @@ class Traced:
         """Return the layout that an operand is fixed to, or None."""
         return self.fixed_layouts[operand - self.consts] if operand >= self.consts else None
 
-    def default(self, operand: int, kept: bool = True) -> Layout | None:
-        """Return an operand's layout without a plan; kept: whether `GridArray`s keep theirs."""
+    def default(self, operand: int, keep: bool = True) -> Layout | None:
+        """Return an operand's layout without a plan; keep: whether `GridArray`s keep theirs."""
         if operand < self.consts:
             return None
         leaf = self.leaves[operand - self.consts]
         if (fixed_layout := self.fixed_layout(operand)) is not None:
             return fixed_layout
-        if kept and leaf.is_laid_out:
+        if keep and leaf.is_laid_out:
             return leaf.value.layout
         if not leaf.has_layout:
             return None
