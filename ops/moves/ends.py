@@ -144,11 +144,11 @@ def put_box(
     start = unsigned(start)
     if counts is not None:
         old = lax.dynamic_slice(out, start, piece.shape)
-        wanted: Any = True
+        is_counted: Any = True
         for d, count in enumerate(counts):
             if not (isinstance(count, int) and count == piece.shape[d]):
-                wanted &= lax.broadcasted_iota(jnp.uint32, piece.shape, d) < count
-        piece = jnp.where(wanted, piece, old)
+                is_counted &= lax.broadcasted_iota(jnp.uint32, piece.shape, d) < count
+        piece = jnp.where(is_counted, piece, old)
     return lax.dynamic_update_slice(out, piece, start)
 
 

@@ -68,15 +68,15 @@ def valid_mask(layout: Layout, placement: Placement, along: Collection[int] | No
     if layout.is_scatter or layout.size == 0:
         return _scattered(layout, placement)
     index = positions(layout, placement)
-    wanted = {k for part in padded for k in part.physical}
+    padded_dims = {k for part in padded for k in part.physical}
     for k in range(layout.core_rank):
-        if k in wanted and placement.slots[k] != layout.physical_shape[k]:
+        if k in padded_dims and placement.slots[k] != layout.physical_shape[k]:
             mask = mask & (index[k] < layout.physical_shape[k])
     # A physical dim that no logical dim feeds is valid at one position only; the bounds of the
     # inverse cover these as well.
     constraints = layout.inverse_in_bounds.domain.constraints
     exprs = AffineMap(len(local), tuple(expr for expr, _ in constraints))
-    needed = [k for k, dims in enumerate(exprs.used_dims()) if dims & wanted]
+    needed = [k for k, dims in enumerate(exprs.used_dims()) if dims & padded_dims]
     values = AffineMap(len(local), tuple(exprs.results[k] for k in needed))(*index)
     for k, value in zip(needed, values, strict=True):
         mask = mask & ((value == 0) if constraints[k][1] else (value >= 0))

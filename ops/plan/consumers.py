@@ -27,7 +27,7 @@ class Consumers:
     """The equations that read each value of a jaxpr, and the requested layouts of its results."""
 
     def __init__(
-        self, jaxpr: Any, known: Mapping[Any, Value], wanted: Sequence[Layout | None] = ()
+        self, jaxpr: Any, known: Mapping[Any, Value], requested: Sequence[Layout | None] = ()
     ) -> None:
         self._jaxpr, self._known = jaxpr, known
         self._makers = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
@@ -39,7 +39,7 @@ class Consumers:
         self._results: dict[Any, list[Layout | None]] = {}
         for k, atom in enumerate(jaxpr.outvars):
             if not isinstance(atom, core.Literal):
-                layout = wanted[k] if k < len(wanted) else None
+                layout = requested[k] if k < len(requested) else None
                 if layout is not None and layout.shape != atom.aval.shape:
                     layout = None
                 self._results.setdefault(atom, []).append(layout)
@@ -101,7 +101,7 @@ class Consumers:
                 elif name not in ELEMENTWISE or value.aval.shape != out.aval.shape:
                     others = True
                 elif (first := self._first(eqn)) is not value:
-                    found |= self._lies(first, same)
+                    found |= self._layout_of(first, same)
                 elif out not in same:
                     same.add(out)
                     left.append(out)
@@ -116,7 +116,7 @@ class Consumers:
         consumers = Consumers(inner, known, [self.layout(out, 0) for out in eqn.outvars])
         return (consumers._layouts(own) for own, atom in values.items() if atom is var)
 
-    def _lies(self, atom: Any, same: Collection[Any]) -> set[Layout]:
+    def _layout_of(self, atom: Any, same: Collection[Any]) -> set[Layout]:
         """Return the layout of a value, if it is known, or elementwise of values with a known one.
 
         same: values whose layout is to be found.

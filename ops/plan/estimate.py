@@ -95,7 +95,7 @@ class Estimator:
             prod(shape) * itemsize
             for shape, itemsize in zip(graph.shapes, graph.itemsizes, strict=True)
         ]
-        self._alike = self._numbered()
+        self._kinds = self._numbered()
         self._ways: dict[Any, list[_Way]] = {}
         self._divided: dict[Any, _Way] = {}
         self._best: dict[Any, tuple[float, Choice, Sent]] = {}
@@ -172,7 +172,7 @@ class Estimator:
         """
         node = self.graph.nodes[number]
         held = tuple(() if v is None else state.held[v] for v in node.ins)
-        key = self._alike[number], bound, target, held, is_bound
+        key = self._kinds[number], bound, target, held, is_bound
         assert node.factors is not None
         joins = bool(node.factors.summed) or any(
             v is not None and v < len(self.given) for v in node.ins
@@ -240,7 +240,7 @@ class Estimator:
         return tuple(found)
 
     def _way(self, number: int, along: Along) -> _Way:
-        key = self._alike[number], along
+        key = self._kinds[number], along
         if key in self._divided:
             return self._divided[key]
         node = self.graph.nodes[number]

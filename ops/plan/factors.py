@@ -120,16 +120,16 @@ def _reduction(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Fact
 
 
 def _arg(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    return _whole_along(set(params["axes"]), ins, outs, kept=False)
+    return _whole_along(set(params["axes"]), ins, outs, keep_dims=False)
 
 
 def _whole_along(
-    axes: set[int], ins: Sequence[Shape], outs: Sequence[Shape], kept: bool = True
+    axes: set[int], ins: Sequence[Shape], outs: Sequence[Shape], keep_dims: bool = True
 ) -> Factors:
     """Return factors where dims `axes` are not divided and the other dims stay as they are."""
     shape = ins[0]
     own: Dims = tuple(None if d in axes or n == 1 else d for d, n in enumerate(shape))
-    out = own if kept else tuple(own[d] for d in range(len(shape)) if d not in axes)
+    out = own if keep_dims else tuple(own[d] for d in range(len(shape)) if d not in axes)
     fits = [own if len(x) == len(shape) else (None,) * len(x) for x in ins]
     return Factors(tuple(fits), tuple(out for _ in outs), shape)
 
@@ -248,7 +248,7 @@ def _along(name: str) -> Callable[..., Factors]:
 
 def _unstacked(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
     """Return factors of an array that is split into its rows, whose dim is not divided."""
-    return _whole_along({params["axis"] % len(ins[0])}, ins, outs, kept=False)
+    return _whole_along({params["axis"] % len(ins[0])}, ins, outs, keep_dims=False)
 
 
 def _convolution(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:

@@ -235,22 +235,22 @@ class Graph:
         eqn: Any = None,
     ) -> list[int | None]:
         """Inline a loop's body and its carries; for a scan, `eqn`, also its stacked results."""
-        rounds, kept, at = times * length, [], {}
+        rounds, carries, at = times * length, [], {}
         for k, value in enumerate(carry):
             var = body.jaxpr.invars[len(consts) + k]
-            kept.append(self._new(var))
-            own = tuple(d if n > 1 else None for d, n in enumerate(self.shapes[kept[-1]]))
-            factors = Factors((own, own), (own,), self.shapes[kept[-1]])
+            carries.append(self._new(var))
+            own = tuple(d if n > 1 else None for d, n in enumerate(self.shapes[carries[-1]]))
+            factors = Factors((own, own), (own,), self.shapes[carries[-1]])
             at[k] = len(self.nodes)
             there = (*path, -1 - k)
             self.nodes.append(
-                Node(None, there, (value, None), (kept[-1],), factors, 0, rounds, CARRY, length)
+                Node(None, there, (value, None), (carries[-1],), factors, 0, rounds, CARRY, length)
             )
-        found = self._inline(body, [*consts, *kept, *slices], path, rounds)
+        found = self._inline(body, [*consts, *carries, *slices], path, rounds)
         for k, place in at.items():
             node = self.nodes[place]
             self.nodes[place] = replace(node, ins=(node.ins[0], found[k]))
-        outs: list[int | None] = list(kept)
+        outs: list[int | None] = list(carries)
         for k, value in enumerate(found[len(carry) :]):
             assert eqn is not None
             made = self._new(eqn.outvars[len(carry) + k])

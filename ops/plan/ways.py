@@ -55,8 +55,8 @@ class Ways:
         if key not in self._known:
             choices = self._ways(node)
             seconds = np.array([self._seconds(node, choice) for choice in choices])
-            kept = self._fewer(node, choices)
-            self._known[key] = [choices[k] for k in kept], seconds[kept] * node.times
+            few = self._fewer(node, choices)
+            self._known[key] = [choices[k] for k in few], seconds[few] * node.times
         return self._known[key]
 
     def _ways(self, node: Node) -> list[Choice]:

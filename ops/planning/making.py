@@ -99,10 +99,10 @@ def planned(
     return found
 
 
-def check_search(seconds: Any, progress: Any, told: str) -> None:
+def check_search(seconds: Any, progress: Any, takes: str) -> None:
     """Raise `LayoutError` unless `seconds` is a time limit and `progress` a function or None."""
     check_figure(seconds, "seconds", above=False)
-    check_progress(progress, f"({told})")
+    check_progress(progress, f"({takes})")
 
 
 def simulate(

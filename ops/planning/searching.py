@@ -320,7 +320,7 @@ def _spilled(free: Strategies, found: Solution, operands: frozenset[int]) -> Sol
     for v in sorted(operands):
         at = free.operand(v)
         places = free.variables[at].choices
-        wanted = free.units.among_chips(places[choices[at]].division)
+        division = free.units.among_chips(places[choices[at]].division)
         far = [k for k, place in enumerate(places) if place.in_dram]
-        choices[at] = next((k for k in far if places[k].division == wanted), choices[at])
+        choices[at] = next((k for k in far if places[k].division == division), choices[at])
     return replace(found, choices=tuple(choices))

@@ -221,20 +221,20 @@ def _in_logical_order(view: LazyView, side: Side, contract: Dims, start: int) ->
     rows = tuple(layout.linear.results[k] for k in side.contract)
     if rows == tuple(dim(d) for d in contract) or not rows:
         return view
-    part, kept = _restricted(layout, side.contract)
+    part, dims = _restricted(layout, side.contract)
     lead, inner = view.shape[:start], view.shape[start + len(rows) :]
     view = view.reshape(prod(lead), *view.shape[start : start + len(rows)], prod(inner))
     view = view.moved(1 + len(rows), 1).reshape(prod(lead), prod(inner), *part.physical_shape)
     view = packing.undo_moves(view, jnp.zeros((), layout.dtype), part)
-    order = (0, *(2 + kept.index(d) for d in contract), 1)
+    order = (0, *(2 + dims.index(d) for d in contract), 1)
     return view.transpose(order).reshape(*lead, -1, *inner)
 
 
 @lru_cache(maxsize=4096)
 def _restricted(layout: GridLayout, ks: Dims) -> tuple[GridLayout, Dims]:
     """Return a one-core layout of the logical dims of some collapsed dims, and these dims."""
-    kept = tuple(sorted(d for k in ks for d in layout.groups[k]))
+    dims = tuple(sorted(d for k in ks for d in layout.groups[k]))
     lines = AffineMap(layout.ndim, tuple(layout.linear.results[k] for k in ks))
-    shape = tuple(layout.shape[d] for d in kept)
-    linear = lines.compose(embedding(layout.ndim, kept))
-    return GridLayout(shape, layout.dtype, (1,) * len(ks), linear=linear), kept
+    shape = tuple(layout.shape[d] for d in dims)
+    linear = lines.compose(embedding(layout.ndim, dims))
+    return GridLayout(shape, layout.dtype, (1,) * len(ks), linear=linear), dims

@@ -227,7 +227,7 @@ class _Reading:
                 stands.setdefault(value.at, k)
         moves: dict[int, int] = {}
         bringing = []
-        wanted: set[int] = set()  # registers read by steps that do more than relay out one operand
+        needed: set[int] = set()  # registers read by steps that do more than relay out one operand
         for step in steps:
             at = [k for k in step.reads if isinstance(k, int)]
             for k in at:
@@ -236,13 +236,13 @@ class _Reading:
                 stands[step.writes[0]] = stands[at[0]]
                 bringing.append(step)
             else:
-                wanted.update(at)
+                needed.update(at)
         for step in reversed(bringing):
-            if step.writes[0] in wanted:
-                wanted.add(step.reads[0])
+            if step.writes[0] in needed:
+                needed.add(step.reads[0])
         own: list[Collective] = []
         for step in steps:
-            if step in bringing and step.writes[0] in wanted:
+            if step in bringing and step.writes[0] in needed:
                 self._move(step, stands[step.reads[0]], moves, found)
             else:
                 own += step.collectives

@@ -123,12 +123,14 @@ def _repeated(
             size = sum(len(span(item)) for item in items[first : first + period])
             if size * (times - 1) < least:
                 continue
-            if _is_wired_alike(reads, first, period, times):
+            if _has_same_data_flow(reads, first, period, times):
                 best, least = (first, period, times), size * (times - 1) + 1
     return best
 
 
-def _is_wired_alike(reads: Sequence[tuple[int, ...]], first: int, period: int, times: int) -> bool:
+def _has_same_data_flow(
+    reads: Sequence[tuple[int, ...]], first: int, period: int, times: int
+) -> bool:
     """Return whether corresponding items of all repetitions read corresponding items."""
     inside = [
         tuple(back for back in reads[first + k] if back <= k % period)
@@ -154,18 +156,18 @@ def _reads(graph: Graph, items: Sequence[Item]) -> list[tuple[int, ...]]:
 def _kind(graph: Graph, item: Item) -> Any:
     """Return a key that is equal for items that do the same."""
     if isinstance(item, int):
-        return _alike(graph, graph.nodes[item])
-    return item.title, *(_alike(graph, graph.nodes[n]) for n in span(item))
+        return _node_kind(graph, graph.nodes[item])
+    return item.title, *(_node_kind(graph, graph.nodes[n]) for n in span(item))
 
 
-def _alike(graph: Graph, node: Node) -> Any:
+def _node_kind(graph: Graph, node: Node) -> Any:
     row = node.row
     moves = tuple(
         None if read.move is None else graph.moves[read.move].collectives for read in node.reads
     )
     given = tuple(graph.tensor(read.source) for read in node.reads)
     inner = tuple(
-        (body.times, *(_alike(body.graph, each) for each in body.graph.nodes))
+        (body.times, *(_node_kind(body.graph, each) for each in body.graph.nodes))
         for body in node.bodies
     )
     return row.primitive, row.how, row.note, given, node.results, node.collectives, moves, inner

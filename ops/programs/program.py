@@ -189,17 +189,17 @@ class Program:
     def finish(self, outs: Sequence[Value]) -> Program:
         """Set the program's results, and drop the steps that none of them needs."""
         self.outs = tuple(outs)
-        wanted = {out.at for out in outs if isinstance(out.at, int)}
-        kept = []
+        needed = {out.at for out in outs if isinstance(out.at, int)}
+        remaining = []
         for n in reversed(range(len(self.steps))):
             step = self.steps[n]
-            if step.is_global or wanted.intersection(step.writes):
-                wanted.update(k for k in step.reads if isinstance(k, int))
-                kept.append(n)
-        kept.reverse()
-        self.steps = [self.steps[n] for n in kept]
-        self.scopes = [self.scopes[n] for n in kept]
-        self.owners = [self.owners[n] for n in kept]
+            if step.is_global or needed.intersection(step.writes):
+                needed.update(k for k in step.reads if isinstance(k, int))
+                remaining.append(n)
+        remaining.reverse()
+        self.steps = [self.steps[n] for n in remaining]
+        self.scopes = [self.scopes[n] for n in remaining]
+        self.owners = [self.owners[n] for n in remaining]
         self._join()
         self._mark_sums()
         return self
@@ -325,8 +325,8 @@ class Program:
             return self.run(arrays)
         held: dict[int, Any] = dict(enumerate(arrays))
         steps = list(zip(self.steps, self.scopes, strict=True))
-        wanted = [out.at for out in self.outs if isinstance(out.at, int)]
-        run_steps(with_calls(steps, wanted), held)
+        needed = [out.at for out in self.outs if isinstance(out.at, int)]
+        run_steps(with_calls(steps, needed), held)
         return [array_at(held, out.at) for out in self.outs]
 
     def _zeros(self, registers: Sequence[int]) -> dict[int, Any]:
@@ -345,14 +345,14 @@ class Program:
         """Runs of consecutive steps that are all global, or all local."""
         steps = list(zip(self.steps, self.scopes, strict=True))
         groups = [(key, list(some)) for key, some in groupby(steps, lambda s: s[0].is_global)]
-        wanted = {out.at for out in self.outs if isinstance(out.at, int)}
+        needed = {out.at for out in self.outs if isinstance(out.at, int)}
         found: list[tuple[bool, _Region]] = []
         for is_global, some in reversed(groups):
             writes = dict.fromkeys(k for step, _ in some for k in step.writes)
             reads = dict.fromkeys(k for step, _ in some for k in step.reads if isinstance(k, int))
             outer = tuple(k for k in reads if k not in writes)
-            found.append((is_global, _Region(some, outer, tuple(k for k in writes if k in wanted))))
-            wanted |= set(outer)
+            found.append((is_global, _Region(some, outer, tuple(k for k in writes if k in needed))))
+            needed |= set(outer)
         return found[::-1]
 
 

@@ -51,8 +51,8 @@ def array_at(held: dict[int, Any], at: Any) -> Any:
     return array
 
 
-def with_calls(steps: Sequence[Scoped], wanted: Sequence[int]) -> list[Scoped]:
-    """Return the steps with repeated runs as calls; wanted: registers that are read afterwards."""
+def with_calls(steps: Sequence[Scoped], needed: Sequence[int]) -> list[Scoped]:
+    """Return the steps with repeated runs as calls; needed: registers that are read afterwards."""
     numbers: dict[Any, int] = {}
     names = [numbers.setdefault((step.run, scope), len(numbers)) for step, scope in steps]
     if len(names) - len(numbers) < _SPARED:
@@ -60,7 +60,7 @@ def with_calls(steps: Sequence[Scoped], wanted: Sequence[int]) -> list[Scoped]:
     places: dict[Any, list[int]] = {}
     for n in range(len(names) - _LEAST + 1):
         places.setdefault(tuple(names[n : n + _LEAST]), []).append(n)
-    consumers: dict[int, list[int]] = {k: [len(steps)] for k in wanted}
+    consumers: dict[int, list[int]] = {k: [len(steps)] for k in needed}
     for n, (step, _) in enumerate(steps):
         for k in step.reads:
             if isinstance(k, int):

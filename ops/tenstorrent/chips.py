@@ -53,7 +53,7 @@ def mapped(function: Function, mesh: Shape) -> Function:
 def _axis(op: Op, mesh: Shape) -> int:
     axis = op.integer("cluster_axis")
     if not 0 <= axis < len(mesh):
-        op.fail(f"cluster_axis = {axis} is none of the mesh {mesh}")
+        op.fail(f"cluster_axis = {axis} is no axis of the mesh {mesh}")
     op.facts["axis"] = axis
     return axis
 
@@ -178,7 +178,7 @@ def point_to_point(op: Op, mesh: Shape) -> Function:
         if len(place) != len(mesh) or any(
             not 0 <= k < n for k, n in zip(place, mesh, strict=False)
         ):
-            op.fail(f"{key} = {place} is none of the mesh {mesh}")
+            op.fail(f"{key} = {place} is no place in the mesh {mesh}")
         places.append(place)
     sender, receiver = places
     is_receiver = np.zeros(mesh, bool)

@@ -41,17 +41,17 @@ BINARY: dict[str, Function] = {
     "atan2": jnp.arctan2,
     "bitwise_left_shift": jnp.left_shift,
     "bitwise_right_shift": jnp.right_shift,
-    "divide": lambda x, y: lax.div(*_alike(x, y)),
+    "divide": lambda x, y: lax.div(*_common_type(x, y)),
     "eq": jnp.equal,
     "ge": jnp.greater_equal,
     "gt": jnp.greater,
     "le": jnp.less_equal,
     "logical_left_shift": jnp.left_shift,
-    "logical_right_shift": lambda x, y: lax.shift_right_logical(*_alike(x, y)),
+    "logical_right_shift": lambda x, y: lax.shift_right_logical(*_common_type(x, y)),
     "lt": jnp.less,
     "ne": jnp.not_equal,
     "pow_tensor": jnp.power,
-    "remainder": lambda x, y: lax.rem(*_alike(x, y)),
+    "remainder": lambda x, y: lax.rem(*_common_type(x, y)),
 }
 # Fused activations, including those with other names than the op.
 ACTIVATIONS: dict[str, Function] = {
@@ -80,7 +80,7 @@ WITH_NUMBER: dict[str, Function] = {
 }
 
 
-def _alike(x: Any, y: Any) -> tuple[Any, Any]:
+def _common_type(x: Any, y: Any) -> tuple[Any, Any]:
     """Return both operands in their common type and broadcast shape."""
     dtype = jnp.promote_types(x.dtype, y.dtype)
     shape = jnp.broadcast_shapes(x.shape, y.shape)

@@ -25,14 +25,14 @@ def checked(array: Any, kind: TensorType, what: str, shape: Shape | None = None)
     `LayoutError` for another dtype or shape. shape: the required shape, if it is not the type's.
     Truth values become numbers; floats of any width become values of a block format.
     """
-    wanted = kind.shape if shape is None else shape
+    expected = kind.shape if shape is None else shape
     if not isinstance(array, (GridArray, jax.Array, jax.ShapeDtypeStruct)):
         try:
             array = jnp.asarray(array)
         except (TypeError, ValueError) as error:
             raise LayoutError(f"{what} is no array: {error}") from None
-    if tuple(array.shape) != wanted:
-        raise LayoutError(f"{what} has shape {tuple(array.shape)}, not {wanted}")
+    if tuple(array.shape) != expected:
+        raise LayoutError(f"{what} has shape {tuple(array.shape)}, not {expected}")
     is_number = kind.tile_format is not None and jnp.issubdtype(array.dtype, jnp.floating)
     if (is_number or array.dtype == bool) and isinstance(array, jax.Array):
         array = stored(array, kind)

@@ -205,14 +205,14 @@ class TtnnProgram:
 
     def _inputs(self, arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[Spread, ...] | None]:
         """Return the arguments in their layouts; for several chips, also the results' division."""
-        wanted, runner = self._linked.arguments, self._runner
-        if len(arrays) != len(wanted):
-            raise LayoutError(f"{self!r} takes {len(wanted)} arrays, not {len(arrays)}")
+        expected, runner = self._linked.arguments, self._runner
+        if len(arrays) != len(expected):
+            raise LayoutError(f"{self!r} takes {len(expected)} arrays, not {len(arrays)}")
         if runner.mesh:
             return self._divided(arrays)
         found = [
             checked(x, kind, f"argument {name}")
-            for x, (name, kind) in zip(arrays, wanted, strict=True)
+            for x, (name, kind) in zip(arrays, expected, strict=True)
         ]
         layouts = map(runner.layout_of, self.arguments)
         pairs = zip(found, layouts, strict=True)

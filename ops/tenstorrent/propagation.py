@@ -88,8 +88,8 @@ def _controlled(
     if isinstance(control, Case):
         ways = [_propagated(branch, operands[1:], pick) for branch in control.branches]
         is_one = _is_same(operands[:1])
-        alike = [is_one and len(set(found)) == 1 for found in zip(*ways, strict=True)]
-        return [value if same else None for value, same in zip(ways[0], alike, strict=True)]
+        agrees = [is_one and len(set(found)) == 1 for found in zip(*ways, strict=True)]
+        return [value if same else None for value, same in zip(ways[0], agrees, strict=True)]
     state = [operands[place] for place in control.places]
     found = _propagated(control.body, operands, pick)
     return [new if new == old else None for new, old in zip(found, state, strict=True)]

@@ -160,6 +160,6 @@ def _visit(
     scores = jnp.where(seen, scores, NEVER)
     higher = jnp.maximum(highest, scores.max(-1))
     weights = jnp.where(seen, jnp.exp(scores - higher[..., None]), 0)
-    kept = jnp.exp(highest - higher)
+    decay = jnp.exp(highest - higher)
     gained = jnp.einsum("...kgts,...skh->...kgth", weights, v, preferred_element_type=out.dtype)
-    return [higher, total * kept + weights.sum(-1), out * kept[..., None] + gained]
+    return [higher, total * decay + weights.sum(-1), out * decay[..., None] + gained]
