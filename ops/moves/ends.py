@@ -1,4 +1,7 @@
-"""`Ends`: converts a device's part to the array of atoms that pieces are cut from, and back."""
+"""`Ends`: converts a device's part to the array of atoms that pieces are cut from, and back.
+
+Atoms are the dims that two layouts have in common (`gridlayout.sharding.windows`).
+"""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class LazyView:
-    """An array under reshapes and transposes that are not made yet.
+    """An array with reshapes and transposes that are not executed yet.
 
-    digits: extents that the array's elements are counted by, the major first, none of them 1;
-    order: those digits as they are seen, the major first; shape: what they are joined into.
+    digits: extents that factor the array's row-major index, major first, without 1s. order: the
+    order of these digits in the view, major first. shape: the shape of the view, which joins them.
 
     >>> import jax.numpy as jnp
     >>> view = LazyView.of(jnp.arange(6)).reshape(1, 2, 1, 3).transpose((1, 0, 3, 2))

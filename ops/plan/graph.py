@@ -67,7 +67,7 @@ class Node:
 
     @cached_property
     def transposed(self) -> tuple[int, ...]:
-        """How many times a kernel transposes each operand of a product first."""
+        """When a kernel transposes each operand of a product first; see `flops.transposed`."""
         if self.eqn is None or self.name != "dot_general":
             return (0,) * len(self.ins)
         return transposed(Op.of(self.eqn))

@@ -1,7 +1,7 @@
 """`next_value_layouts`: the layouts of results that are the next values of a program's operands.
 
 A training step returns parameters and moments in the layouts in which it takes them, so that the
-next step is the same program. What is added to them is relaid out to theirs.
+next step is the same program. Values that are added to them are relaid out to their layouts.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Clock:
         self.whole._interrupted = True
 
     def through(self, call: Callable[[], T]) -> T:
-        """Return the result of a call, which is restarted after a first interrupt, out of time."""
+        """Return the result of a call; a first interrupt ends the time and restarts the call."""
         try:
             return call()
         except KeyboardInterrupt:

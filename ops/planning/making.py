@@ -37,7 +37,7 @@ def plan(
     progress: Callable[[float, float, float], None] | None = None,
     memory_space: str | None = None,
 ) -> Plan:
-    """Return the layouts of a program's arguments, values and results that take the least time.
+    """Return the fastest plan: the layouts of a program's arguments, values and results.
 
     fn: a JAX function; it may contain gradients and optimizers. args: arrays, `GridArray`s or
     `jax.ShapeDtypeStruct`s, of which only shapes and dtypes are used; or a `gl.Layout`, which is
@@ -112,7 +112,7 @@ def simulate(
     plan: Plan | None = None,
     algorithm: str | None = None,
 ) -> Simulation:
-    """Return the cost of a program on a machine: seconds, bytes by link, and bytes held.
+    """Return the simulation of a program on a machine: seconds, bytes by link, and bytes held.
 
     fn, args, machine: as in `gl.plan`. plan: its layouts and choices are used. Without one, the
     choices are those of `gl.on_grid`, with layouts and `GridArray`s as they are and other arrays in
@@ -153,14 +153,14 @@ def simulate(
 
 
 def by_default(traced: Traced, algorithm: str | None) -> Simulation:
-    """Return the cost with the choices of `gl.on_grid`; algorithm: of all products, by name."""
+    """Return the simulation with the choices of `gl.on_grid`; algorithm: of all products."""
     layouts = [traced.default(k) for k in range(len(traced.specs))]
     program = traced.program(traced.specs_in(layouts), None, algorithm)
     return Simulation.of(program, traced.report(program), None, LIMITS.trips)
 
 
 def _as_planned(traced: Traced, plan: Plan) -> Simulation:
-    """Return the cost of a program with the layouts and choices of a plan."""
+    """Return the simulation of a program with the layouts and choices of a plan."""
     plan.stated.check(traced.closed, traced.device)
     chosen = plan.stated.chosen.on(traced.device)
     specs = traced.specs_in([*plan.layouts.values()])

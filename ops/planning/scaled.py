@@ -41,7 +41,7 @@ def scaling(
     seconds: float = 60.0,
     progress: Callable[[int, int, float], None] | None = None,
 ) -> Scaling:
-    """Return the cost of a program on increasing numbers of devices, for each way to run it.
+    """Return the simulations of a program on more and more devices, in each way to run it.
 
     fn, args: as in `gl.simulate`; or, instead of args, one function that takes the number of
     devices and returns the args as a tuple. machine: a `gl.Machine` or the name of a ready one,

@@ -221,7 +221,8 @@ class Traced:
 
         algorithm: of all products, by name. requested: the specs of results, None for any.
         """
-        # A program computes on values that a plan has in DRAM while it reads them.
+        # Values that a plan has in DRAM are read during computation: the program treats them as
+        # values in L1.
         near = specs if stated is None else [in_space(spec, "l1") for spec in specs]
         layouts = [layout for spec in near if (layout := layout_of(spec)) is not None]
         templates = {layout.shape: layout for layout in reversed(layouts)}
@@ -297,7 +298,7 @@ def _arguments(fn: Callable[..., Any], args: Any) -> tuple[Any, list[Leaf], list
 
 
 def _jaxpr(fn: Callable[..., Any], signature: Signature) -> tuple[Any, Any, dict[int, int]]:
-    """Return the function's jaxpr, its results' shapes, and the operands that they succeed."""
+    """Return the function's jaxpr, its results' shapes, and `Traced.next_of`."""
     try:
         closed, shapes, env = function_of(fn, same_grid_and_tile).jaxpr(signature)
     except LayoutError:

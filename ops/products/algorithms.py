@@ -105,9 +105,9 @@ class Matrices:
 class Plan:
     """A product, and where its parts are placed.
 
-    mirrored: whether rows and columns are exchanged in `placed`, so that the other operand takes
-    the role of the left one. placed: the placement of batch, rows and columns. left_k, right_k: the
-    mesh axes of K in each operand. layers: the axes among these that partial sums are reduced over.
+    mirrored: whether the rows of `matrices` are the columns of the placed result, which applies the
+    algorithm to the other operand. placed: the placement of batch, rows and columns. left_k,
+    right_k: the mesh axes of K in each operand. layers: those of them that sums are reduced over.
     scattered: whether the sums are scattered over `layers`, which are then the last of the columns'
     axes; otherwise every device along them gets the sums. panels: the number of parts of K.
     """
