@@ -15,7 +15,7 @@ from gridlayout.ops.plan.strategies import Place, Strategies
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.searching import best_plan
 from gridlayout.ops.planning.simulation import Simulation
-from gridlayout.ops.planning.spaces import MOST_ALIVE, End, Spaces
+from gridlayout.ops.planning.spaces import MOST_LISTED, End, Spaces
 from gridlayout.ops.planning.traced import Traced, traced_for
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.solver.solve import Unsolved
@@ -190,10 +190,10 @@ def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None
     """Return the error text for a program that does not fit: what is held, and a mesh that fits."""
     device, room = traced.device, traced.device.machine.device_capacity or 0
     strategies = traced.strategies(trips).limited(room)
-    row, alive = strategies.fullest
-    listed = [f"{strategies.described(v)}: {nbytes:,} B" for v, nbytes in alive[:MOST_ALIVE]]
-    more = f" and {len(alive) - MOST_ALIVE} more" if len(alive) > MOST_ALIVE else ""
-    least = sum(nbytes for _, nbytes in alive)
+    row, live = strategies.fullest
+    listed = [f"{strategies.described(v)}: {nbytes:,} B" for v, nbytes in live[:MOST_LISTED]]
+    more = f" and {len(live) - MOST_LISTED} more" if len(live) > MOST_LISTED else ""
+    least = sum(nbytes for _, nbytes in live)
     copies = ", and more for copies on the way to where these are read," if least <= room else ""
     return (
         f"{function_name(fn)} does not fit: at {row} a device of {device.machine.chip.name} holds "

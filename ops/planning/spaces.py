@@ -27,7 +27,7 @@ from gridlayout.sharding.machine import Machine
 
 Path = tuple[int, ...]
 _LEAST = 1.0  # seconds that a search has at least
-MOST_ALIVE = 12  # the most values that an error names
+MOST_LISTED = 12  # the most values that an error names
 
 
 class NoRoom(LayoutError):
@@ -271,7 +271,7 @@ class _Search:
         for n, live in self._live():
             near = {v: size for v, size in live.items() if self.fixed.get(v) is False}
             if (more := sum(near.values()) - limits[n]) > most:
-                largest = sorted(near, key=lambda v: -near[v])[:MOST_ALIVE]
+                largest = sorted(near, key=lambda v: -near[v])[:MOST_LISTED]
                 most = more
                 at = self.graph.nodes[n].name if n < len(self.graph.nodes) else "the end"
                 names = [f"{self.strategies.described(v)}: {near[v]:,} B" for v in largest]

@@ -61,10 +61,10 @@ def _undominated(model: Model, v: int) -> np.ndarray:
     for usage in {id(u): u for limit in model.limits_of[v] for u in [limit.usages[v]]}.values():
         better &= usage[:, None] <= usage[None, :]
     np.fill_diagonal(better, False)
-    alive = np.ones(len(better), bool)
+    remaining = np.ones(len(better), bool)
     for c in range(len(better) - 1, -1, -1):
-        alive[c] = not (better[:, c] & alive).any()
-    return np.flatnonzero(alive)
+        remaining[c] = not (better[:, c] & remaining).any()
+    return np.flatnonzero(remaining)
 
 
 def _differences(model: Model, v: int) -> np.ndarray:

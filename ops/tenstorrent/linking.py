@@ -131,7 +131,7 @@ class _Body:
 
     def __init__(self, linker: Linker, function: Function) -> None:
         self.linker, self.function = linker, function
-        self.alive: dict[str, str] = {}  # the text of each value's type
+        self.value_types: dict[str, str] = {}  # the text of each value's type
         self.freed: dict[str, int] = {}
 
     def linked(self) -> Linked:
@@ -164,18 +164,18 @@ class _Body:
         )
 
     def define(self, name: str, kind: str, line: int) -> None:
-        if name in self.alive:
+        if name in self.value_types:
             raise LayoutError(f"line {line}: value {name} is defined twice")
-        self.alive[name] = kind
+        self.value_types[name] = kind
 
     def use(self, operation: Operation) -> None:
         for name, kind in zip(operation.operands, operation.operand_types, strict=True):
-            if name not in self.alive:
+            if name not in self.value_types:
                 _fail(operation, f"there is no value {name}")
             if name in self.freed:
                 _fail(operation, f"{name} was deallocated on line {self.freed[name]}")
-            if kind != self.alive[name]:
-                _fail(operation, f"{name} is a {self.alive[name][:80]}, not a {kind[:80]}")
+            if kind != self.value_types[name]:
+                _fail(operation, f"{name} is a {self.value_types[name][:80]}, not a {kind[:80]}")
 
     def types(self, texts: tuple[str, ...], line: int) -> tuple[TensorType, ...]:
         tensors = [text for text in texts if text != "!ttnn.device"]

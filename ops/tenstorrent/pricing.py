@@ -142,19 +142,19 @@ def _held(operations: Sequence[Operation], memory: str, cores: int) -> list[int]
     """
     last = {(op.function, x): n for n, op in enumerate(operations) for x in op.operands}
     made = {(op.function, x) for op in operations for x in op.results}
-    alive: dict[tuple[str, str], int] = {}
+    live: dict[tuple[str, str], int] = {}
     for op in operations:
         for value, layout in zip(op.operands, op.inputs, strict=True):
             if (op.function, value) not in made and layout is not None and layout.memory == memory:
-                alive[op.function, value] = _bytes(layout, memory, cores)
+                live[op.function, value] = _bytes(layout, memory, cores)
     found = []
     for n, op in enumerate(operations):
         for value, layout in zip(op.results, op.outputs, strict=True):
             if layout is not None and layout.memory == memory:
-                alive[op.function, value] = _bytes(layout, memory, cores)
-        found.append(sum(alive.values()))
-        for key in [key for key in alive if last.get(key, -1) <= n]:
-            del alive[key]
+                live[op.function, value] = _bytes(layout, memory, cores)
+        found.append(sum(live.values()))
+        for key in [key for key in live if last.get(key, -1) <= n]:
+            del live[key]
     return found
 
 
