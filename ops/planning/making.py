@@ -194,11 +194,11 @@ def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None
     listed = [f"{strategies.described(v)}: {nbytes:,} B" for v, nbytes in live[:MOST_LISTED]]
     more = f" and {len(live) - MOST_LISTED} more" if len(live) > MOST_LISTED else ""
     least = sum(nbytes for _, nbytes in live)
-    copies = ", and more for copies on the way to where these are read," if least <= room else ""
+    copies = ", and copies for their consumers" if least <= room else ""
     return (
-        f"{function_name(fn)} does not fit: at {row} a device of {device.machine.chip.name} holds "
-        f"at least {least:,} B{copies} however they are divided over the mesh {device.shape}, and "
-        f"has {room:,} B. Alive then: {'; '.join(listed)}{more}. "
+        f"{function_name(fn)} does not fit: at {row}, a device of {device.machine.chip.name} holds "
+        f"at least {least:,} B{copies}, for any division over the mesh {device.shape}; it has "
+        f"{room:,} B. Live values: {'; '.join(listed)}{more}. "
         f"{_larger(traced, fn, args, fixed, trips)}"
     )
 
