@@ -97,9 +97,9 @@ def as_array(x: Any, dtype: np.dtype[Any], *, moved: bool = True) -> jax.Array:
         ) from None
     if jnp.issubdtype(found.dtype, jax.dtypes.prng_key):
         raise LayoutError(
-            f"the array holds random keys, {found.dtype}{list(found.shape)}, which no layout lays "
-            "out: lay out jax.random.key_data(keys), uint32 with a dim more, of which "
-            "jax.random.wrap_key_data makes keys again; functions on the grid take keys as they are"
+            f"the array holds random keys, {found.dtype}{list(found.shape)}, which have no layout: "
+            "lay out jax.random.key_data(keys), uint32 with one dim more, and get keys back by "
+            "jax.random.wrap_key_data; functions on the grid take keys as they are"
         )
     given = found.dtype.name
     if np.dtype(x.dtype) != found.dtype:

@@ -40,8 +40,8 @@ def best_plan(traced: Traced, trips: int | None, seconds: float, progress: Any) 
         if clock.interrupted:
             raise KeyboardInterrupt from error
         raise Unsolved(
-            f"no plan that has room in memory was found in {seconds:g} seconds: give more of them, "
-            "seconds=, or plan for more devices, or for ones with more memory"
+            f"no plan that fits the memory was found in {seconds:g} seconds: give more, seconds=, "
+            "or plan for more devices, or for devices with more memory"
         ) from error
 
 
@@ -118,7 +118,7 @@ def _divided(
             less = int(capacity * room / made.peak_bytes)
             capacity = min(less, int(used) - 1) if strategies.problem.rows else less
     if not clock.left:
-        raise Unsolved("no plan has room so far")
+        raise Unsolved("no plan fits so far")
     return None
 
 
@@ -230,7 +230,7 @@ class _Tries:
             return self.best
         if self.refused and not self.is_late:
             raise self.refused[0]
-        raise Unsolved("no plan has room so far")
+        raise Unsolved("no plan fits so far")
 
     @property
     def room(self) -> int:

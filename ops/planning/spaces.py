@@ -276,9 +276,9 @@ class _Search:
                 at = self.graph.nodes[n].name if n < len(self.graph.nodes) else "the end"
                 names = [f"{self.strategies.described(v)}: {near[v]:,} B" for v in largest]
         return (
-            f"a core's {room_in_l1(self.machine):,} B of L1 for values have no room at {at} for "
-            f"what has to be there: {'; '.join(names)}. Leave them to the plan, or fix them with "
-            "memory_space='dram'"
+            f"a core's {room_in_l1(self.machine):,} B of L1 for values are too few at {at} for the "
+            f"values that have to be there: {'; '.join(names)}. Leave them to the plan, or fix "
+            "them with memory_space='dram'"
         )
 
     def _placed(self, dram: Collection[int]) -> tuple[Placed, ...]:
@@ -313,7 +313,7 @@ class _Search:
         if room is not None and shared > room:
             cores = prod((self.machine.mesh or ())[-len(self.machine.chip.grid) :])
             raise LayoutError(
-                f"{shared * cores:,} B in DRAM have no room on a chip of {room * cores:,} B: plan "
+                f"{shared * cores:,} B in DRAM do not fit a chip of {room * cores:,} B: plan "
                 "for more chips"
             )
         return shared

@@ -249,7 +249,7 @@ def traced_for(
         one_of(space, ("l1", "dram"), "memory_space")
         if not device.machine.has_cores:
             raise LayoutError(
-                f"memory_space {space!r} is of machines whose chips have cores, such as 'n150': "
+                f"memory_space {space!r} is for machines whose chips have cores, such as 'n150': "
                 f"devices of {device.machine.chip.name} have one memory, leave it out"
             )
     numbers = [k for k, x in enumerate(leaves) if x.is_array or x.is_number]

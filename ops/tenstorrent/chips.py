@@ -29,10 +29,10 @@ def mesh_of(module: Module) -> Shape:
         r"= *([0-9]{1,4}(?:x[0-9]{1,4})*)>", module.attributes.get("ttcore.meshes", "")
     )
     if len(found) > 1:
-        raise LayoutError(f"the program is for {len(found)} meshes; one is run")
+        raise LayoutError(f"the program is for {len(found)} meshes; only one can be run")
     mesh = tuple(map(int, found[0].split("x"))) if found else (1, 1)
     if not 1 <= np.prod(mesh) <= MAX_CHIPS:
-        raise LayoutError(f"a mesh of {mesh} chips is not run: give 1 to {MAX_CHIPS}")
+        raise LayoutError(f"a mesh of {mesh} chips can't be run: give 1 to {MAX_CHIPS}")
     return mesh
 
 

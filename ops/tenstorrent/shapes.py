@@ -92,7 +92,7 @@ def pad(op: Op) -> Function:
     """The operand with `padding` elements added before and after each dim."""
     padding, value = op.integers("padding"), op.number("value", 0)
     if len(padding) != 2 * len(op.inputs[0].shape) or min(padding, default=0) < 0:
-        op.fail(f"padding {padding} must hold two numbers >= 0 a dim")
+        op.fail(f"padding {padding} must hold two numbers >= 0 per dim")
     pairs = list(zip(padding[::2], padding[1::2], strict=True))
     return lambda x: jnp.pad(x, pairs, constant_values=np.asarray(value).astype(x.dtype))
 
@@ -152,7 +152,7 @@ def constant(op: Op) -> Function:
         suffix = f" : {kind[1]}" if kind else ""
         numbers = [number_of(word + suffix) for word in words]
         if None in numbers:
-            op.fail(f"value = {text[:60]} holds what is no number")
+            op.fail(f"value = {text[:60]} holds a value that is no number")
         values = np.asarray(numbers).astype(out.dtype)
     if values.size not in (1, prod(out.shape)):
         op.fail(f"value holds {values.size} numbers for the shape {out.shape}")

@@ -39,7 +39,7 @@ def in_time(programs: Sequence[Any], names: Any, function: str | None = None) ->
             program = load(program.text, function=function)
         if not isinstance(program, TtnnProgram):
             raise LayoutError(
-                f"{name} is {type(program).__name__}, which has no time: beside a plan give plans, "
+                f"{name} is {type(program).__name__}, which has no time: with a plan, give plans, "
                 "simulations, TTNN dumps or programs of gl.tenstorrent.load"
             )
         made.append(Timed(name, program.simulated(machine), True))

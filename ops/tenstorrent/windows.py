@@ -78,7 +78,7 @@ def prepare_weights(op: Op) -> Function:
     padded = height // prod(size)
     block = op.integer("c_in_block", 0) or padded
     if padded * prod(size) != height or padded < inside or width < out or padded % block:
-        op.fail(f"weights {op.inputs[0].shape} do not go into {op.outputs[0].shape}")
+        op.fail(f"weights {op.inputs[0].shape} do not fit into {op.outputs[0].shape}")
     if len(size) == 3 and op.integer("groups", 1) != 1:
         op.fail("groups of a convolution of three dims are not known")
     pads = [(0, width - out), (0, padded - inside), *[(0, 0) for _ in size]]
@@ -95,7 +95,7 @@ def prepare_bias(op: Op) -> Function:
     _conv_facts(op)
     missing = op.outputs[0].shape[-1] - op.inputs[0].shape[-1]
     if missing < 0 or prod(op.outputs[0].shape[:-1]) != 1:
-        op.fail(f"a bias {op.inputs[0].shape} does not go into {op.outputs[0].shape}")
+        op.fail(f"a bias {op.inputs[0].shape} does not fit into {op.outputs[0].shape}")
     return lambda x: jnp.reshape(jnp.pad(jnp.ravel(x), (0, missing)), op.outputs[0].shape)
 
 

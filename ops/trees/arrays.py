@@ -90,13 +90,13 @@ def put(
         layout, layouts = None, layout
     if isinstance(layout, DeviceGrid):
         if device is not None and layouts is not None:
-            raise LayoutError("put(tree, device, layouts) takes one layouts, not two")
+            raise LayoutError("put(tree, device, layouts) takes layouts once, not twice")
         return _put_tree(array, layout, device if layouts is None else layouts, check)
     if layout is None and isinstance(device, DeviceGrid):
         return _put_tree(array, device, layouts, check)
     if not isinstance(layout, Layout):
         raise LayoutError(
-            f"put: {layout!r} in the second place is neither a gl.Layout, as in gl.put(array, "
+            f"put: the second argument {layout!r} is neither a gl.Layout, as in gl.put(array, "
             "layout, device), nor a gl.DeviceGrid, as in gl.put(tree, device, layouts)"
         )
     if layouts is not None:
@@ -183,7 +183,7 @@ def _check_laid(leaf: Leaf, layout: Layout, device: DeviceGrid) -> None:
         wide = leaf.value.dtype == layout.dtype
         fix = "jax.config.update('jax_enable_x64', True)" if wide else "layout.with_dtype(dtype)"
         raise LayoutError(
-            f"JAX holds it as {leaf.dtype.name}, but {layout!r} is not for that: {fix}"
+            f"JAX holds it as {leaf.dtype.name}, but {layout!r} has another dtype: use {fix}"
         )
     layout.check_invertible()
     device.sharding(layout)

@@ -188,7 +188,7 @@ def _by_prefix(layouts: Any, tree: Any) -> list[Request]:
         )
     except ValueError as error:
         raise LayoutError(
-            "layouts, a tree, has another structure than what it is for: give it that structure, "
+            "the tree of layouts has another structure than the arrays: give it that structure, "
             f'or a prefix of it, or path patterns such as {{"*/kernel": ...}}: {error}'
         ) from error
     found = jax.tree.leaves(spread)
