@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
     from gridlayout.ops.interpret.with_layout import with_layout
     from gridlayout.ops.moves.packing import pack, unpack
-    from gridlayout.ops.planning.beside import TimeComparison
+    from gridlayout.ops.planning.comparison import TimeComparison
     from gridlayout.ops.planning.making import plan, simulate
     from gridlayout.ops.planning.plan import Plan
     from gridlayout.ops.planning.saved import load_plan
@@ -127,7 +127,7 @@ _LAZY = {
     "load_plan": "ops.planning.saved",
     "Plan": "ops.planning.plan",
     "Simulation": "ops.planning.simulation",
-    "TimeComparison": "ops.planning.beside",
+    "TimeComparison": "ops.planning.comparison",
     "numpy": "ops.user.numpy",
     "nn": "ops.user.nn",
 }

@@ -15,7 +15,7 @@ from gridlayout.errors import LayoutError
 from gridlayout.layouts.memory import Chip
 
 if TYPE_CHECKING:
-    from gridlayout.ops.planning.beside import TimeComparison as TimeComparison
+    from gridlayout.ops.planning.comparison import TimeComparison as TimeComparison
     from gridlayout.ops.trees.summary import TreeSummary
 
 _PROGRAMS = ("as_text", "runtime_executable")  # what jax.jit lowers and compiles has these

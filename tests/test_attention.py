@@ -82,7 +82,7 @@ def test_no_core_ever_holds_all_scores():
         ([(4, 2), (4, 2), (4, 2)], "batch, length, heads"),
         ([(4, 3, 2), (4, 2, 2), (4, 2, 2)], "divides query's"),
         ([(4, 2, 2), (4, 2, 3), (4, 2, 3)], "width"),
-        ([(4, 2, 2), (4, 2, 2), (5, 2, 2)], "must be alike"),
+        ([(4, 2, 2), (4, 2, 2), (5, 2, 2)], "must have the same shape"),
         ([(0, 2, 2), (4, 2, 2), (4, 2, 2)], "not empty"),
     ],
 )

@@ -211,7 +211,7 @@ BAD = {
     "shape of a piece": (lambda box: np.ones(3, np.float32), "has shape .3,., not"),
     "dtype": (lambda box: np.ones((18, 32), np.int8), "the array is int8"),
     "None": (lambda box: None, "the piece of the box"),
-    "box": ([((slice(0, 99), slice(0, 2)), 1)], "does not lie in a dim"),
+    "box": ([((slice(0, 99), slice(0, 2)), 1)], "is not inside a dim"),
     "step": ([((slice(0, 9, 2), slice(0, 2)), 1)], "without a step"),
     "rank": ([((slice(0, 9),), 1)], "tuple of 2 slices"),
 }

@@ -279,7 +279,7 @@ REFUSED = {
     "device dtype": (lambda d: gl.put(jnp.asarray(A, "bfloat16"), LAYOUT, d), "bfloat16.*float32"),
     "layout": (
         lambda d: gl.put(A, (5, 7), d),
-        r"\(5, 7\) in the second place is neither a gl.Layout",
+        r"the second argument \(5, 7\) is neither a gl.Layout",
     ),
     "device": (lambda d: gl.put(A, LAYOUT, d.mesh), "device Mesh.* must be a gl.DeviceGrid"),
     "put twice": (lambda d: gl.put(gl.put(A, LAYOUT, d), LAYOUT, d), "gl.relayout"),

@@ -332,7 +332,7 @@ def test_with_less_memory_a_plan_changes_until_it_is_refused():
             peaks.append(plan.peak_bytes)
     assert len(peaks) > 2
     assert "does not fit" in refused
-    assert "Alive then: " in refused
+    assert "Live values: " in refused
     # The smallest mesh of the kind that would do, does.
     mesh = ast.literal_eval(re.search(r"A mesh of (\(.*?\)) would do", refused)[1])
     room = peaks[-1] - 1

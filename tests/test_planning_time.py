@@ -210,7 +210,7 @@ def test_what_can_not_fit_is_refused_and_what_may_fit_is_not_called_too_large(mo
     with pytest.raises(LayoutError, match=r"mlp does not fit: at .* holds at least"):
         gl.plan(*args, machine=small(4))
     monkeypatch.setattr(search, "quick", lambda model: iter(()))
-    with pytest.raises(Unsolved, match=r"no plan that has room in memory was found in 0 seconds"):
+    with pytest.raises(Unsolved, match=r"no plan that fits the memory was found in 0 seconds"):
         gl.plan(*args, machine=small(4.5), seconds=0)
 
 
@@ -223,7 +223,7 @@ def test_values_that_are_put_in_dram_at_once_leave_room_for_the_others():
     over.interrupt()
     room = room_in_l1(traced.device.machine)
     for ended in (None, over):  # with the arguments where they are nothing has room
-        with pytest.raises(LayoutError, match=r"have no room at .*: up: 4,194,304 B"):
+        with pytest.raises(LayoutError, match=r"are too few at .*: up: 4,194,304 B"):
             Spaces.of(free, places, choices, clock=ended)
     at_once = Spaces.of(free, places, choices, fixed=False, clock=over)
     best = Spaces.of(free, places, choices, fixed=False)

@@ -56,7 +56,7 @@ def least(problem):
     total = sum(own[every[v]] for v, own in enumerate(problem.costs))
     for fetch in problem.fetches:
         for form in range(fetch.prices.shape[1]):
-            reads = [forms[every[r]] == form for r, forms in fetch.readers]
+            reads = [forms[every[r]] == form for r, forms in fetch.consumers]
             read = np.any(reads, axis=0) if reads else False
             total = total + np.where(read, fetch.prices[every[fetch.source], form], 0)
     for row in problem.rows:
@@ -196,7 +196,7 @@ def grid(rng, width, length, choices):
             edges.append(edge(v, v + 1, rng.random((choices, choices))))
         if v + width < count:
             edges.append(edge(v, v + width, rng.random((choices, choices))))
-    tables = {(e.source, e.readers[0][0]): e.prices for e in edges}
+    tables = {(e.source, e.consumers[0][0]): e.prices for e in edges}
     columns = list(product(range(choices), repeat=width))
     reached = np.zeros(len(columns))
     for column in range(length):
@@ -419,7 +419,7 @@ ONE = np.zeros((2, 1))
         (lambda: Problem(([0],), (Fetch(0, ONE, ()),)), "2 choices of variable 0, which has 1"),
         (
             lambda: Problem(([0, 0],), (Fetch(0, ONE, ((1, np.array([0])),)),)),
-            "variable 1 of the forms of a fetch is not there",
+            "there is no variable 1, which the forms of a fetch name",
         ),
         (
             lambda: Problem(([0, 0],), (Fetch(0, ONE, ((0, np.array([0])),)),)),

@@ -305,7 +305,7 @@ def test_what_follows_has_the_shape_of_what_it_follows():
     assert laid.v["dense"]["bias"].layout == params["dense"]["bias"].layout
     same = gl.put(WEIGHTS, DEVICE, params)
     assert layouts(same) == layouts(params)
-    with pytest.raises(gl.LayoutError, match=r"follows no array of layouts.*'dense/bias'"):
+    with pytest.raises(gl.LayoutError, match=r"takes its layout from no array.*'dense/bias'"):
         gl.put({"w": array(5, 7)}, DEVICE, params)
 
 
@@ -474,9 +474,9 @@ def test_put_names_the_leaf_and_the_fix(tree, given, says):
 
 
 MISPLACED = {
-    "neither": ((WEIGHTS, 3), "3 in the second place is neither a gl.Layout.* nor a gl.DeviceGrid"),
-    "layouts first": ((WEIGHTS, {"*": TWO}, DEVICE), "in the second place is neither"),
-    "nothing": ((WEIGHTS,), "None in the second place"),
+    "neither": ((WEIGHTS, 3), "second argument 3 is neither a gl.Layout.* nor a gl.DeviceGrid"),
+    "layouts first": ((WEIGHTS, {"*": TWO}, DEVICE), "the second argument .* is neither"),
+    "nothing": ((WEIGHTS,), "second argument None"),
     "a tree in a layout": ((WEIGHTS, ROWS((5, 7)), DEVICE), r"gl\.put\(tree, device, layouts\)"),
     "no device": ((array(5, 7), ROWS((5, 7))), r"device None must be a gl\.DeviceGrid"),
 }

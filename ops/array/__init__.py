@@ -1,1 +1,1 @@
-"""`GridArray`: how data becomes one, relayouts, and functions of its shards."""
+"""`GridArray`: conversion of data to it, relayouts, and functions of its shards."""

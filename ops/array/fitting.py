@@ -1,7 +1,7 @@
-"""What a result may hold at most, and layouts that hold it in that.
+"""Limits on the storage of a result, and layouts that fit them.
 
-A layout is made for one tensor. On another one a grid dim may divide nothing, and a tile may be
-larger than what a core has of it: most of the storage would be padding.
+A layout is made for one tensor. For another one, a grid dim may divide nothing, and a tile may be
+larger than a core's part: most of the storage would be padding.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 
 
 def storage_bytes(layout: Layout, device: DeviceGrid) -> int:
-    """Bytes of the storage of an array in a layout: of all cores, padding and idle slots included.
+    """Return the bytes of an array's storage over all cores, with padding and idle slots.
 
     Copies on several devices count once, as in `x.storage.nbytes`.
 
@@ -35,12 +35,11 @@ def storage_bytes(layout: Layout, device: DeviceGrid) -> int:
 
 
 def most_bytes(nbytes: int, operands: Iterable[Layout], device: DeviceGrid, times: int = 1) -> int:
-    """The most bytes of storage of a result whose elements take `nbytes`.
+    """Return the most bytes that the storage of a result may take, for elements of `nbytes`.
 
-    Twice these; as many times as the storage of one of the operands is larger than its elements; at
-    least `LIMITS.page_bytes`. An operand whose storage is no larger than that does not count.
-    times: how many such results there are side by side.
-
+    This is twice `nbytes`; or the ratio of storage to elements of an operand times `nbytes`, if
+    that is larger; but at least `LIMITS.page_bytes`. Operands whose storage is no larger than that
+    do not count. times: how many such results there are side by side.
     >>> operand = GridLayout((53, 63), grid=(3, 2), tile=(32, 32))
     >>> most_bytes(6000, [], DeviceGrid((1,))), most_bytes(60, [operand], DeviceGrid((1,)))
     (12000, 4096)
@@ -57,12 +56,13 @@ def most_bytes(nbytes: int, operands: Iterable[Layout], device: DeviceGrid, time
 def fitting(
     layout: GridLayout, most: int, device: DeviceGrid, times: int = 1
 ) -> tuple[GridLayout, ...]:
-    """Layouts of the same tensor whose storage takes at most so many bytes; this one, if it does.
+    """Return layouts of the same tensor whose storage takes at most `most` bytes.
 
-    The first one is on as many cores of each grid dim that divides something, or on fewer where a
-    core would have less than `LIMITS.core_bytes`; a tile is cut to what a core has, or dropped
-    where that is not enough. The second, if there is one, is on the whole grid. Stated shards,
-    flips and gaps go. times: how many such tensors there are side by side.
+    This is the layout itself, if it does. Otherwise the first one is on the same cores of each grid
+    dim that divides something, or on fewer where a core would have less than `LIMITS.core_bytes`.
+    Its tile is reduced to a core's part, or dropped if that is not enough. The second, if there is
+    one, is on the whole grid. Stated shards, flips and gaps are dropped. times: how many such
+    tensors there are side by side.
 
     >>> tiled = GridLayout((1, 630), grid=(4, 2), tile=(32, 32))
     >>> fitting(tiled, 4096, DeviceGrid((1,)))[0]
@@ -81,11 +81,10 @@ def fitting(
 
 @lru_cache(maxsize=4096)
 def spread(layout: GridLayout) -> GridLayout:
-    """The layout on its whole grid, its tile cut to what a core has: what is on the way there.
+    """Return the layout on its whole grid, with its tile reduced to a core's part.
 
-    A device then holds no more than in the first of `fitting`, though it may be copies there and
-    nothing but padding here.
-
+    It is an intermediate layout: a device holds no more than in the first of `fitting`, though its
+    part may be a copy there and only padding here.
     >>> spread(GridLayout((1, 630), grid=(4, 2), tile=(32, 32)))
     GridLayout((1, 630), 'float32', grid=(4, 2), tile=(1, 32))
     """
@@ -94,7 +93,7 @@ def spread(layout: GridLayout) -> GridLayout:
 
 
 def _plain(layout: GridLayout) -> GridLayout:
-    """The layout with each group of dims in row-major order from 0, without stated shards."""
+    """Return the layout with each group of dims in row-major order from 0, and no stated shards."""
     rows = [linearized(layout.shape, group) if group else constant(0) for group in layout.groups]
     if not rows or layout.is_scatter:
         joined = max(layout.ndim - len(layout.grid) + 1, 0)
@@ -108,7 +107,7 @@ def _plain(layout: GridLayout) -> GridLayout:
 
 
 def _grids(layout: GridLayout, times: int) -> Iterator[Shape]:
-    """Its grid on dims that have something to divide, then smaller ones, down to one core."""
+    """Yield its grid without dims that divide nothing, then smaller grids, down to one core."""
     pairs = zip(layout.grid, layout.collapsed_shape, strict=True)
     grid = [max(min(pair), 1) for pair in pairs]
     enough = LIMITS.core_bytes
@@ -123,7 +122,7 @@ def _grids(layout: GridLayout, times: int) -> Iterator[Shape]:
 
 
 def _blocks(layout: GridLayout, grid: Shape) -> Iterator[GridLayout]:
-    """The layout on another grid: its tile cut to the shard, then none, then no aligned rows."""
+    """Yield the layout on another grid: with its tile reduced to the shard, then untiled."""
     untiled = layout.replace(grid=grid, tile=None, face=None, row_alignment=None)
     if not layout.tile:
         yield layout.replace(grid=grid)

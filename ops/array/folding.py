@@ -1,4 +1,4 @@
-"""How treescope shows what is ours in a tree; it is there when it asks, and not imported before."""
+"""How treescope shows objects of this library; treescope is imported only when it asks for it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 
 def folded_line(line: str, text: str, path: str | None) -> Any:
-    """A line that unfolds to the lines of a text: what a `__treescope_repr__` method returns.
+    """Return a line that unfolds to the lines of a text, for a `__treescope_repr__` method.
 
-    path: how the tree's own root leads here.
+    path: from the tree's root to this object.
     """
     from treescope import rendering_parts as parts
 

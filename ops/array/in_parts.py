@@ -1,7 +1,6 @@
-"""A storage made, and read, part by part on the host: nothing here holds the whole array.
+"""Storages written and read part by part on the host, without an array of the full size.
 
-Devices whose memory is the host's own (CPU devices) take the arrays that are packed here as they
-are, without a copy.
+Devices whose memory is the host's (CPU devices) use the arrays that are packed here without a copy.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from gridlayout.layouts.parts import (
 from gridlayout.layouts.program import host_fill
 from gridlayout.sharding.device_grid import DeviceGrid
 
-# What XLA's CPU devices ask of the address of an array that they use where it is.
+# The alignment for which XLA's CPU devices use an array without a copy.
 _ALIGNMENT = 64
 
 
 @lru_cache(maxsize=4096)
 def local_parts(layout: Layout, device: DeviceGrid) -> tuple[tuple[Part, tuple[Any, ...]], ...]:
-    """The parts of this process, each once, with the devices that hold it."""
+    """Return the parts of this process, each once, with the devices that hold it."""
     count = device.placement(layout.core_shape).per_device
     firsts = device.first_cores(layout.core_shape).tolist()
     found: dict[Part, list[Any]] = {}
@@ -48,14 +47,14 @@ def local_parts(layout: Layout, device: DeviceGrid) -> tuple[tuple[Part, tuple[A
 
 
 def boxes_here(layout: Layout, device: DeviceGrid) -> list[Box]:
-    """The boxes that the parts of this process hold, each once, in order of their corners."""
+    """Return the boxes that the parts of this process hold, each once, ordered by corner."""
     return sorted({box for part, _ in local_parts(layout, device) for box in part.boxes})
 
 
 def aligned(shape: Sequence[int], fill: NDArray[Any]) -> NDArray[Any]:
-    """An array of a value that CPU devices can take as it is."""
+    """Return an array filled with a value, which CPU devices can use without a copy."""
     size = prod(shape) * fill.dtype.itemsize
-    raw = np.zeros(size + _ALIGNMENT, np.uint8)  # pages that nobody writes to take no memory
+    raw = np.zeros(size + _ALIGNMENT, np.uint8)  # pages that are never written take no memory
     start = -raw.ctypes.data % _ALIGNMENT
     found = raw[start : start + size].view(fill.dtype).reshape(shape)
     if fill.tobytes().strip(b"\0"):
@@ -64,19 +63,19 @@ def aligned(shape: Sequence[int], fill: NDArray[Any]) -> NDArray[Any]:
 
 
 def stored(read: Read, layout: Layout, device: DeviceGrid) -> jax.Array:
-    """The storage of a logical array whose boxes `read` gives."""
+    """Return the storage of a logical array whose boxes `read` returns."""
     return stored_parts(lambda part: read, layout, device)
 
 
 def stored_parts(reader: Callable[[Part], Read], layout: Layout, device: DeviceGrid) -> jax.Array:
-    """The storage of what a part's reader gives of the logical array, one part after another."""
+    """Return the storage of a logical array, read part by part; reader: the read of a part."""
     return filled_parts(lambda part, packed: part.fill(packed, reader(part)), layout, device)
 
 
 def filled_parts(
     fill_part: Callable[[Part, NDArray[Any]], object], layout: Layout, device: DeviceGrid
 ) -> jax.Array:
-    """The storage of parts, one after another: each as an array that holds the padding's value."""
+    """Return the storage of parts that `fill_part` writes into arrays of the padding's value."""
     kind, fill = device.memory_kind(layout), host_fill(layout)
     placed, idle = [], None
     for part, devices in local_parts(layout, device):
@@ -89,14 +88,14 @@ def filled_parts(
         for each in devices:
             found = jax.device_put(packed, SingleDeviceSharding(each, memory_kind=kind))
             placed.append(found if device.platform == "cpu" else found.block_until_ready())
-    # The dtype is for processes that have no part to tell it by.
+    # Processes without a part need the dtype.
     return jax.make_array_from_single_device_arrays(
         device.storage_shape(layout), device.sharding(layout), placed, dtype=layout.dtype
     )
 
 
 class Held:
-    """What this process holds of an array that is laid out, read box by box."""
+    """The parts of a laid-out array that this process holds, read box by box."""
 
     def __init__(self, storage: jax.Array, layout: Layout, device: DeviceGrid) -> None:
         at = {shard.device: shard.data for shard in storage.addressable_shards}
@@ -104,7 +103,7 @@ class Held:
         self.parts = [(part, at[devices[0]]) for part, devices in local_parts(layout, device)]
 
     def read(self, box: Box) -> NDArray[Any]:
-        """A box as a NumPy array; `LayoutError` where this process has not all of it."""
+        """Return a box as a NumPy array; `LayoutError` where this process lacks some of it."""
         out = aligned(sizes_of(box), np.zeros((), self.layout.dtype))
         found = sum(
             part.copy(np.asarray(data), box, out)
@@ -115,19 +114,19 @@ class Held:
             raise LayoutError(
                 f"process {jax.process_index()} holds {found} of the {volume_of(box)} elements of "
                 f"the box {box_text(box)}: x.local_boxes() lists the boxes that are here; "
-                "x.to_logical() gives the whole to every device"
+                "x.to_logical() gives the full array to every device"
             )
         return out
 
 
-class Given:
-    """Arrays of boxes, read as one: each where it is, what lies in several joined."""
+class JoinedBoxes:
+    """Arrays of boxes, read as one array; a box across several of them is joined."""
 
     def __init__(self, pieces: Iterable[tuple[Box, Any]]) -> None:
         self.pieces = list(pieces)
 
     def read(self, box: Box) -> NDArray[Any]:
-        """A box as an array; `LayoutError` where the pieces do not cover it."""
+        """Return a box as an array; `LayoutError` where the pieces do not cover it."""
         out: Any = None
         seen: Any = None
         for own, array in self.pieces:
@@ -144,32 +143,32 @@ class Given:
             raise LayoutError(
                 f"the pieces lack {missing} of the {volume_of(box)} elements of the box "
                 f"{box_text(box)}, which cores of process {jax.process_index()} own: "
-                "x.local_boxes() lists the boxes that it gives"
+                "x.local_boxes() lists the boxes to give"
             )
         return out
 
 
-def shards_of(array: jax.Array) -> Given:
-    """What this process holds of a logical array, read where it is."""
+def shards_of(array: jax.Array) -> JoinedBoxes:
+    """Return the part of a logical array that this process holds, read without a copy."""
     found: dict[Box, Any] = {}
     for shard in array.addressable_shards:
         found.setdefault(box_of(shard.index, array.shape), shard.data)
-    return Given((box, np.asarray(data)) for box, data in found.items())
+    return JoinedBoxes((box, np.asarray(data)) for box, data in found.items())
 
 
 def box_of(index: Sequence[slice], shape: Sequence[int]) -> Box:
-    """A tuple of slices of an array of a shape as a box."""
+    """Return a tuple of slices of an array of a shape as a box."""
     return tuple(s.indices(n)[:2] for s, n in zip(index, shape, strict=True))
 
 
 def as_box(box: Any, shape: Sequence[int]) -> Box:
-    """A tuple of slices that a user gives, of an array of a shape; `LayoutError` for any other.
+    """Return a tuple of slices that a user gives as a box; `LayoutError` for any other value.
 
     >>> as_box((slice(0, 4), slice(None)), (6, 8))
     ((0, 4), (0, 8))
     """
     if not isinstance(box, tuple) or len(box) != len(shape):
-        raise LayoutError(f"the box {box!r} must be a tuple of {len(shape)} slices, one a dim")
+        raise LayoutError(f"the box {box!r} must be a tuple of {len(shape)} slices, one per dim")
     found = []
     for each, n in zip(box, shape, strict=True):
         if not isinstance(each, slice) or each.step not in (None, 1):
@@ -177,13 +176,13 @@ def as_box(box: Any, shape: Sequence[int]) -> Box:
         low = 0 if each.start is None else as_int(each.start, "a box's start,")
         high = n if each.stop is None else as_int(each.stop, "a box's stop,")
         if not 0 <= low <= high <= n:
-            raise LayoutError(f"{each!r} in the box does not lie in a dim of {n} elements")
+            raise LayoutError(f"{each!r} in the box is not inside a dim of {n} elements")
         found.append((low, high))
     return tuple(found)
 
 
 def box_text(box: Box) -> str:
-    """A box as messages have it.
+    """Return a box as text for messages.
 
     >>> box_text(((0, 4), (6, 8)))
     '[0:4, 6:8]'
@@ -192,7 +191,7 @@ def box_text(box: Box) -> str:
 
 
 def is_host_memory(array: Any, device: DeviceGrid) -> bool:
-    """Whether the host reads and writes all of an array where it is."""
+    """Return whether the host can read and write all of an array in place."""
     return (
         isinstance(array, jax.Array)
         and not isinstance(array, jax.core.Tracer)

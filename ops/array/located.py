@@ -1,4 +1,4 @@
-"""`DeviceLocation`: where one element of a `GridArray` is, and which devices have it."""
+"""`DeviceLocation`: where one element of a `GridArray` is stored, and on which devices."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, repr=False)
 class DeviceLocation(Location):
-    """Where one element is: its core's buffer, as `layout.locate` gives it, and its device.
+    """The location of one element: in its core's buffer, as for `layout.locate`, and its device.
 
-    device: coordinates in the device grid, `x.device.mesh`; of copies, of the first. devices: the
-    `jax.Device`s that have it, several where it is replicated; none where the mesh has no devices.
+    device: coordinates in the device grid, `x.device.mesh`; for a replicated element, of the first
+    copy. devices: the `jax.Device`s that hold it, several if it is replicated; none where the mesh
+    has no devices.
     """
 
     device: Shape = ()
@@ -33,7 +34,7 @@ class DeviceLocation(Location):
 
 
 def located(index: Sequence[int], layout: Layout, device: DeviceGrid) -> DeviceLocation:
-    """Where an element of an array in a layout is on a device grid.
+    """Return where an element of an array in a layout is stored on a device grid.
 
     >>> from gridlayout import GridLayout
     >>> located((4,), GridLayout((6,), grid=(3,)), DeviceGrid((1,)))

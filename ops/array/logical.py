@@ -1,4 +1,4 @@
-"""From and to logical `jax.Array`s that devices have parts of: a relayout, or no copy at all."""
+"""Conversion from and to sharded logical `jax.Array`s: by a relayout, or without a copy."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Shape = tuple[int, ...]
 
 
 def laid_out(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array | None:
-    """The storage of a logical array: of its parts as they are, packed by the host, or moved.
+    """Return the storage of a logical array: its shards as they are, packed by the host, or moved.
 
-    None where its sharding is none of this device grid's and the host can't read it.
+    None where the sharding is not on this device grid and the host can't read the array.
     """
     before = placement_of(array.sharding, array.shape, device)
     if before is not None and device.memory_kind(layout) is None:
@@ -48,11 +48,11 @@ def laid_out(array: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array 
 
 
 def check_sharding(sharding: Any, shape: tuple[int, ...]) -> None:
-    """`LayoutError` unless a logical `jax.Array` of the shape can be sharded so."""
+    """Raise `LayoutError` unless a logical `jax.Array` of the shape can have the sharding."""
     if not isinstance(sharding, Sharding):
         raise LayoutError(
             f"sharding {sharding!r} must be a jax.sharding.NamedSharding, or None: every device "
-            "then gets the whole"
+            "then gets the full array"
         )
     if isinstance(sharding, NamedSharding) and not sharding.mesh.devices.size:
         raise LayoutError(f"sharding {sharding} has no devices: give one of a jax.sharding.Mesh")
@@ -66,7 +66,7 @@ def check_sharding(sharding: Any, shape: tuple[int, ...]) -> None:
 
 
 def sharding_text(sharding: Sharding, shape: tuple[int, ...]) -> str:
-    """A sharding as every process says it: its shards, and whose devices have which."""
+    """Return a text of a sharding, the same in every process: its shards, and their devices."""
     index: Any = sharding.devices_indices_map(shape)
     boxes = [(each.id, box_of(own or (), shape)) for each, own in index.items()]
     digest = digest_of(repr(sorted(boxes)).encode()).hex()
@@ -76,7 +76,7 @@ def sharding_text(sharding: Sharding, shape: tuple[int, ...]) -> str:
 def logical_as(
     storage: jax.Array, layout: Layout, device: DeviceGrid, sharding: Sharding
 ) -> jax.Array | None:
-    """The logical array, sharded as asked; None where it is traced, and as for `laid_out`."""
+    """Return the logical array with a sharding; None if it is traced, or as for `laid_out`."""
     if isinstance(storage, jax.core.Tracer):
         return None
     if is_host_memory(storage, device):
@@ -96,7 +96,7 @@ def logical_as(
 
 
 def _read(held: Held, sharding: Sharding) -> jax.Array:
-    """Each device's box of what this process holds, read once."""
+    """Return the array of each device's box, each read once from what this process holds."""
     shape, known = held.layout.shape, dict[Box, Any]()
     placed = []
     for each, index in sharding.addressable_devices_indices_map(shape).items():
@@ -117,14 +117,14 @@ def _in_device_memory(array: jax.Array) -> bool:
 
 
 def _rewrapped(array: jax.Array, device: DeviceGrid, before: Placement) -> jax.Array:
-    """The same shards as an array on `device.fine`."""
+    """Return the same shards as an array on `device.fine`."""
     sharding = NamedSharding(device.fine, before.spec)
     own = [shard.data for shard in array.addressable_shards]
     return jax.make_array_from_single_device_arrays(array.shape, sharding, own, dtype=array.dtype)
 
 
 def _seen(array: jax.Array, shape: Shape, sharding: Sharding, part: Shape) -> jax.Array:
-    """The parts in another shape, where they are: on CPU devices nothing is copied."""
+    """Return the shards reshaped to `part`; on CPU devices without a copy."""
     parts = []
     for shard in array.addressable_shards:
         if shard.device.platform == "cpu":
@@ -137,7 +137,7 @@ def _seen(array: jax.Array, shape: Shape, sharding: Sharding, part: Shape) -> ja
 def _as_storage(
     array: jax.Array, layout: Layout, device: DeviceGrid, place: Placement
 ) -> jax.Array:
-    """The parts of a logical array as the storage of a layout that has the same ones."""
+    """Return a logical array's shards as the storage of a layout with the same shards."""
     sharding = NamedSharding(device.fine, place.spec)
     part = (*place.per_device, *layout.local_shape)
     return _seen(array, (*place.slots, *layout.local_shape), sharding, part)

@@ -1,4 +1,4 @@
-"""The dims by which `jax.vmap` and `lax.scan` take GridArrays apart, as hijax asks for them."""
+"""The specs of hijax for the dims that `jax.vmap` and `lax.scan` map over GridArrays."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gridlayout.layouts.layout import Layout
 
 @dataclass(frozen=True)
 class Stacked(getattr(hijax, "MappingSpec", object)):  # type: ignore[misc]
-    """How `lax.scan` takes GridArrays apart: along the first dim of a stack of storages."""
+    """How `lax.scan` splits GridArrays: along the first dim of a stack of storages."""
 
 
 class Along(int):
-    """The logical dim that `jax.vmap` maps, with the layout that one of the mapped has."""
+    """The logical dim that `jax.vmap` maps, with the layout of one mapped element."""
 
     layout: Layout
 
     def __new__(cls, dim: int, layout: Layout) -> Along:
-        """Of the dim and the layout of one."""
+        """Return the dim with the layout of one element."""
         made = super().__new__(cls, dim)
         made.layout = layout.with_oob(None)
         return made
@@ -36,6 +36,6 @@ class Along(int):
 
 
 def along(dim: int, whole: Any, one: Layout) -> int:
-    """A mapped dim of a GridArray: a plain int, where `one` of them has the layout it says."""
+    """Return a mapped dim: an int, if `one` has the layout that follows from it, else `Along`."""
     found = jax.typeof(whole).dec_rank(None, dim)
     return dim if found.layout == one.with_oob(None) else Along(dim, one)

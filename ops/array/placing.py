@@ -1,4 +1,4 @@
-"""`put` and `from_physical`: data becomes a `GridArray`, each device getting its part."""
+"""`put` and `from_physical`: make a `GridArray` from data, of which each device gets its part."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gridlayout.text import parse
 
 
 def put(array: Any, layout: Layout, device: DeviceGrid, *, check: bool | None = None) -> GridArray:
-    """`gl.put` of one array: each device gets the shards of its cores and no others."""
+    """Return `gl.put` of one array: each device gets the shards of its own cores only."""
     check_device(device)
     check_layout(layout)
     check = check if check is None else as_flag(check, "check")
@@ -46,7 +46,7 @@ def put(array: Any, layout: Layout, device: DeviceGrid, *, check: bool | None = 
 
 
 def described(layout: Layout, device: DeviceGrid) -> GridArray:
-    """A `GridArray` without data: its storage is a `jax.ShapeDtypeStruct`."""
+    """Return a `GridArray` without data: its storage is a `jax.ShapeDtypeStruct`."""
     sharding = device.sharding(layout)
     storage: Any = jax.ShapeDtypeStruct(
         device.storage_shape(layout), layout.dtype, sharding=sharding
@@ -55,7 +55,7 @@ def described(layout: Layout, device: DeviceGrid) -> GridArray:
 
 
 def _source(array: Any, layout: Layout) -> Any:
-    """What `put` is given, checked: a `jax.Array`, else a NumPy array."""
+    """Return the checked operand of `put`: a `jax.Array`, or else a NumPy array."""
     if isinstance(array, GridArray):
         raise LayoutError("put takes a logical array; gl.relayout moves a GridArray to a layout")
     _check_no_tree(array)
@@ -68,7 +68,7 @@ def _source(array: Any, layout: Layout) -> Any:
 
 
 def host_array(array: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """What a user gives for an array of `dtype`, as NumPy's; of typed data it has to be that."""
+    """Return a user's data as a NumPy array of `dtype`; data with a dtype must have that one."""
     if not hasattr(array, "dtype"):
         array = packing.untyped(array, dtype)
     array = np.asarray(array)
@@ -81,7 +81,7 @@ def host_array(array: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
 
 
 def _agree(call: Crossing, array: Any, layout: Layout, check: bool | None) -> None:
-    """All processes put this array, a jax.Array over all of them or one that each has, there."""
+    """Check that all processes put the same: one jax.Array over all, or equal data in each."""
     if isinstance(array, jax.core.Tracer):
         return
     is_whole = isinstance(array, jax.Array) and not array.is_fully_addressable
@@ -100,7 +100,7 @@ def _put(array: Any, layout: Layout, device: DeviceGrid) -> jax.Array:
     if not isinstance(array, jax.core.Tracer):
         if (found := laid_out(array, layout, device)) is not None:
             return found
-        # Committed elsewhere, perhaps: bring it to this mesh first.
+        # It may be committed to other devices: copy it to this mesh first.
         array = jax.device_put(array, device.replicated)
     return brought_back(_pack_and_place(array, layout, device), layout, device)
 
@@ -109,10 +109,10 @@ _pack_and_place = partial(jax.jit, static_argnums=(1, 2))(pack_and_place)
 
 
 def from_physical(physical: Any, layout: Layout, device: DeviceGrid) -> GridArray:
-    """Wrap data that was laid out elsewhere; its padding may hold anything.
+    """Return data that was laid out elsewhere as a `GridArray`; its padding may hold anything.
 
     physical: an array of `layout.physical_shape` and `layout.dtype`. The result's layout is
-    `layout` with an undef `oob`, since nothing is known of the padding.
+    `layout` with an undef `oob`, because nothing is known about the padding.
     """
     check_device(device)
     check_layout(layout)
@@ -137,7 +137,7 @@ _place = partial(jax.jit, static_argnums=(1, 2))(place)
 
 
 def _check_no_tree(array: Any) -> None:
-    """Nested lists are data; dicts and other containers hold arrays of layouts of their own."""
+    """Raise `LayoutError` for dicts and other containers of arrays; nested lists are data."""
     if not isinstance(array, (list, tuple)) and not jax.tree_util.all_leaves([array]):
         raise LayoutError(
             f"put lays out one array, and a {type(array).__name__} holds several, or none: "
@@ -146,11 +146,11 @@ def _check_no_tree(array: Any) -> None:
 
 
 def _pickled(x: GridArray) -> Any:
-    """What a pickle holds: the layout's text, the mesh's sizes and names, and the logical array."""
+    """Return a pickle's content: the layout's text, the device grid, and the logical array."""
     if has_no_data(x):
         return described, (x.layout, x.device)
     if x.storage.ndim != len(x.layout.physical_shape):
-        raise LayoutError(f"{x!r} has batch dims, of which a layout's text does not speak")
+        raise LayoutError(f"{x!r} has batch dims, which a layout's text does not include")
     return _unpickled, (str(x.layout), x.device, np.asarray(x))
 
 

@@ -1,7 +1,7 @@
-"""The policy: which layout a result gets where the operation leaves a choice.
+"""The policy: the choice of a result's layout where the operation leaves one.
 
 A policy is a function `(shape, dtype, like, device) -> Layout`. `like` is the layout of the operand
-that the result comes from, or None. `gl.on_grid(fn, policy=...)` takes another one.
+that the result comes from, or None. `gl.on_grid(fn, policy=...)` sets another policy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 Shape = tuple[int, ...]
-# The word for a layout of one core, which every device has.
+# The word for a layout of one core, which is on every device.
 REPLICATED = "replicated"
 Policy = Callable[[Shape, "np.dtype[Any]", Layout | None, DeviceGrid], Layout]
 
@@ -35,16 +35,16 @@ Policy = Callable[[Shape, "np.dtype[Any]", Layout | None, DeviceGrid], Layout]
 def same_grid_and_tile(
     shape: Shape, dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid
 ) -> GridLayout:
-    """The default policy: the operand's grid and tile on the new shape, its padding undef.
+    """The default policy: the operand's grid and tile for the new shape, with undef padding.
 
-    The last dims stay apart, one to a grid dim; all dims before them are joined. Of a grid of more
-    dims than the shape (and than two), those of one core go; cores that are left over divide the
-    first dim. Without an operand, or with one of another system, the grid is the operand's core
-    grid or the device grid, untiled.
+    The last dims are separate, one per grid dim; all dims before them are joined. If the grid has
+    more dims than the shape (and than two), its dims of one core are dropped; remaining extra cores
+    divide the first dim. Without an operand, or for one of another system, the grid is the
+    operand's core grid or the device grid, untiled.
 
-    The storage takes at most twice the bytes of the elements, or as many times as the operand's
-    storage takes those of its own, or 4096 bytes. Where it would take more, the tile is cut to what
-    a core has, or dropped, and a core that would have less than 256 bytes is left out.
+    The storage takes at most twice the bytes of the elements, or the operand's ratio of storage to
+    elements, or 4096 bytes. Where it would take more, the tile is reduced to a core's part or
+    dropped, and cores that would have less than 256 bytes are left out.
 
     >>> from gridlayout import DeviceGrid
     >>> like = GridLayout((53, 63), "float32", grid=(3, 2), tile=(32, 32))
@@ -60,7 +60,7 @@ def same_grid_and_tile(
 def offered(
     shape: Shape, dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid, times: int = 1
 ) -> tuple[GridLayout, ...]:
-    """The default policy's layout, then others that it allows, as `fitting` has them.
+    """Return the default policy's layout, then others that it allows, as for `fitting`.
 
     times: how many such tensors there are side by side.
     """
@@ -77,15 +77,15 @@ def offered(
 def of_rank(
     shape: Shape, dtype: np.dtype[Any], like: Layout | None, device: DeviceGrid
 ) -> GridLayout:
-    """The operand's grid and tile on a shape of another rank, whatever that holds.
+    """Return the operand's grid and tile on a shape of another rank, whatever its storage takes.
 
-    What is said of one of many arrays, or of many, when only the type of the others is known.
+    It is for the type of one of many arrays, or of many, when only the other type is known.
     """
     return _like(shape, dtype, _grid(shape, like, device), like)
 
 
 def _grid(shape: Shape, like: Layout | None, device: DeviceGrid) -> Shape:
-    """The operand's grid, without dims of one core that a shape has no use for."""
+    """Return the operand's grid, without dims of one core that the shape has no dims for."""
     own = None if like is None else as_grid(like)
     if own is not None:
         grid = own.grid
@@ -100,13 +100,14 @@ def _grid(shape: Shape, like: Layout | None, device: DeviceGrid) -> Shape:
 def fill_devices(
     shape: Sequence[int], dtype: DTypeLike, like: Layout | None, device: DeviceGrid
 ) -> GridLayout:
-    """A policy that has all devices hold nearly as little as they can; the rule of `gl.put(tree)`.
+    """A policy by which all devices hold nearly as little as possible; the rule of `gl.put(tree)`.
 
-    At most one core a device, and none empty. A vector is divided along its one dim; of other
-    shapes, all dims but the last are joined as rows, and rows and columns are divided by two
-    factors of the number of devices. Of those grids whose shards, in whole tiles, hold at most an
-    eighth more than the smallest: the device grid's own shape, or the one whose shards are nearest
-    to squares. like: a layout whose tile, face, row alignment and memory space are taken.
+    There is at most one core per device, and none is empty. A vector is divided along its dim. In
+    other shapes, all dims except the last are joined to rows; rows and columns are divided by two
+    factors of the number of devices. Grids are considered whose shards, in whole tiles, hold at
+    most an eighth more than the smallest. Of these, the device grid's own shape is chosen, or else
+    the grid whose shards are nearest to squares. like: a layout whose tile, face, row alignment and
+    memory space are used.
 
     >>> from gridlayout import DeviceGrid
     >>> import jax
@@ -123,9 +124,9 @@ def fill_devices(
 
 
 def replicated(shape: Sequence[int], dtype: DTypeLike, like: Layout | None = None) -> GridLayout:
-    """The layout of one core, of which every device has a copy: what "replicated" asks for.
+    """Return the layout of one core, of which every device has a copy: the layout "replicated".
 
-    like: a layout whose memory space is taken.
+    like: a layout whose memory space is used.
 
     >>> replicated((5, 7), "int32")
     GridLayout((5, 7), 'int32', grid=(1, 1))
@@ -137,7 +138,7 @@ def replicated(shape: Sequence[int], dtype: DTypeLike, like: Layout | None = Non
 
 
 def is_replicated(layout: Any) -> bool:
-    """Whether it is the word "replicated", in place of a layout.
+    """Return whether it is the word "replicated", in place of a layout.
 
     >>> is_replicated("replicated"), is_replicated(None)
     (True, False)
@@ -159,13 +160,13 @@ def _filling(
     found = [_divided(sizes, cores, tile) for cores in _factors(device.size, rank)]
     least = min(prod(shard) for _, shard in found)
     grids = {grid: sum(shard) for grid, shard in found if 8 * prod(shard) <= 9 * least}
-    # Of equals the one with the most rows of cores, as `_factors` gives them.
+    # Among equals, the one with the most rows of cores, which `_factors` returns first.
     grid = device.shape if device.shape in grids else min(grids, key=grids.__getitem__)
     return _like(shape, dtype, grid, like)
 
 
 def _factors(devices: int, rank: int) -> Sequence[Shape]:
-    """The devices as one number, or as every two with that product, the most rows first."""
+    """Return the devices as one factor, or as all pairs of factors, the most rows first."""
     if rank == 1:
         return [(devices,)]
     low = [n for n in range(1, isqrt(devices) + 1) if devices % n == 0]
@@ -173,13 +174,13 @@ def _factors(devices: int, rank: int) -> Sequence[Shape]:
 
 
 def _divided(sizes: Shape, cores: Shape, tile: Shape) -> tuple[Shape, Shape]:
-    """The grid of those cores that hold something, and their shard in elements, of whole tiles."""
+    """Return the grid of those cores that hold something, and their shard, in whole tiles."""
     held = [max(-(-n // (many * t)), 1) * t for n, many, t in zip(sizes, cores, tile, strict=True)]
     return tuple(max(-(-n // h), 1) for n, h in zip(sizes, held, strict=True)), tuple(held)
 
 
 def _like(shape: Shape, dtype: np.dtype[Any], grid: Shape, like: Layout | None) -> GridLayout:
-    """A layout on this grid, made of the blocks of `like` and in its memory space."""
+    """Return a layout on this grid with the blocks and the memory space of `like`."""
     tile, face, aligned, space = None, None, None, "l1"
     if like is not None and (own := as_grid(like)) is not None:
         tile, face, space = own.tile, own.face, own.memory_space

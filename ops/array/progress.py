@@ -1,4 +1,4 @@
-"""How far a long call is: told to a function of the user's, or shown as a bar."""
+"""Progress of long calls, which is passed to a user's function or shown as a bar."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 from gridlayout.errors import LayoutError
 
-# Told bytes done, of how many, and the seconds so far.
-Told = Callable[[int, int, float], object]
-# Seconds that the work takes before a bar is shown.
+# Takes the bytes done, of how many, and the elapsed seconds.
+ReportProgress = Callable[[int, int, float], object]
+# Seconds before a bar is shown.
 _DELAY = 2.0
 
 
 def check_progress(progress: Any) -> None:
-    """`LayoutError` unless it is a function, True, False or None."""
+    """Raise `LayoutError` unless it is a function, True, False or None."""
     if not (progress is None or isinstance(progress, bool) or is_function(progress)):
         raise LayoutError(
             f"progress {progress!r} must be a function of (bytes done, of how many, seconds), "
@@ -25,15 +25,19 @@ def check_progress(progress: Any) -> None:
 
 
 def is_function(x: Any) -> bool:
-    """Whether it is called with what there is to tell: no type, which is callable too."""
+    """Return whether it is a function, and not a type, which is callable too."""
     return callable(x) and not isinstance(x, type)
 
 
 @contextmanager
-def told(what: str, total: int, progress: Told | bool | None) -> Iterator[Callable[[int], object]]:
-    """A function that is told of so many more bytes of the total, and tells `progress` or a bar.
+def reporting(
+    what: str, total: int, progress: ReportProgress | bool | None
+) -> Iterator[Callable[[int], object]]:
+    """Context with a function that takes further bytes done, and reports them.
 
-    >>> with told("a call", 8, lambda done, total, seconds: print(done, total)) as add:
+    progress: the function that is called with them; else a bar shows them.
+
+    >>> with reporting("a call", 8, lambda done, total, seconds: print(done, total)) as add:
     ...     add(3), add(5)
     3 8
     8 8
@@ -60,7 +64,7 @@ def told(what: str, total: int, progress: Told | bool | None) -> Iterator[Callab
 
 
 def _bar(what: str, total: int, always: bool) -> Any:
-    """A bar of tqdm; None where that is not installed."""
+    """Return a bar of tqdm; None where that is not installed."""
     try:
         from tqdm import tqdm
     except ImportError:
@@ -71,7 +75,7 @@ def _bar(what: str, total: int, always: bool) -> Any:
         unit="B",
         unit_scale=True,
         leave=False,
-        # None is for terminals only.
+        # None shows it on terminals only.
         disable=False if always else None,
         delay=0 if always else _DELAY,
     )

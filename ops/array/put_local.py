@@ -1,4 +1,4 @@
-"""`gl.put_local`: each process gives the boxes that its own cores hold, and no others."""
+"""`gl.put_local`: each process gives only the boxes that its own cores hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gridlayout.layouts.parts import Part, Read, sizes_of, slices_of, volume_of
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.in_parts import (
-    Given,
+    JoinedBoxes,
     as_box,
     box_text,
     boxes_here,
@@ -26,7 +26,7 @@ from gridlayout.ops.array.in_parts import (
     stored_parts,
 )
 from gridlayout.ops.array.placing import host_array
-from gridlayout.ops.array.progress import Told, check_progress, is_function, told
+from gridlayout.ops.array.progress import ReportProgress, check_progress, is_function, reporting
 from gridlayout.sharding.agreement import crossing, layout_lines
 from gridlayout.sharding.device_grid import DeviceGrid, check_device
 
@@ -36,31 +36,31 @@ def put_local(
     layout: Layout,
     device: DeviceGrid,
     *,
-    progress: Told | bool | None = None,
+    progress: ReportProgress | bool | None = None,
 ) -> GridArray:
-    """An array laid out and placed, of which each process gives what its own cores hold.
+    """Lay out and place an array of which each process gives only what its own cores hold.
 
-    Nothing holds the whole: a part is packed, placed and let go before the next one is asked for.
-    pieces is one of
+    No process holds the full array: each part is packed, placed and freed before the next one is
+    read. pieces is one of
 
-    * a function `box -> array`, as of `jax.make_array_from_callback`; a box is a tuple of slices;
-    * an array of the whole shape that is read piece by piece: a `np.memmap`, what
-      `gl.open_safetensors` gives, or anything with `shape`, `dtype` and slices;
-    * the arrays of `x.local_boxes()`, in their order; or (box, array) pairs or a mapping from boxes
-      to arrays, of any boxes that hold those of this process: box by box, or joined.
+    * a function `box -> array`, as for `jax.make_array_from_callback`; a box is a tuple of slices;
+    * an array of the full shape that is read piece by piece: a `np.memmap`, the result of
+      `gl.open_safetensors`, or anything with `shape`, `dtype` and slices;
+    * the arrays of `x.local_boxes()`, in order; or (box, array) pairs or a mapping from boxes to
+      arrays, of any boxes that together contain those of this process.
 
     `gl.put(jax.ShapeDtypeStruct(shape, dtype), layout, device).local_boxes()` lists the boxes of a
-    process beforehand. Each is asked for once, however many devices hold it, and holds exactly what
-    cores own: a device whose cores divide joined dims has a few. Where a layout's cores divide no
-    linear axes the box is the bounding box, of which only what cores own is taken.
+    process beforehand. Each box is read once, however many devices hold it. It contains exactly
+    what cores own; a device whose cores divide joined dims has several boxes. Where a layout's
+    cores divide no linear axes, the box is the bounding box, of which only what cores own is used.
 
-    progress: a function that is called with the bytes that are placed, of how many, and the seconds
-    so far; by default, on a terminal and with tqdm installed, a bar of work that takes longer than
-    2 seconds; False for none.
+    progress: a function that is called with the bytes placed, of how many, and the elapsed seconds.
+    By default, on a terminal and with tqdm installed, a bar is shown for work that takes longer
+    than 2 seconds; False for none.
 
-    `LayoutError`, in every process: another shape or dtype, boxes that are missing, different
-    layouts, different data for a box of which several processes hold a copy, an error in one of
-    the processes, which raises its own. They may take as long as they like, each.
+    `LayoutError`, in every process: another shape or dtype, missing boxes, different layouts,
+    different data for a box of which several processes hold a copy, and an error in one of the
+    processes, which raises its own. Each process may take any time.
 
     >>> from gridlayout import GridLayout
     >>> layout = GridLayout((4, 6), "int32", grid=(2, 1), collapse=[])
@@ -78,7 +78,7 @@ def put_local(
             layout.check_invertible()
             source = _Source(pieces, layout, device)
             call.agree(layout, lines)
-        shown = told("gl.put_local", source.total, progress)
+        shown = reporting("gl.put_local", source.total, progress)
         with crossing("gl.put_local", device, patient=True) as call, shown as source.add:
             storage = stored_parts(source.reader, layout, device)
             call.agree(layout, lines)
@@ -88,7 +88,7 @@ def put_local(
 
 
 class _Source:
-    """What the pieces of a process are read from, a part at a time."""
+    """The source that the pieces of a process are read from, one part at a time."""
 
     def __init__(self, pieces: Any, layout: Layout, device: DeviceGrid) -> None:
         self.layout, self.device = layout, device
@@ -100,7 +100,7 @@ class _Source:
         self.give = self._giver(pieces)
 
     def _giver(self, pieces: Any) -> Read:
-        """The function that gives the array of a box."""
+        """Return the function that returns the array of a box."""
         if is_function(pieces):
             return lambda box: self._checked(pieces(slices_of(box)), box)
         if all(hasattr(pieces, name) for name in ("shape", "dtype", "__getitem__")):
@@ -110,7 +110,9 @@ class _Source:
                     f"one of shape {self.layout.shape}, or the arrays of x.local_boxes()"
                 )
             return lambda box: self._checked(pieces[slices_of(box)], box)
-        return Given((box, self._checked(array, box)) for box, array in self._pairs(pieces)).read
+        return JoinedBoxes(
+            (box, self._checked(array, box)) for box, array in self._pairs(pieces)
+        ).read
 
     def _pairs(self, pieces: Any) -> Iterator[tuple[Box, Any]]:
         if isinstance(pieces, Mapping):
@@ -128,7 +130,7 @@ class _Source:
         if len(pieces) != len(boxes):
             raise LayoutError(
                 f"{len(pieces)} pieces for the {len(boxes)} boxes of process "
-                f"{jax.process_index()}: give one array a box of x.local_boxes(), in their order"
+                f"{jax.process_index()}: give one array per box of x.local_boxes(), in their order"
             )
         yield from zip(boxes, pieces, strict=True)
 
@@ -145,7 +147,7 @@ class _Source:
         return array
 
     def reader(self, part: Part) -> Read:
-        """What reads the boxes of a part, each of which is asked for once."""
+        """Return the read of a part's boxes, each of which is read from the source once."""
         found = [(box, self.give(box)) for box in part.boxes]
         if part.first in self.shared:
             digest = 0
@@ -153,7 +155,7 @@ class _Source:
                 digest = zlib.crc32(np.ascontiguousarray(array).view(np.uint8), digest)
             self.digests[part.first] = digest or 1
         self.add(sum(array.nbytes for _, array in found))
-        return Given(found).read
+        return JoinedBoxes(found).read
 
     @property
     def copies(self) -> tuple[list[str], NDArray[np.uint32]]:
@@ -172,7 +174,7 @@ def _is_pair(piece: Any) -> bool:
 
 
 def _shared(layout: Layout, device: DeviceGrid) -> tuple[tuple[int, ...], ...]:
-    """The first cores of the parts of which several processes have copies."""
+    """Return the first cores of the parts of which several processes have copies."""
     holders: dict[tuple[int, ...], set[int]] = {}
     firsts = device.first_cores(layout.core_shape).tolist()
     for each, first in zip(device.mesh.devices.flat, firsts, strict=True):

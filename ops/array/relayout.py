@@ -24,7 +24,7 @@ from gridlayout.sharding.pieces import Pieces
 
 
 def relayout(x: GridArray, layout: Layout) -> GridArray:
-    """`gl.relayout` of one array: nothing moves where every element stays at its place."""
+    """Return `gl.relayout` of one array; nothing moves where every element stays in place."""
     if not isinstance(x, GridArray):
         raise LayoutError(f"relayout takes a GridArray, not {type(x).__name__}; gl.put makes one")
     with crossing("gl.relayout", x.device, x) as call:
@@ -51,7 +51,7 @@ def relayout(x: GridArray, layout: Layout) -> GridArray:
 
 
 def _by_host(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -> bool:
-    """Whether the host moves the parts, one at a time: where they are large, in its own memory."""
+    """Return whether the host moves parts one at a time: large parts in the host's own memory."""
     large = max(old.nbytes, new.nbytes) >= LIMITS.host_bytes
     if not large or nothing_moves(old, new) or not is_host_memory(storage, device):
         return False
@@ -60,7 +60,7 @@ def _by_host(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -
 
 
 def _in_stages(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) -> Pieces | None:
-    """The pieces that go in stages, where the parts are large; None where one program moves all."""
+    """Return the pieces of a staged relayout of large parts; None for one in a single program."""
     if isinstance(storage, jax.core.Tracer) or nothing_moves(old, new):
         return None
     places = (device.placement(layout.core_shape) for layout in (old, new))
@@ -68,7 +68,7 @@ def _in_stages(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid)
 
 
 def check_relayout(old: Layout, new: Layout) -> None:
-    """`LayoutError` unless both are layouts of one logical shape and dtype."""
+    """Raise `LayoutError` unless both are layouts of one logical shape and dtype."""
     for layout in (old, new):
         if not isinstance(layout, Layout):
             raise LayoutError(f"relayout to {type(layout).__name__}: give a gl.Layout")
@@ -91,7 +91,7 @@ def _relayout(storage: jax.Array, old: Layout, new: Layout, device: DeviceGrid) 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
 def _moved(old: Layout, new: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Array:
-    """The storage of `new` from that of `old`."""
+    """Return the storage of `new` from that of `old`."""
     before, after = (device.placement(layout.core_shape) for layout in (old, new))
     move = find_move(old, new, device, before, after)
     assert move is not None
@@ -106,6 +106,6 @@ def _moved(old: Layout, new: Layout, device: DeviceGrid, storage: jax.Array) -> 
 
 @_moved.defjvp
 def _(old: Layout, new: Layout, device: DeviceGrid, primals: Any, tangents: Any) -> Any:
-    # The same movement of the logical array, which JAX differentiates in either mode.
+    # The same relayout through the logical array, which JAX differentiates in both modes.
     tangent = to_logical(tangents[0], old, device)
     return _moved(old, new, device, *primals), pack_and_place(tangent, new, device)

@@ -1,4 +1,4 @@
-"""`RelayoutPlan`: what a relayout moves between devices, and the program that does it."""
+"""`RelayoutPlan`: the data that a relayout moves between devices, and its program."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from gridlayout.tables.words import duration
 Shape = tuple[int, ...]
 
 
-# A matrix by pair of devices is made for so many of them, which takes 128 MB.
+# The most devices for which there is a matrix of bytes by pair; it takes 128 MB.
 MOST_DEVICES = 4096
-# So many collectives of a program are printed.
+# The most collectives of a program that are printed.
 MOST_LINES = 8
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another way to do a relayout: bytes that it brings to devices, and seconds that it takes."""
+    """Another way to do a relayout: the bytes that devices receive, and the seconds it takes."""
 
     how: str
     received: int
@@ -47,16 +47,16 @@ class Alternative:
 
 @dataclass(frozen=True, eq=False)
 class RelayoutPlan:
-    """What moves when a tensor goes from layout `source` to layout `target`.
+    """The relayout of a tensor from layout `source` to layout `target`.
 
     how: `nothing`, `copy` (from one memory space to another), `local` (each device by itself),
-    `exchange` (whole mesh axes at a time), `pieces` (what the boxes of two devices have in common
-    goes from one to the other), or `logical` (through the logical array, whole on every device).
-    received: bytes that the program brings to devices, padding and what is sliced off included, and
-    what is copied between memory spaces; collectives: what they are sent in. exchange: the program
-    of one device, for `local` and `exchange`; pieces: for `pieces`. alternatives: ways that take
-    longer on the device grid's machine, or as long, some of which bring less to devices. Without a
-    `device` grid each core is a device of its own, numbered row-major, and there is no program.
+    `exchange` (whole mesh axes at a time), `pieces` (the boxes that an old and a new part have in
+    common are sent), or `logical` (through the logical array, replicated on every device).
+    received: the bytes that devices receive, including padding, what is sliced off afterwards, and
+    copies between memory spaces. collectives: what they are sent in. exchange: the program of one
+    device, for `local` and `exchange`. pieces: for `pieces`. alternatives: ways that are not faster
+    on the device grid's machine; some of them send less. Without a `device` grid, each core is a
+    device, numbered row-major, and there is no program.
     """
 
     source: Layout
@@ -71,27 +71,27 @@ class RelayoutPlan:
 
     @property
     def seconds(self) -> float:
-        """What the collectives take on the device grid's machine; 0 without a device grid."""
+        """The seconds of the collectives on the device grid's machine; 0 without a device grid."""
         return 0.0 if self.device is None else self.device.machine.seconds(self.collectives)
 
     @property
     def devices(self) -> int:
-        """How many devices there are; without a device grid, cores."""
+        """The number of devices; without a device grid, of cores."""
         if self.device is None:
             return max(self.source.num_cores, self.target.num_cores)
         return self.device.size
 
     @cached_property
     def bytes(self) -> NDArray[np.int64]:
-        """`bytes[i, j]`: what device `j` needs and device `i` holds, without padding.
+        """`bytes[i, j]`: bytes that device `j` needs and device `i` holds, without padding.
 
         A device that holds a copy of what it needs gets it from itself. `LayoutError` for more than
         4,096 devices: `moved` and `stays` are known for any number.
         """
         if self.devices > MOST_DEVICES:
             raise LayoutError(
-                f"the bytes between each two of {self.devices} devices are too many to list, up to "
-                f"{MOST_DEVICES} are; plan.moved and plan.stays are known for any number"
+                f"the matrix of bytes between {self.devices} devices is too large: it is for up to "
+                f"{MOST_DEVICES}; plan.moved and plan.stays are known for any number"
             )
         return device_bytes(self.source, self.target, self.device)
 
@@ -101,12 +101,12 @@ class RelayoutPlan:
 
     @property
     def stays(self) -> int:
-        """Bytes that are on the device that needs them."""
+        """The bytes that are on a device that needs them already."""
         return self._needed[1]
 
     @property
     def moved(self) -> int:
-        """Bytes that have to change device, however it is done."""
+        """The bytes that must change device, whatever the program."""
         return self._needed[0] - self.stays
 
     def __str__(self) -> str:
@@ -162,10 +162,10 @@ def _matrix_lines(bytes: NDArray[np.int64]) -> list[str]:
 def relayout_plan(
     source: GridArray | Layout, target: Layout, device: DeviceGrid | None = None
 ) -> RelayoutPlan:
-    """The plan of `gl.relayout(source, target)`; nothing is moved.
+    """Return the plan of `gl.relayout(source, target)`; nothing is moved.
 
-    source: the array, or a layout and the `device` grid that both are placed on; without one each
-    core counts as a device. `LayoutError` for another shape or dtype.
+    source: the array, or a layout together with the `device` grid that both are placed on. Without
+    a device grid, each core counts as a device. `LayoutError` for another shape or dtype.
 
     >>> from gridlayout import DeviceGrid, GridLayout
     >>> a, b = (GridLayout((8, 8), "float32", grid=(2, 1), tile=(t, t)) for t in (4, 2))
@@ -212,7 +212,7 @@ def relayout_plan(
 
 
 def _how(move: LocalMove) -> str:
-    """The word of `RelayoutPlan.how` for a way."""
+    """Return the `RelayoutPlan.how` of a move."""
     if move.exchange is not None:
         return "exchange" if total_bytes(move.collectives) else "local"
     return "logical" if move.pieces is None else "pieces"
@@ -221,7 +221,7 @@ def _how(move: LocalMove) -> str:
 def _copied(
     source: Layout, target: Layout, device: DeviceGrid | None
 ) -> tuple[int, tuple[Collective, ...]]:
-    """What is copied from one memory space to another: bytes in all, and as a device sees it."""
+    """Return what is copied between memory spaces: total bytes, and a device's collectives."""
     if device is None:
         spaces = {source.memory, target.memory}
         return (target.nbytes if len(spaces & {*MEMORY_SPACES}) > 1 else 0), ()
@@ -231,7 +231,7 @@ def _copied(
 
 
 def needed_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> tuple[int, int]:
-    """Bytes that devices need in `b`, and those of them that the same device holds in `a`."""
+    """Return the bytes that devices need in `b`, and how many of these they hold in `a`."""
     found, bits = a.traffic(b), dtypes.bits(a.dtype)
     if device is None:
         source, target = _numbers(found.before, a.core_shape), _numbers(found.after, b.core_shape)
@@ -240,8 +240,9 @@ def needed_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> tuple[int, 
     sizes = np.array(tuple(device.fine.shape.values()), np.int64)
     before = _coordinates(device, a.core_shape, found.before)
     after = _coordinates(device, b.core_shape, found.after)
-    # Along an axis that `b` leaves free every device needs a copy. One that holds it is at the same
-    # place along the axes that `a` divides: at one place of those that `b` leaves free.
+    # Every device along an axis that `b` leaves free needs a copy. It holds one already if it has a
+    # holder's coordinates along the axes that `a` divides. So along an axis that only `b` leaves
+    # free, one device does.
     copies = int(sizes[after.free].prod())
     at_home = int(sizes[after.free & before.free].prod())
     fixed = ~after.free & ~before.free
@@ -251,7 +252,7 @@ def needed_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> tuple[int, 
 
 
 def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.int64]:
-    """Bytes of the logical tensor, by device that holds them in `a` and that needs them in `b`.
+    """Return the bytes of the logical tensor, [device that holds them in `a`, that needs in `b`].
 
     Without a device grid, by core, numbered row-major.
     """
@@ -267,8 +268,8 @@ def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.
     before = _coordinates(device, a.core_shape, found.before)
     after = _coordinates(device, b.core_shape, found.after)
     total = np.zeros((device.size, device.size), np.int64)
-    # Every device along an axis that `b` leaves free needs a copy; it takes it from the holder in
-    # `a` that is nearest to it: along an axis that `a` leaves free, itself.
+    # Every device along an axis that `b` leaves free needs a copy. It gets it from the nearest
+    # holder in `a`: along an axis that `a` leaves free, from its own coordinate.
     for copy in product(
         *(range(n) if free else (0,) for n, free in zip(sizes, after.free, strict=True))
     ):
@@ -281,7 +282,7 @@ def device_bytes(a: Layout, b: Layout, device: DeviceGrid | None) -> NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class _Coordinates:
-    """Device coordinates along each fine mesh axis, a row a core; `free` axes hold copies."""
+    """Device coordinates along each fine mesh axis, one row per core; `free` axes hold copies."""
 
     digits: NDArray[np.int64]
     free: NDArray[np.bool_]
@@ -301,7 +302,7 @@ def _coordinates(device: DeviceGrid, grid: Shape, cores: NDArray[np.int64]) -> _
 
 
 def _numbers(rows: NDArray[np.int64], extents: Shape) -> NDArray[np.int64]:
-    """Rows of coordinates as row-major numbers."""
+    """Return rows of coordinates as row-major numbers."""
     numbers = np.zeros(len(rows), np.int64)
     for k, extent in enumerate(extents):
         numbers = numbers * extent + rows[:, k]

@@ -1,7 +1,8 @@
 """A relayout in pieces as several programs, so that devices hold little more than both layouts.
 
-One program that sends all pieces holds them all: XLA begins to send before what came is put. Here
-pieces are cut into blocks, and a program sends one block and puts it where it belongs, in place.
+A single program that sends all pieces holds them all, because XLA starts sends before earlier
+pieces are written. Here pieces are cut into blocks; each program sends one block and writes it in
+place.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from gridlayout.sharding.overlaps import Overlaps
 from gridlayout.sharding.pieces import Pieces, Slot
 from gridlayout.sharding.placement import Placement
 
-# A block is this much smaller than what is large, as a device has three of them at a time, but for
-# parts that would go in more blocks than this.
+# A block is this much smaller than a large part, because a device holds three of them at a time;
+# but a part has no more blocks than this.
 _SMALLER, _BLOCKS = 8, 64
 
 
 def staged_pieces(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> Pieces | None:
-    """The pieces of a relayout of parts so large that it goes in stages; None where it does not."""
+    """Return the pieces of a relayout of parts large enough for stages; None if they are not."""
     if max(local_bytes(old, before), local_bytes(new, after)) < LIMITS.host_bytes:
         return None
     move = find_move(old, new, device, before, after)
@@ -52,13 +53,13 @@ def staged_pieces(
 
 
 def run_staged(storage: jax.Array, new: Layout, pieces: Pieces) -> jax.Array:
-    """The storage of the new layout; `new.oob`, or 0 where that is undef, is in what is padded."""
+    """Return the storage of the new layout; padding gets `new.oob`, or 0 where that is undef."""
     dtype = packing.AS_BITS.get(storage.dtype.name)
     fill = host_fill(new)
     if dtype is not None:
         storage, fill = _as(storage, dtype), fill.view(dtype)
     stage = _Stages(pieces, fill)
-    held = storage if stage.is_seen else stage.spread(storage)
+    held = storage if stage.is_atoms else stage.spread(storage)
     del storage
     out = stage.begun()
     for slot in stage.blocks:
@@ -74,7 +75,7 @@ def _as(x: jax.Array, dtype: Any) -> jax.Array:
 
 
 class _Stages:
-    """The programs of a relayout in pieces. A device's arrays of atoms are rows of one array."""
+    """The programs of a relayout in pieces. Devices' arrays of atoms are parts of one array."""
 
     def __init__(self, pieces: Pieces, fill: NDArray[Any]) -> None:
         assert pieces.schedule is not None
@@ -85,8 +86,8 @@ class _Stages:
         most = max(LIMITS.host_bytes // fill.dtype.itemsize // _SMALLER, part // _BLOCKS, 1)
         every = (*pieces.schedule.stays, *pieces.schedule.slots)
         self.blocks = [block for slot in every for block in blocks_of(slot, most)]
-        # Where the old part is the array of atoms as it is in memory, no copy of it is made.
-        self.is_seen = self.ends.is_seen
+        # If the old part in memory is already the array of atoms, it is not copied.
+        self.is_atoms = self.ends.is_atoms
 
     def _mapped(self, fn: Any, sources: Any, target: Any, **options: Any) -> Any:
         mapped = jax.shard_map(
@@ -99,7 +100,7 @@ class _Stages:
         return jax.jit(mapped, **options)
 
     def spread(self, storage: jax.Array) -> jax.Array:
-        """The old parts as arrays of atoms."""
+        """Return the old parts as arrays of atoms."""
         source = self.pieces.source.placement.spec
 
         def run(part: jax.Array) -> jax.Array:
@@ -109,7 +110,7 @@ class _Stages:
         return found
 
     def begun(self) -> jax.Array:
-        """Arrays of atoms in which nothing has been put."""
+        """Return arrays of atoms in which no piece is written yet."""
         extents = self.pieces.target.extents
         shape = (self.pieces.device.size * extents[0], *extents[1:])
         sharding = NamedSharding(self.pieces.device.fine, self.spec)
@@ -117,15 +118,15 @@ class _Stages:
         return made()
 
     def sent(self, out: jax.Array, held: jax.Array, slot: Slot) -> jax.Array:
-        """The new arrays with one block more, which was sent where it goes to another device."""
-        source = self.pieces.source.placement.spec if self.is_seen else self.spec
+        """Return the new arrays with one more block, sent unless it stays on its device."""
+        source = self.pieces.source.placement.spec if self.is_atoms else self.spec
         stays = bool((slot.rows.source == slot.rows.target).all())
         key = (self.pieces, slot.size, () if stays else tuple(slot.pairs), source)
         if key not in (known := self._known):
             pairs = slot.pairs
 
             def run(out: jax.Array, part: jax.Array, *tables: jax.Array) -> jax.Array:
-                x = self.ends.spread(LazyView.of(part)) if self.is_seen else part
+                x = self.ends.spread(LazyView.of(part)) if self.is_atoms else part
                 if FORGETS_BOUNDS:
                     x = lax.optimization_barrier(x)
                 starts, ends, counts = (
@@ -148,12 +149,12 @@ class _Stages:
         return found
 
     def _rows(self, table: NDArray[np.int64]) -> jax.Array:
-        """A table of a row a device, each on its own."""
+        """Return a table with one row per device as an array, with each row on its device."""
         rows, sharding = table.astype(np.uint32), NamedSharding(self.pieces.device.fine, self.spec)
         return jax.make_array_from_callback(rows.shape, sharding, lambda index: rows[index])
 
     def gathered(self, out: jax.Array) -> jax.Array:
-        """The new parts of arrays of atoms."""
+        """Return the new parts from arrays of atoms."""
 
         def run(part: jax.Array) -> jax.Array:
             return self.ends.gathered(LazyView.of(part)).materialize()
@@ -163,9 +164,9 @@ class _Stages:
 
 
 def blocks_of(slot: Slot, most: int) -> Iterator[Slot]:
-    """A slot in slots of at most so many elements, each of pieces of one size and as large as they.
+    """Yield a slot as slots of at most `most` elements, each with pieces of exactly its size.
 
-    So none reaches beyond an array that it is cut out of, or put in.
+    So no piece reaches beyond the array that it is cut from or written to.
     """
     for size in np.unique(slot.rows.sizes, axis=0):
         rows = slot.rows.at((slot.rows.sizes == size).all(axis=1))

@@ -1,6 +1,6 @@
-"""The storage of a `GridArray`: made of a logical array, and the logical array of it.
+"""The storage of a `GridArray`: conversion from and to the logical array.
 
-All of it may be traced; a storage may have batch dims in front, of which its layout does not speak.
+All functions can be traced. A storage may have leading batch dims that its layout does not include.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from gridlayout.sharding.device_grid import DeviceGrid
 
 
 def pack_and_place(x: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
-    """The storage of a logical array, inside a traced program."""
+    """Return the storage of a logical array, inside a traced program."""
 
     def moved(x: jax.Array, fill: jax.Array) -> jax.Array:
-        # Whole on every device first: how XLA splits what made it is not left to propagation, which
-        # gets some operations wrong (an interior pad) and warns of others. Here, where x may be the
-        # bits of floats: slices of the floats themselves would lose NaN payloads.
+        # Replicate first, because XLA's sharding propagation gets some producers wrong (an interior
+        # pad) and warns about others. It is done here, where x may be the bits of floats: slices of
+        # the floats themselves would lose NaN payloads.
         x = lax.with_sharding_constraint(x, device.replicated)
         return place(
             packing.run_moves(LazyView.of(x), moves(layout), fill).materialize(),
@@ -42,9 +42,9 @@ def pack_and_place(x: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Arra
 
 
 def place(physical: jax.Array, layout: Layout, device: DeviceGrid, fill: Any = 0) -> jax.Array:
-    """A physical array as storage: idle slots added, and put on the devices that hold its cores.
+    """Return a physical array as storage: with idle slots, on the devices that hold its cores.
 
-    Inside jit this constrains the sharding; `fill` goes into the idle slots.
+    Inside jit this constrains the sharding; `fill` is written to the idle slots.
     """
     batch = physical.ndim - len(layout.physical_shape)
     storage_shape = device.storage_shape(layout)
@@ -57,10 +57,10 @@ def place(physical: jax.Array, layout: Layout, device: DeviceGrid, fill: Any = 0
 
 @partial(jax.jit, static_argnums=(1, 2))
 def without_idle(storage: jax.Array, shape: tuple[int, ...], device: DeviceGrid) -> jax.Array:
-    """The physical array of a storage with idle slots, on every device."""
+    """Return the physical array of a storage with idle slots, replicated."""
 
     def moved(storage: jax.Array, _: jax.Array) -> jax.Array:
-        # Its cores do not divide by the mesh any more, so every device has it whole.
+        # Its cores no longer divide by the mesh, so it is replicated.
         storage = lax.with_sharding_constraint(storage, device.replicated)
         return storage[(..., *map(slice, shape))]
 
@@ -69,7 +69,7 @@ def without_idle(storage: jax.Array, shape: tuple[int, ...], device: DeviceGrid)
 
 @partial(jax.jit, static_argnums=(1, 2))
 def to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
-    """The logical array of a storage in the devices' memory, on every device."""
+    """Return the logical array of a storage in the devices' memory, replicated."""
     return (
         _replicated(layout, device, storage)
         if storage.size
@@ -79,7 +79,7 @@ def to_logical(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Ar
 
 @partial(jax.custom_jvp, nondiff_argnums=(0, 1))
 def _replicated(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Array:
-    """The logical array, on every device."""
+    """Return the logical array, replicated."""
     batch = storage.ndim - len(layout.physical_shape)
     move = replicate(layout, device, device.placement(layout.core_shape))
     return jax.shard_map(
@@ -93,24 +93,24 @@ def _replicated(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.A
 
 @_replicated.defjvp
 def _(layout: Layout, device: DeviceGrid, primals: Any, tangents: Any) -> Any:
-    # The same gather by XLA, which JAX differentiates in either mode.
+    # The same gather by XLA, which JAX differentiates in both modes.
     return _replicated(layout, device, *primals), _by_gather(layout, device, *tangents)
 
 
 def _by_gather(layout: Layout, device: DeviceGrid, storage: jax.Array) -> jax.Array:
     def moved(storage: jax.Array, fill: jax.Array) -> jax.Array:
-        # Gathered first: XLA would split the unpacking of shards into masked sums, and -0.0 + 0.0
-        # is 0.0.
+        # Gather first: XLA would otherwise compute the unpacking of shards as masked sums, and
+        # -0.0 + 0.0 is 0.0.
         storage = lax.with_sharding_constraint(storage, device.replicated)
         physical = storage[(..., *(slice(n) for n in layout.physical_shape))]
-        logical = packing.moved_back(LazyView.of(physical), fill, layout).materialize()
+        logical = packing.undo_moves(LazyView.of(physical), fill, layout).materialize()
         return lax.with_sharding_constraint(logical, device.replicated)
 
     return packing.bitwise(moved, storage, jnp.zeros((), layout.dtype))
 
 
 def padded(storage: jax.Array, layout: Layout, device: DeviceGrid) -> jax.Array:
-    """A storage in the devices' memory with its padding set to the layout's `oob`."""
+    """Return a storage in the devices' memory with its padding set to the layout's `oob`."""
     return _padded(storage, layout, device, packing.fill_value(layout))
 
 
@@ -133,7 +133,7 @@ def _padded(storage: jax.Array, layout: Layout, device: DeviceGrid, fill: Any) -
 
 
 def _batched(fn: Callable[[jax.Array], jax.Array], batch: int) -> Callable[[jax.Array], jax.Array]:
-    """`fn` of an array with so many more dims in front."""
+    """Return `fn` for arrays with `batch` more leading dims."""
     for _ in range(batch):
         fn = jax.vmap(fn)
     return fn

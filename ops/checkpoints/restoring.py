@@ -17,13 +17,13 @@ from gridlayout.layouts.parts import volume_of
 from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.array.in_parts import local_parts
 from gridlayout.ops.array.policy import fill_devices
-from gridlayout.ops.array.progress import Told, check_progress, told
+from gridlayout.ops.array.progress import ReportProgress, check_progress, reporting
 from gridlayout.ops.checkpoints.files import check_digests
 from gridlayout.ops.checkpoints.orbax import orbax
 from gridlayout.ops.checkpoints.reading import Add, restored, sharded
 from gridlayout.ops.checkpoints.replacing import Place, as_folder, is_checkpoint
 from gridlayout.ops.checkpoints.saving import finish_earlier
-from gridlayout.ops.trees.layouts import asked
+from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, leaves_of
 from gridlayout.sharding.agreement import crossing
 from gridlayout.sharding.device_grid import DeviceGrid
@@ -39,7 +39,7 @@ def restore(
     like_or_device: Any,
     layouts: Any = None,
     *,
-    progress: Told | bool | None = None,
+    progress: ReportProgress | bool | None = None,
 ) -> Any:
     """The tree of a checkpoint, its arrays in the layouts and on the devices that are asked.
 
@@ -138,7 +138,7 @@ class _Tree:
         both = list(zip(leaves, saved, strict=True))
         structs = [leaf.value if found is None else found.struct for leaf, found in both]
         tree = jax.tree.unflatten(self.structure, structs)
-        wanted = asked(layouts, tree, leaves_of(tree)[0])
+        wanted = requested_layouts(layouts, tree, leaves_of(tree)[0])
         self.targets = []
         for (leaf, found), layout in zip(both, wanted, strict=True):
             with leaf.named():
@@ -207,11 +207,11 @@ class _Tree:
             "gl.put(structs, device, layouts), or gl.restore(path, device, layouts)"
         )
 
-    def read(self, progress: Told | bool | None) -> Any:
+    def read(self, progress: ReportProgress | bool | None) -> Any:
         """The tree of arrays."""
         total = sum(_bytes(each) for each in self.targets)
         made = []
-        with told(_WHAT, total, progress) as add:
+        with reporting(_WHAT, total, progress) as add:
             for each in self.targets:
                 with each.leaf.named():
                     made.append(self._made(each, add))

@@ -16,7 +16,7 @@ import jax
 from gridlayout.arguments import as_flag
 from gridlayout.errors import LayoutError
 from gridlayout.ops.array.grid_array import GridArray
-from gridlayout.ops.array.progress import Told, check_progress, told
+from gridlayout.ops.array.progress import ReportProgress, check_progress, reporting
 from gridlayout.ops.checkpoints.files import write_digests
 from gridlayout.ops.checkpoints.orbax import orbax
 from gridlayout.ops.checkpoints.replacing import Place, as_folder
@@ -38,7 +38,7 @@ def save(
     tree: Any,
     *,
     wait: bool = True,
-    progress: Told | bool | None = None,
+    progress: ReportProgress | bool | None = None,
 ) -> Saving:
     """Save a pytree as a checkpoint, which `gl.restore` brings onto any grid or mesh.
 
@@ -95,11 +95,13 @@ class Saving:
 
     _error: Exception | None
 
-    def __init__(self, place: Place, item: Any, kinds: Any, progress: Told | bool | None) -> None:
+    def __init__(
+        self, place: Place, item: Any, kinds: Any, progress: ReportProgress | bool | None
+    ) -> None:
         global _last
         self.path = place.path
         self._place, self._error, self._number = place, None, next(_numbers)
-        self._shown = told(_WHAT, _total(item), progress)
+        self._shown = reporting(_WHAT, _total(item), progress)
         add = self._shown.__enter__()
         try:
             self._begin(item, kinds, add)
@@ -161,7 +163,7 @@ class Saving:
                 write_digests(self._place.new)
                 self._place.replace()
             self._sync("replaced")
-        except Exception as error:  # of Orbax, of the file system: told by wait
+        except Exception as error:  # of Orbax, of the file system: raised by wait
             self._error = error
         finally:
             self._shown.__exit__(None, None, None)

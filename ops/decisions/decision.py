@@ -153,7 +153,7 @@ class Decision:
 
     @property
     def masks(self) -> int:
-        """Selects that set padding."""
+        """The number of selects that set padding."""
         return sum(step.masks for step in self.steps)
 
     @property

@@ -14,7 +14,7 @@ from gridlayout.ops.decisions.env import Env
 from gridlayout.ops.decisions.jaxprs import asked_layouts
 from gridlayout.ops.decisions.specs import Replicated, Sharded, Spec, layout_of, unmasked
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.plan.homes import homes
+from gridlayout.ops.plan.next_values import next_value_layouts
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Leaving:
         last = len(wanted) or count
         is_open = tuple(k < last and spec is None for k, spec in enumerate(asked))
         layouts = list(map(layout_of, operands))
-        pairs = zip(homes(jaxpr, layouts, nexts or {}), is_open, strict=True)
+        pairs = zip(next_value_layouts(jaxpr, layouts, nexts or {}), is_open, strict=True)
         known = (x for x in (*layouts, *asked_layouts(jaxpr)) if x is not None)
         return cls(asked, tuple(x if free else None for x, free in pairs), is_open, tuple(known))
 

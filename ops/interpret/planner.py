@@ -33,7 +33,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.interpret.decide import decide, has_effects, offers
 from gridlayout.ops.interpret.leaving import Leaving
 from gridlayout.ops.plan.chosen import Chosen, choices_for, is_open
-from gridlayout.ops.plan.readers import Readers
+from gridlayout.ops.plan.consumers import Consumers
 from gridlayout.ops.programs.program import RELAYOUT, Program
 from gridlayout.ops.rules.composed import composition
 from gridlayout.ops.rules.table import RULES
@@ -178,7 +178,7 @@ class Planner:
         def read(atom: Any) -> Value:
             return _constant(atom.val, atom.aval) if isinstance(atom, core.Literal) else env[atom]
 
-        readers = Readers(jaxpr, env, wanted)
+        readers = Consumers(jaxpr, env, wanted)
         skipped = readers.folded_transposes()
         outside = self._path
         for number, eqn in enumerate(jaxpr.eqns):
@@ -193,7 +193,7 @@ class Planner:
         return [read(atom) for atom in jaxpr.outvars]
 
     def equation(
-        self, eqn: Any, values: Sequence[Value], follower: Any, readers: Readers, scope: str
+        self, eqn: Any, values: Sequence[Value], follower: Any, readers: Consumers, scope: str
     ) -> Sequence[Value]:
         """The results of one equation; of a call, those of the called function."""
         names = str(eqn.source_info.name_stack)

@@ -1,4 +1,7 @@
-"""`Ends`: a device's part as an array of atoms, of which pieces are cut, and back."""
+"""`Ends`: converts a device's part to the array of atoms that pieces are cut from, and back.
+
+Atoms are the dims that two layouts have in common (`gridlayout.sharding.windows`).
+"""
 
 from __future__ import annotations
 
@@ -21,20 +24,20 @@ from gridlayout.sharding.windows import Window
 
 Shape = tuple[int, ...]
 Ints = NDArray[np.int64]
-# XLA before JAX 0.12 makes one slice of a slice that it cuts out of another, and forgets that the
-# inner one was moved into bounds: dynamic_slice(dynamic_slice(arange(9), [8], [2]), [0], [1]) is 8.
+# XLA before JAX 0.12 merges a slice of a slice into one slice, and forgets that the start of the
+# inner one was clamped: dynamic_slice(dynamic_slice(arange(9), [8], [2]), [0], [1]) gives 8.
 FORGETS_BOUNDS = jax.__version_info__ < (0, 12)
 
 
 class Ends:
-    """Both ends of a move in pieces: from the old part, and to the new one."""
+    """Both ends of a move in pieces: from the old part to atoms, and from atoms to the new part."""
 
     def __init__(self, pieces: Pieces, fill: Any) -> None:
         self.pieces, self.fill = pieces, fill
 
     @property
-    def is_seen(self) -> bool:
-        """Whether the old part is the array of atoms already, as it is in memory."""
+    def is_atoms(self) -> bool:
+        """Whether the old part in memory is already the array of atoms."""
         side = self.pieces.source
         moves = side.blocks.moves_in(side.placement.per_device)
         names = [atom for window in side.windows for atom in window.atoms]
@@ -50,7 +53,7 @@ class Ends:
         )
 
     def spread(self, x: LazyView) -> jax.Array:
-        """The part without its tiles, a dim an atom, in the target's order."""
+        """Return the old part untiled, one dim per atom, with atoms in the target's order."""
         side = self.pieces.source
         x = packing.run_moves(x, side.blocks.moves_in(side.placement.per_device), self.fill)
         x = x.transpose(joined_order(side)).reshape(*(w.length for w in side.windows))
@@ -61,7 +64,7 @@ class Ends:
         return x.transpose([names.index(atom) for atom in side.atoms]).materialize()
 
     def _aligned(self, x: LazyView, k: int, window: Window) -> LazyView:
-        """Dim `k`, an interval of positions, as whole rows of atoms, joined."""
+        """Return dim `k`, an interval of positions, extended to whole rows of joined atoms."""
         if window.is_flipped:
             x = LazyView.of(lax.rev(x.materialize(), [k]))
         if window.is_wide:
@@ -77,7 +80,7 @@ class Ends:
         return x
 
     def gathered(self, x: LazyView) -> LazyView:
-        """The target's part of an array of atoms."""
+        """Return the target's part of an array of atoms."""
         side = self.pieces.target
         x = x.reshape(*(prod(window.extents) for window in side.windows))
         for k, window in enumerate(side.windows):
@@ -90,7 +93,7 @@ class Ends:
         return packing.run_moves(x, side.blocks.moves_out(per_device), self.fill)
 
     def _interval(self, x: LazyView, k: int, window: Window) -> LazyView:
-        """Dim `k` of whole rows of atoms as an interval of positions."""
+        """Return this device's interval of positions of dim `k`, which has whole rows of atoms."""
         if window.step > 1:
             part = x.reshape(*x.shape[: k + 1], 1, *x.shape[k + 1 :]).materialize()
             grow = [(0, window.step - 1 if d == k + 1 else 0, 0) for d in range(part.ndim)]
@@ -106,7 +109,7 @@ class Ends:
         return x
 
     def _shift(self, k: int, window: Window, rank: int) -> list[Any]:
-        """Where this device's interval begins along dim `k` of the rows."""
+        """Return where this device's interval begins along dim `k` of the rows."""
         start: list[Any] = [np.uint32(0)] * rank
         if any(window.shifts):
             shifts = jnp.asarray(window.shifts, jnp.uint32)
@@ -114,19 +117,19 @@ class Ends:
         return start
 
     def grown(self, held: jax.Array, shape: Shape) -> jax.Array:
-        """The array with so much more at its ends that no box reaches beyond."""
+        """Return the array padded at its ends to `shape`, so that no box reaches beyond it."""
         grow = [(0, n - m, 0) for n, m in zip(shape, held.shape, strict=True)]
         fill = jnp.asarray(self.fill, held.dtype)
         return held if shape == held.shape else lax.pad(held, fill, grow)
 
 
 def row_of(table: Any, place: Any) -> jax.Array:
-    """A row of a table."""
+    """Return row `place` of a table."""
     return lax.squeeze(slice_at(table, place, 1, 0), [0])
 
 
 def cut_box(held: jax.Array, start: Sequence[Any], size: Shape) -> jax.Array:
-    """The box of a size that begins there."""
+    """Return the box of extents `size` that begins at `start`."""
     if all(isinstance(n, int) for n in start):
         if held.shape == size:
             return held
@@ -137,31 +140,34 @@ def cut_box(held: jax.Array, start: Sequence[Any], size: Shape) -> jax.Array:
 def put_box(
     out: jax.Array, piece: jax.Array, start: Sequence[Any], counts: Sequence[Any] | None
 ) -> jax.Array:
-    """The piece at its place; only so much of it along each dim as is counted."""
+    """Return `out` with the piece written at `start`.
+
+    counts: how many positions of the piece are written along each dim; None for all of them.
+    """
     start = unsigned(start)
     if counts is not None:
         old = lax.dynamic_slice(out, start, piece.shape)
-        wanted: Any = True
+        is_counted: Any = True
         for d, count in enumerate(counts):
             if not (isinstance(count, int) and count == piece.shape[d]):
-                wanted &= lax.broadcasted_iota(jnp.uint32, piece.shape, d) < count
-        piece = jnp.where(wanted, piece, old)
+                is_counted &= lax.broadcasted_iota(jnp.uint32, piece.shape, d) < count
+        piece = jnp.where(is_counted, piece, old)
     return lax.dynamic_update_slice(out, piece, start)
 
 
 def unsigned(start: Sequence[Any]) -> list[Any]:
-    """Where a box begins, in numbers of which none is asked for its sign."""
+    """Return the start of a box as unsigned integers, for which XLA adds no test for negatives."""
     return [np.uint32(n) if isinstance(n, int) else n for n in start]
 
 
 def reach(extents: Shape, boxes: Sequence[tuple[Ints, Shape]]) -> Shape:
-    """The extents that an array must have for boxes of these sizes to begin at these corners."""
+    """Return the extents of the smallest array that holds boxes of these corners and sizes."""
     ends = [corners.reshape(-1, len(size)).max(axis=0) + size for corners, size in boxes]
     return tuple(np.max([extents, *ends], axis=0).tolist())
 
 
 def joined_order(side: Side) -> list[int]:
-    """The dims of a part of the untiled layout, each block's cores before its positions."""
+    """Return the dims of an untiled part in joined order: of each block, cores before positions."""
     rank = side.blocks.flat.core_rank
     order: list[int] = []
     for k, block in enumerate(side.blocks.blocks):

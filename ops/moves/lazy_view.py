@@ -1,4 +1,4 @@
-"""`LazyView`: reshapes and transposes of an array, made when it is asked for, few at once."""
+"""`LazyView`: an array with pending reshapes and transposes, which are materialized together."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class LazyView:
-    """An array under reshapes and transposes that are not made yet.
+    """An array with reshapes and transposes that are not executed yet.
 
-    digits: extents that the array's elements are counted by, the major first, none of them 1;
-    order: those digits as they are seen, the major first; shape: what they are joined into.
+    digits: extents that factor the array's row-major index, major first, without 1s. order: the
+    order of these digits in the view, major first. shape: the shape of the view, which joins them.
 
     >>> import jax.numpy as jnp
     >>> view = LazyView.of(jnp.arange(6)).reshape(1, 2, 1, 3).transpose((1, 0, 3, 2))
@@ -40,47 +40,47 @@ class LazyView:
 
     @classmethod
     def of(cls, array: jax.Array) -> LazyView:
-        """The array as it is."""
+        """Return a view of the array as it is."""
         digits = tuple(n for n in array.shape if n != 1)
         return cls(array, digits, tuple(range(len(digits))), array.shape)
 
     @property
     def is_in_order(self) -> bool:
-        """Whether its elements are seen in the order in which they are."""
+        """Whether elements appear in the order in which they are stored."""
         return self.order == tuple(range(len(self.order)))
 
     def reshape(self, *shape: int) -> LazyView:
-        """In another shape; one extent may be -1."""
+        """Return the view in another shape; one extent may be -1."""
         if -1 in shape:
             rest = prod(self.shape) // max(-prod(shape), 1)
             shape = tuple(rest if n == -1 else n for n in shape)
         return LazyView(self.array, self.digits, self.order, shape)
 
     def transpose(self, order: Sequence[int]) -> LazyView:
-        """The dims in another order."""
+        """Return the view with its dims in another order."""
         shape = tuple(self.shape[d] for d in order)
         if 0 in shape:
             return self.reshape(*shape)
         found = self._split()
-        if found is None:  # a dim ends inside a digit that does not divide there
+        if found is None:  # a dim ends inside a digit that cannot be divided there
             return LazyView.of(self.materialize()).transpose(order)
         digits, dims = found
         return LazyView(self.array, digits, tuple(k for d in order for k in dims[d]), shape)
 
     def moved(self, dim: int, to: int) -> LazyView:
-        """One dim moved to another place."""
+        """Return the view with one dim moved to another place."""
         order = [d for d in range(len(self.shape)) if d != dim]
         order.insert(to, dim)
         return self.transpose(order)
 
     def first(self, count: int, at: int) -> LazyView:
-        """The first positions along a dim."""
+        """Return the first `count` positions along dim `at`."""
         if self.shape[at] == count:
             return self
         return LazyView.of(lax.slice_in_dim(self.materialize(), 0, count, axis=at))
 
     def all_gather(self, axes: Axes, dim: int) -> LazyView:
-        """All devices' parts along a dim; inside of `shard_map`."""
+        """Return all devices' parts joined along a dim; for use inside of `shard_map`."""
         if not axes:
             return self
         lead = self.shape[:dim]
@@ -90,8 +90,8 @@ class LazyView:
         return LazyView.of(whole).reshape(*ones, *whole.shape)
 
     def materialize(self) -> jax.Array:
-        """The array as it is seen: by one transpose at most, of as few dims as there can be."""
-        runs: list[list[int]] = []  # digits that stay neighbours
+        """Return the array of this view, by at most one transpose of as few dims as possible."""
+        runs: list[list[int]] = []  # digits that stay adjacent
         for k in self.order:
             if runs and runs[-1][-1] == k - 1:
                 runs[-1].append(k)
@@ -102,7 +102,7 @@ class LazyView:
         extents = [prod(self.digits[k] for k in run) for run in runs]
         places = sorted(range(len(runs)), key=lambda i: runs[i])
         before, after = tuple(extents[i] for i in places), tuple(extents)
-        # Dims of extent 1 go along where that saves a reshape.
+        # Include dims of extent 1 in the transpose where that saves a reshape.
         fits = after == _wide(self.shape)
         ones = self.shape.count(1) if fits else 0
         before = self.array.shape if before == _wide(self.array.shape) else (1,) * ones + before
@@ -114,9 +114,12 @@ class LazyView:
         return lax.reshape(lax.transpose(lax.reshape(self.array, before), order), self.shape)
 
     def _split(self) -> tuple[Shape, list[list[int]]] | None:
-        """Digits of which each dim has some whole, and which ones; None where there are none."""
+        """Return digits split so that each dim consists of whole ones, and the digits of each dim.
+
+        None where the digits cannot be split like that.
+        """
         pieces: list[list[int]] = [[] for _ in self.digits]  # what each digit is split into
-        dims: list[list[tuple[int, int]]] = []  # of each dim: (digit, its piece)
+        dims: list[list[tuple[int, int]]] = []  # for each dim: (digit, index of its piece)
         waiting, digit, rest = iter(self.order), -1, 1
         for n in self.shape:
             dims.append([])

@@ -1,9 +1,9 @@
 """`pack` and `unpack`: a layout's array program on JAX arrays.
 
 Both are pure functions of an array and a static layout: they jit, differentiate, vmap and donate.
-A layout moves by its program (pad, reshape, transpose); one whose map has none moves by a gather
-whose indices are computed on the device. `path="gather"` forces that path for any layout: the two
-must agree everywhere, which is tested.
+A layout is packed by its program (pad, reshape, transpose). A layout whose map has no program is
+packed by a gather whose indices are computed on the device. `path="gather"` selects the gather for
+any layout. Tests hold that both paths agree.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ Path = Literal["program", "gather"]
 
 
 def pack(x: Any, layout: Layout, *, path: Path = "program") -> jax.Array:
-    """The physical array of a logical one.
+    """Return the physical array of a logical one.
 
     x: an array of `layout.shape` and `layout.dtype`. Returns an array of `layout.physical_shape`
-    whose padding holds `layout.oob`, or 0 where that is undef. These are elements: `gl.image` makes
-    the bytes for a chip, where small ones share a byte. `LayoutError` for another shape or dtype,
-    and for a layout that puts two elements in one place.
+    whose padding holds `layout.oob`, or 0 where that is undef. It holds one element per position;
+    `gl.image` gives the bytes for a chip, where several small elements may share a byte.
+    `LayoutError` for another shape or dtype, and for a layout that puts two elements in one place.
 
     >>> import jax.numpy as jnp
     >>> from gridlayout import GridLayout
@@ -59,7 +59,7 @@ def pack(x: Any, layout: Layout, *, path: Path = "program") -> jax.Array:
 
 
 def unpack(physical: Any, layout: Layout, *, path: Path = "program") -> jax.Array:
-    """The logical array of a physical one, whatever its padding holds.
+    """Return the logical array of a physical one, whatever its padding holds.
 
     physical: an array of `layout.physical_shape` and `layout.dtype`. Returns an array of
     `layout.shape`. `LayoutError` for another shape or dtype.
@@ -80,9 +80,9 @@ def unpack(physical: Any, layout: Layout, *, path: Path = "program") -> jax.Arra
 
 
 def as_array(x: Any, dtype: np.dtype[Any], *, moved: bool = True) -> jax.Array:
-    """`x` as a JAX array of exactly `dtype`, which untyped data takes and typed data must have.
+    """Return `x` as a JAX array of `dtype`; data without a dtype is converted, other must have it.
 
-    moved: whether one with Explicit mesh axes goes to where it has none.
+    moved: whether an array with Explicit mesh axes is copied to a mesh with Auto axes.
     """
     if not hasattr(x, "dtype"):
         x = untyped(x, dtype)
@@ -97,9 +97,9 @@ def as_array(x: Any, dtype: np.dtype[Any], *, moved: bool = True) -> jax.Array:
         ) from None
     if jnp.issubdtype(found.dtype, jax.dtypes.prng_key):
         raise LayoutError(
-            f"the array holds random keys, {found.dtype}{list(found.shape)}, which no layout lays "
-            "out: lay out jax.random.key_data(keys), uint32 with a dim more, of which "
-            "jax.random.wrap_key_data makes keys again; functions on the grid take keys as they are"
+            f"the array holds random keys, {found.dtype}{list(found.shape)}, which have no layout: "
+            "lay out jax.random.key_data(keys), uint32 with one dim more, and get keys back by "
+            "jax.random.wrap_key_data; functions on the grid take keys as they are"
         )
     given = found.dtype.name
     if np.dtype(x.dtype) != found.dtype:
@@ -121,7 +121,7 @@ def as_array(x: Any, dtype: np.dtype[Any], *, moved: bool = True) -> jax.Array:
 
 
 def as_operand(x: Any, what: str) -> jax.Array:
-    """`jnp.asarray(x)`, or a `LayoutError` that says whose operand is no array."""
+    """Return `jnp.asarray(x)`; the `LayoutError` for other operands names the operation `what`."""
     try:
         return jnp.asarray(x)
     except (TypeError, ValueError, OverflowError) as error:
@@ -129,7 +129,9 @@ def as_operand(x: Any, what: str) -> jax.Array:
 
 
 def untyped(x: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Numbers and nested lists of them as an array of `dtype`; integers have to hold them exactly.
+    """Return numbers and nested lists of them as an array of `dtype`.
+
+    `LayoutError` where an integer dtype does not hold them exactly.
 
     >>> untyped([[1, 2.0]], np.dtype("int8")).tolist()
     [[1, 2]]
@@ -157,9 +159,9 @@ def _in_short(x: Any) -> str:
 
 
 def automatic(x: Any, device: DeviceGrid | None = None) -> Any:
-    """`x` free of Explicit mesh axes, under which JAX asks for a sharding at every reshape.
+    """Return `x` without Explicit mesh axes, for which JAX requires a sharding at every reshape.
 
-    An array that is there already moves, to every device whole; inside jit that can't be done.
+    An array that has such axes is replicated on all devices. Inside jit this is a `LayoutError`.
     """
     if not isinstance(x, jax.Array):
         return x
@@ -179,7 +181,7 @@ def automatic(x: Any, device: DeviceGrid | None = None) -> Any:
 
 
 def as_logical(x: Any, layout: Layout, *, moved: bool = True) -> jax.Array:
-    """`x` as a JAX array of the layout's shape and dtype, or `LayoutError`."""
+    """Return `x` as a JAX array of the layout's shape and dtype; `LayoutError` for any other."""
     found = as_array(x, layout.dtype, moved=moved)
     if found.shape != layout.shape:
         raise LayoutError(f"the array has shape {found.shape}, but {layout!r} has {layout.shape}")
@@ -191,14 +193,14 @@ def _as_path(path: str) -> str:
 
 
 def fill_value(layout: Layout) -> jax.Array:
-    """What packing writes into the padding: the layout's oob, or 0 where it is undef.
+    """Return what packing writes into the padding: the layout's oob, or 0 where it is undef.
 
-    Of a type without zero (float8_e8m0fnu), NaN.
+    NaN for a type without zero (float8_e8m0fnu).
     """
     return jnp.asarray(host_fill(layout))
 
 
-# XLA may compute with these in a wider type, which changes NaN payloads: move their bits instead.
+# XLA may compute these in a wider type, which changes NaN payloads: their bits are moved instead.
 AS_BITS = {
     "bfloat16": jnp.uint16,
     **dict.fromkeys(("float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu"), jnp.uint8),
@@ -206,17 +208,17 @@ AS_BITS = {
 
 
 def run_pack(x: jax.Array, layout: Layout, path: str) -> jax.Array:
-    """`pack` without its checks."""
+    """Return what `pack` returns, without its checks."""
     return bitwise(partial(_packed, layout=layout, path=path), x, host_fill(layout))
 
 
 def _unpack(physical: jax.Array, layout: Layout, path: str) -> jax.Array:
-    moved = partial(_moved_back, layout=layout, path=path)
+    moved = partial(_undone, layout=layout, path=path)
     return bitwise(moved, physical, jnp.zeros((), layout.dtype))
 
 
 def bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: Any) -> jax.Array:
-    """`moved(x, fill)`, which only moves data, bit by bit; its derivative moves numbers."""
+    """Return `moved(x, fill)`, a pure data movement, on the bits; its derivative moves numbers."""
     return _bitwise(moved, x, fill) if x.dtype.name in AS_BITS else moved(x, fill)
 
 
@@ -227,9 +229,9 @@ def _bitwise(moved: Callable[..., jax.Array], x: jax.Array, fill: Any) -> jax.Ar
     # The barriers, and a jit of its own around `moved`, keep XLA from casting back first.
     out = lax.optimization_barrier(moved(*lax.optimization_barrier(bits)))
     if out.dtype == jnp.uint16:
-        # LLVM undoes the casts where both ends are in one loop, and then moves bfloat16s through
-        # float32 registers, which loses subnormals. It does not see that this is 0: odd squares are
-        # 1 modulo 8.
+        # LLVM removes both casts where they are in one loop, and then moves bfloat16s through
+        # float32 registers, which flushes subnormals. It cannot tell that this xor is with 0: odd
+        # squares are 1 modulo 8.
         out ^= lax.square(out | 1) & 4
     return lax.bitcast_convert_type(out, x.dtype)
 
@@ -248,7 +250,7 @@ def _packed(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Arr
 
 
 def run_moves(x: LazyView, program: Sequence[Move], fill: jax.Array) -> LazyView:
-    """The array that the moves make of `x`; `fill` goes where a move pads."""
+    """Return the result of the moves on `x`; `fill` is written where a move pads."""
     for move in program:
         match move:
             case PadMove(low, high):
@@ -265,10 +267,10 @@ def run_moves(x: LazyView, program: Sequence[Move], fill: jax.Array) -> LazyView
     return x
 
 
-def moved_back(x: LazyView, fill: jax.Array, layout: Layout) -> LazyView:
-    """A physical array's logical one, by moves alone; dims in front of the physical ones stay.
+def undo_moves(x: LazyView, fill: jax.Array, layout: Layout) -> LazyView:
+    """Return the logical array of a physical one, by moves alone; leading dims are batch dims.
 
-    fill: of the dtype; never seen.
+    fill: a scalar of the dtype, which appears in no result.
     """
     lead = x.shape[: len(x.shape) - len(layout.physical_shape)]
     count = len(lead)
@@ -292,10 +294,10 @@ def moved_back(x: LazyView, fill: jax.Array, layout: Layout) -> LazyView:
 
 
 @partial(jax.jit, static_argnames=("layout", "path"))
-def _moved_back(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
+def _undone(x: jax.Array, fill: jax.Array, layout: Layout, path: str) -> jax.Array:
     if path == "gather":
         return _gather(x, layout.index_map, layout.shape)
-    return moved_back(LazyView.of(x), fill, layout).materialize()
+    return undo_moves(LazyView.of(x), fill, layout).materialize()
 
 
 def _x64() -> bool:
@@ -303,7 +305,7 @@ def _x64() -> bool:
 
 
 def _indices(map: AffineMap, shape: tuple[int, ...], into: tuple[int, ...]) -> tuple[Any, ...]:
-    """The map's results over all of `shape`, computed on the device."""
+    """Return the map's results at all indices of `shape`, computed on the device."""
     if prod(into) >= 2**31 and not _x64():
         raise LayoutError(
             f"gathering from {into} needs 64-bit indices: jax.config.update('jax_enable_x64', True)"

@@ -1,8 +1,8 @@
-"""Which positions of a device's part are padding, and setting them to a value.
+"""Masks of the padding in a device's part, and functions that set the padding to a value.
 
-A position is padding where "physical -> logical is in bounds" is false; idle slots are padding too.
-Masks are made part by part and combined late, so that a select broadcasts them and nothing big is
-built.
+A position is padding where "physical -> logical is in bounds" is false. Idle slots are padding too.
+Masks are computed for one part of the layout at a time and combined late. They broadcast in a
+select, so that no array of the full shape is built.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Dims = tuple[int, ...]
 
 
 def has_padding(layout: Layout, placement: Placement, along: Collection[int] | None = None) -> bool:
-    """Whether any position is padding, idle slots included.
+    """Return whether any position is padding, idle slots included.
 
     along: look only at parts of the layout that touch one of these physical dims; None is all.
     """
@@ -37,7 +37,7 @@ def has_padding(layout: Layout, placement: Placement, along: Collection[int] | N
 def padded_parts(
     layout: Layout, placement: Placement, along: Collection[int] | None = None
 ) -> tuple[Part, ...]:
-    """The parts of a layout that have padding or idle slots; see `has_padding`."""
+    """Return the parts of a layout that have padding or idle slots; see `has_padding`."""
     chosen = None if along is None else tuple(along)
     return _padded_parts(layout.with_oob(None), placement.slots, chosen)
 
@@ -56,7 +56,7 @@ def _padded_parts(layout: Layout, slots: Dims, along: Dims | None) -> tuple[Part
 
 
 def valid_mask(layout: Layout, placement: Placement, along: Collection[int] | None = None) -> Any:
-    """Whether each position of this device's part is no padding; it broadcasts to the part.
+    """Return a mask of this device's part that is False at padding; it broadcasts to the part.
 
     For use in `shard_map`. along: look only at padding in parts that touch these physical dims.
     """
@@ -68,15 +68,15 @@ def valid_mask(layout: Layout, placement: Placement, along: Collection[int] | No
     if layout.is_scatter or layout.size == 0:
         return _scattered(layout, placement)
     index = positions(layout, placement)
-    wanted = {k for part in padded for k in part.physical}
+    padded_dims = {k for part in padded for k in part.physical}
     for k in range(layout.core_rank):
-        if k in wanted and placement.slots[k] != layout.physical_shape[k]:
+        if k in padded_dims and placement.slots[k] != layout.physical_shape[k]:
             mask = mask & (index[k] < layout.physical_shape[k])
     # A physical dim that no logical dim feeds is valid at one position only; the bounds of the
     # inverse cover these as well.
     constraints = layout.inverse_in_bounds.domain.constraints
     exprs = AffineMap(len(local), tuple(expr for expr, _ in constraints))
-    needed = [k for k, dims in enumerate(exprs.used_dims()) if dims & wanted]
+    needed = [k for k, dims in enumerate(exprs.used_dims()) if dims & padded_dims]
     values = AffineMap(len(local), tuple(exprs.results[k] for k in needed))(*index)
     for k, value in zip(needed, values, strict=True):
         mask = mask & ((value == 0) if constraints[k][1] else (value >= 0))
@@ -84,9 +84,10 @@ def valid_mask(layout: Layout, placement: Placement, along: Collection[int] | No
 
 
 def positions(layout: Layout, placement: Placement, dtype: Any = jnp.int32) -> list[jax.Array]:
-    """The physical index of each position of this device's part, an array a dim, that broadcast.
+    """Return the physical index of each position of this device's part: one array per dim.
 
-    For use in `shard_map`; idle slots have indices too, that are out of bounds.
+    The arrays broadcast to the part. For use in `shard_map`. The indices of idle slots are out of
+    bounds.
     """
     local = (*placement.per_device, *layout.local_shape)
     index: list[Any] = []
@@ -100,7 +101,7 @@ def positions(layout: Layout, placement: Placement, dtype: Any = jnp.int32) -> l
 
 
 def _scattered(layout: Layout, placement: Placement) -> jax.Array:
-    """The whole mask, for maps without a closed inverse: scatter True to every image."""
+    """Return the full mask by scattering True to every image, for maps without a closed inverse."""
     hit = packing.run_pack(jnp.ones(layout.shape, bool), layout.with_dtype(bool), "program")
     for k, axes in enumerate(placement.axes):
         grow = [(0, placement.slots[k] - n if d == k else 0, 0) for d, n in enumerate(hit.shape)]
@@ -117,7 +118,7 @@ def fill_padding(
     value: Any,
     along: Collection[int] | None = None,
 ) -> jax.Array:
-    """A device's part with its padding set to `value`: no operation at all where there is none."""
+    """Return a device's part with its padding set to `value`; no operation where there is none."""
     if not has_padding(layout, placement, along):
         return part
     mask = valid_mask(layout, placement, along)

@@ -1,4 +1,4 @@
-"""Pieces at work: what one device of a `shard_map` does to send, get and put its pieces."""
+"""Running a move in pieces: what one device in a `shard_map` cuts, sends, receives and writes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Shape = tuple[int, ...]
 Ints = NDArray[np.int64]
 
 
-# Of tables that have a row a device, by their bytes: this device's row.
+# This device's rows of tables that have one row per device, by the bytes of the table.
 _known: ContextVar[dict[bytes, Any] | None] = ContextVar("gridlayout_known", default=None)
 
 
 @contextmanager
-def looked_up_once(every: Sequence[Pieces]) -> Iterator[None]:
-    """Inside, what the tables of several moves say of this device is looked up once, here, for all.
+def shared_lookups(every: Sequence[Pieces]) -> Iterator[None]:
+    """Context in which the tables of several moves are looked up once, for all of them.
 
-    To be entered directly in a `shard_map`, as `once` is.
+    Enter it directly in a `shard_map`, as for `once`.
     """
     if len(every) < 2:
         yield
@@ -37,7 +37,7 @@ def looked_up_once(every: Sequence[Pieces]) -> Iterator[None]:
     sizes = every[0].device.fine.shape
     with once(sizes):
         tables = {k: table for pieces in every for k, table in _tables(pieces).items()}
-        token = _known.set(_looked_up(tables, tuple(sizes)))
+        token = _known.set(_lookups(tables, tuple(sizes)))
         try:
             yield
         finally:
@@ -45,7 +45,7 @@ def looked_up_once(every: Sequence[Pieces]) -> Iterator[None]:
 
 
 def _tables(pieces: Pieces) -> dict[bytes, Ints]:
-    """What a device looks up, where not all devices find the same."""
+    """Return the tables whose rows differ between devices, by their bytes."""
     if (schedule := pieces.schedule) is None:
         return {}
     if pieces.order is not None:
@@ -56,10 +56,10 @@ def _tables(pieces: Pieces) -> dict[bytes, Ints]:
     return {table.tobytes(): table for table in every if (table != table[0]).any()}
 
 
-def _looked_up(tables: dict[bytes, Ints], names: tuple[str, ...]) -> dict[bytes, Any]:
-    """This device's row of each table, as a column; unsigned, so that none is asked for its sign.
+def _lookups(tables: dict[bytes, Ints], names: tuple[str, ...]) -> dict[bytes, Any]:
+    """Return this device's row of each table as an unsigned column, by the bytes of the table.
 
-    Of a table with one column the number.
+    A table with one column gives a scalar. Unsigned, so that XLA adds no test for negatives.
     """
     if not tables:
         return {}
@@ -73,7 +73,10 @@ def _looked_up(tables: dict[bytes, Ints], names: tuple[str, ...]) -> dict[bytes,
 
 
 def run_pieces(pieces: Pieces, x: LazyView, fill: Any) -> LazyView:
-    """A device's part of the new layout, of its part of the old one; `fill` where nothing is."""
+    """Return a device's part of the new layout from its part of the old one.
+
+    fill: the value of positions that no piece covers.
+    """
     return _Run(pieces, fill).run(x)
 
 
@@ -85,11 +88,11 @@ class _Run(Ends):
         self.names = tuple(pieces.device.fine.axis_names)
         self.known = _known.get() or {}
         tables = _tables(pieces)
-        if not tables.keys() <= self.known.keys():  # as in a loop's body
-            self.known = _looked_up(tables, self.names)
+        if not tables.keys() <= self.known.keys():  # as in the body of a loop
+            self.known = _lookups(tables, self.names)
 
     def run(self, x: LazyView) -> LazyView:
-        """The new part."""
+        """Return the new part."""
         held = self.spread(x)
         if FORGETS_BOUNDS:
             held = lax.optimization_barrier(held)
@@ -100,7 +103,7 @@ class _Run(Ends):
     # -- pieces, all at once -----------------------------------------------------------------------
 
     def _at_once(self, held: jax.Array, order: Ints) -> LazyView:
-        """The array of atoms, of pieces that are cut by one gather and put by another."""
+        """Return the array of atoms: one gather cuts the pieces, another one places them."""
         schedule, size = self.schedule, self.schedule.sizes[0]
         parts, stays = self._cut_at_once(held, size), len(schedule.stays)
         for k, slot in enumerate(schedule.slots, stays):
@@ -122,7 +125,7 @@ class _Run(Ends):
         return view.reshape(*self.pieces.target.extents)
 
     def _cut_at_once(self, held: jax.Array, size: Shape) -> list[jax.Array]:
-        """All pieces that this device keeps or sends, each (1, *size)."""
+        """Return all pieces that this device keeps or sends, each of shape (1, *size)."""
         sent, (along, starts) = self.schedule.tables[0], self.schedule.starts
         if (place := self.known.get(starts.tobytes())) is None:
             every = list(map(tuple, sent[0].tolist()))
@@ -135,7 +138,7 @@ class _Run(Ends):
     # -- pieces, one by one ------------------------------------------------------------------------
 
     def _one_by_one(self, held: jax.Array) -> jax.Array:
-        """The array of atoms, each piece written where it belongs."""
+        """Return the array of atoms, with each piece written at its place."""
         schedule, extents = self.schedule, self.pieces.target.extents
         before, after = reaches(self.pieces)
         held, out = self.grown(held, before), lax.full(after, self.fill, held.dtype)
@@ -145,15 +148,15 @@ class _Run(Ends):
             out = self._put(out, permute(self._cut(held, slot), self.names, slot.pairs), slot)
         if schedule.deal is not None:
             out = self._dealt(out, held, schedule.deal)
-        # XLA would see the last update in the result's shape, and copy the array for it.
+        # Without the barrier, XLA gives the last update the result's shape, and copies the array.
         return cut_box(lax.optimization_barrier(out), (0,) * out.ndim, extents)
 
     def _row(self, table: Ints) -> jax.Array:
-        """This device's row."""
+        """Return this device's row of a table."""
         return row_of(table.astype(np.uint32), index_of(self.names))
 
     def _start(self, table: Ints) -> list[Any]:
-        """This device's row of a slot's table; numbers where they are the same for all."""
+        """Return this device's row of a slot's table; integers where all devices have the same."""
         return [
             int(column[0]) if (column == column[0]).all() else self.known[column.tobytes()]
             for column in table.T
@@ -168,7 +171,7 @@ class _Run(Ends):
         return put_box(out, piece, self._start(put), None if whole else self._start(counts))
 
     def _dealt(self, out: jax.Array, held: jax.Array, deal: Deal) -> jax.Array:
-        """Every piece to the device at its place, all at once."""
+        """Return `out` with the pieces that one all_to_all brings from all devices."""
         sent, put, counts = map(self._row, deal.tables)
         pieces = lax.map(lambda start: cut_box(held, list(start), deal.size), sent)
         pieces = lax.all_to_all(pieces, deal.axes, 0, 0, tiled=True)
@@ -183,9 +186,9 @@ class _Run(Ends):
 def _gather(
     x: jax.Array, starts: jax.Array, along: Shape, size: Shape, dropped: Shape = ()
 ) -> jax.Array:
-    """Boxes of the array, one after another, that begin there along these dims.
+    """Return boxes of the array, stacked along a new dim 0, that begin at `starts`.
 
-    dropped: dims that the boxes, one long there, then lack.
+    along: the dims that `starts` has numbers for. dropped: dims of extent 1 that boxes leave out.
     """
     numbers = lax.GatherDimensionNumbers(tuple(range(1, x.ndim + 1 - len(dropped))), dropped, along)
     mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS
@@ -193,7 +196,7 @@ def _gather(
 
 
 def reaches(pieces: Pieces) -> tuple[Shape, Shape]:
-    """The arrays of atoms of the old and of the new part, grown so that no box ends beyond them."""
+    """Return the extents of both arrays of atoms, old and new, grown so that every box fits."""
     schedule = pieces.schedule
     assert schedule is not None
     boxes = [(s.tables, s.size) for s in (*schedule.stays, *schedule.slots)]

@@ -1,10 +1,14 @@
-"""`LocalMove`: what one device does to bring its part of a tensor from one layout to another.
+"""`LocalMove`: the program by which one device relays out its part of a tensor.
 
-A replicated array is a layout too, of one core on every device: so laying an array out and making
-it whole again are moves like any other. Along a route (`gridlayout.layouts.route`) the exchange of
-the two layouts says which collectives there are; without one the array is gathered, unpacked,
-packed, and each device keeps its part. Where that receives more than has to move, what the devices'
-boxes have in common goes piece by piece; the machine chooses.
+A replicated array has a layout too: one core, on every device. So laying out an array and
+replicating it are moves like any other. There are three ways to move:
+
+* along a route (`gridlayout.layouts.route`): the exchange of the two layouts gives the collectives;
+* through the logical array, where there is no route: gather, unpack, pack, and keep the own part;
+* in pieces, where the other ways receive more than has to move: the boxes that an old and a new
+  part have in common are sent one by one.
+
+The machine chooses between them.
 """
 
 from __future__ import annotations
@@ -22,16 +26,16 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import ReshapeMove, host_fill, moves
 from gridlayout.layouts.route import find_route
 from gridlayout.ops.moves import packing
-from gridlayout.ops.moves.held import (
+from gridlayout.ops.moves.lazy_view import LazyView
+from gridlayout.ops.moves.pieces import run_pieces
+from gridlayout.ops.moves.sends import Phases, Send, run_alone
+from gridlayout.ops.moves.workspace import Chain, Workspace, of_chain
+from gridlayout.ops.moves.workspaces import (
     exchanged_workspace,
     gathered_dims,
     gathered_workspace,
     pieces_workspace,
 )
-from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.ops.moves.pieces import run_pieces
-from gridlayout.ops.moves.sends import Phases, Send, run_alone
-from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
 from gridlayout.sharding.choice import Offer, cheapest
 from gridlayout.sharding.collectives import (
     ALL_GATHER,
@@ -52,11 +56,12 @@ from gridlayout.sharding.placement import Placement
 
 @dataclass(frozen=True, eq=False)
 class LocalMove:
-    """A movement of data: its collectives, and one device's program, for use in `shard_map`.
+    """A relayout: its collectives and one device's program, for use in `shard_map`.
 
-    workspace: what it holds on a device meanwhile. exchange: what it follows, where whole mesh axes
-    go along a route; pieces: where boxes go from device to device. phases: the program as a
-    generator of its collectives, which others can join; sends: the mesh axes of each, in order.
+    workspace: what it holds on a device meanwhile. exchange: set where it follows a route. pieces:
+    set where boxes are sent from device to device. phases: the program as a generator of its
+    collectives, which can be joined with those of other moves. sends: the mesh axes of each of
+    these collectives, in order.
     """
 
     collectives: tuple[Collective, ...]
@@ -69,7 +74,7 @@ class LocalMove:
 
     @property
     def is_view(self) -> bool:
-        """Whether the part stays as it is in memory, and is only seen in another shape."""
+        """Whether the data stays as it is in memory, and only its shape changes."""
         way = self.exchange
         if way is None or way.gathers or way.transfers or way.final or way.slices:
             return False
@@ -77,24 +82,24 @@ class LocalMove:
 
     @property
     def is_gathered(self) -> bool:
-        """Whether the new part is a gather of pieces, which XLA does not do twice."""
+        """Whether the new part is a gather of pieces, which XLA does not compute twice."""
         return self.pieces is not None and self.pieces.order is not None
 
 
 @lru_cache(maxsize=4096)
 def replicated_layout(shape: tuple[int, ...], dtype: Any) -> GridLayout:
-    """A replicated array as a layout: one core, untiled."""
+    """Return the layout of a replicated array: one core, untiled."""
     return GridLayout(shape, dtype, (1,) * len(shape), collapse=[])
 
 
-def everywhere(rank: int) -> Placement:
-    """The placement of a replicated array: its one core on every device."""
+def replicated_placement(rank: int) -> Placement:
+    """Return the placement of a replicated array: its one core is on every device."""
     ones = (1,) * rank
     return Placement(ones, ((),) * rank, ones, ones)
 
 
 def nothing_moves(old: Layout, new: Layout) -> bool:
-    """Whether both put every element at the same physical index, whatever describes it."""
+    """Return whether both layouts put every element at the same physical index."""
     if old.same_physical(new):
         return True
     route = find_route(old, new) if old.core_rank == new.core_rank else None
@@ -108,9 +113,9 @@ def find_move(
     before: Placement,
     after: Placement,
 ) -> LocalMove | None:
-    """The cheapest move between two layouts where they are placed; None where nothing moves.
+    """Return the cheapest move between two placed layouts; None where nothing moves.
 
-    What the way pads gets `new.oob`, or 0 where that is undef.
+    Padding that the move writes gets `new.oob`, or 0 where that is undef.
     """
     if before == after and nothing_moves(old, new):
         return None
@@ -121,13 +126,15 @@ def find_move(
 def offered_moves(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> tuple[LocalMove, ...]:
-    """All ways there are: whole axes along the route or through the logical array, and pieces."""
+    """Return all moves that are offered: on whole mesh axes, through a replica, and in pieces."""
     return _ways(old.with_oob(None), new, device, before, after)
 
 
 def _cheapest(ways: Sequence[LocalMove], machine: Machine) -> LocalMove:
-    """The way of the least time. Where a collective is not said to take time of its own, the fewest
-    of them among the ways that receive little more than has to move.
+    """Return the fastest move.
+
+    Where the machine gives collectives no latency, it is the one with the fewest collectives among
+    those that receive little more than has to move.
     """
     if machine.has_latency:
         best, _ = cheapest(Offer(way, partial(_seconds, machine, way)) for way in ways)
@@ -150,7 +157,7 @@ def moved_bytes(
     before: Placement | None = None,
     after: Placement | None = None,
 ) -> int:
-    """Bytes received over all devices by a move, from and to where the device grid places them."""
+    """Return the bytes that a move receives, over all devices; placements default to the grid's."""
     before = before or device.placement(old.core_shape)
     after = after or device.placement(new.core_shape)
     move = find_move(old, new, device, before, after)
@@ -178,7 +185,10 @@ def _ways(
 def _replicated_between(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> list[LocalMove]:
-    """The move by one all_gather of everything, of which each device keeps its part."""
+    """Return the move by one all_gather of everything, from which each device keeps its part.
+
+    An empty list where gathering takes several collectives or has no phases.
+    """
     first = replicate(old, device, before)
     if len(first.collectives) > 1 or first.phases is None:
         return []
@@ -191,7 +201,7 @@ def _replicated_between(
 
 
 def _is_enough(whole: LocalMove, pieces: Pieces) -> bool:
-    """Whether a way can be no better in pieces: it is asked before these are put in rounds."""
+    """Return whether a move in pieces cannot be better; asked before pieces are scheduled."""
     received = total_bytes(whole.collectives)
     return received <= pieces.moved * (pieces.slack if len(whole.collectives) == 1 else 1)
 
@@ -200,7 +210,7 @@ def _is_enough(whole: LocalMove, pieces: Pieces) -> bool:
 def _whole(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> LocalMove:
-    """The move by whole mesh axes: along the route, or through the logical array."""
+    """Return the move on whole mesh axes: along the route, or through the logical array."""
     if 0 in old.shape:
         shape, fill = (*after.per_device, *new.local_shape), host_fill(new)
         return LocalMove((), lambda x: LazyView.of(jnp.full(shape, fill, x.array.dtype)))
@@ -240,12 +250,12 @@ def _move(
 
 @lru_cache(maxsize=4096)
 def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
-    """The move of a device's part to the logical array, which every device then has."""
+    """Return the move of a device's part to the logical array, which every device then has."""
     if old.shape and 0 not in old.shape:
         new = replicated_layout(old.shape, old.dtype)
-        if find_exchange(old, new, device, everywhere(old.ndim), before) is not None:
-            # Every device wants all of it: what machines gather best.
-            move = _whole(old.with_oob(None), new, device, before, everywhere(old.ndim))
+        if find_exchange(old, new, device, replicated_placement(old.ndim), before) is not None:
+            # Every device needs all of it, and machines are best at all_gathers.
+            move = _whole(old.with_oob(None), new, device, before, replicated_placement(old.ndim))
             run, phases = move.run, move.phases
 
             def logical(x: LazyView) -> Phases:
@@ -268,7 +278,7 @@ def replicate(old: Layout, device: DeviceGrid, before: Placement) -> LocalMove:
 
 @lru_cache(maxsize=4096)
 def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
-    """The move of a logical array, which every device has, to each device's part; nothing is sent.
+    """Return the move of a replicated logical array to each device's part; nothing is sent.
 
     Padding gets `new.oob`, or 0 where that is undef.
     """
@@ -276,12 +286,15 @@ def lay_out(new: Layout, device: DeviceGrid, after: Placement) -> LocalMove:
     new.check_invertible()
     if new.shape and 0 not in new.shape:
         old = replicated_layout(new.shape, new.dtype)
-        if find_exchange(old, new.with_oob(None), device, after, everywhere(new.ndim)) is not None:
-            move = _whole(old, new, device, everywhere(new.ndim), after)
+        if (
+            find_exchange(old, new.with_oob(None), device, after, replicated_placement(new.ndim))
+            is not None
+        ):
+            move = _whole(old, new, device, replicated_placement(new.ndim), after)
             ones = (1,) * new.ndim
             return replace(move, run=lambda x: move.run(x.reshape(*ones, *new.shape)))
     run = partial(_packed, new, after)
-    seen = of_moves(Chain(0).see())
+    seen = of_chain(Chain(0).view())
     return LocalMove((), lambda x: _as_bits(run, x, fill), lambda: seen)
 
 
@@ -330,7 +343,7 @@ def _transferred(x: LazyView, transfer: Transfer) -> Phases:
 
 
 def _own(x: LazyView, k: int, placement: Placement, fill: Any) -> LazyView:
-    """This device's cores of grid dim `k`, of all."""
+    """Return this device's cores of grid dim `k`, from a part that has all of them."""
     part = x.materialize()
     if (missing := placement.slots[k] - part.shape[k]) > 0:
         grow = [(0, missing if d == k else 0, 0) for d in range(part.ndim)]
@@ -358,7 +371,7 @@ def _through_logical(
 def _logical(old: Layout, before: Placement, x: LazyView, zero: Any) -> LazyView:
     for k in gathered_dims(before):
         x = x.all_gather(before.axes[k], k).first(before.grid[k], k)
-    return packing.moved_back(x, zero, old)
+    return packing.undo_moves(x, zero, old)
 
 
 def _packed(new: Layout, after: Placement, x: LazyView, fill: Any) -> LazyView:

@@ -1,7 +1,7 @@
-"""`Send`: one collective of a move, handed to whoever runs it: alone, or together with others.
+"""`Send`: one collective of a move, which its runner executes alone or joined with others.
 
 A move is a generator: it yields a `Send` for each of its collectives and receives its result. Moves
-with the same sequence of collectives can be run in lockstep, each collective once for all of them.
+with the same sequence of collectives can run in lockstep, with one joined collective for each step.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from gridlayout.sharding.collectives import (
 
 @dataclass(frozen=True, eq=False)
 class Send:
-    """A collective over `size` devices along axes, of a part that each has.
+    """A collective over the `size` devices along mesh axes; `part` is this device's operand.
 
-    all_gather: dim `at` of the parts one after another. all_to_all: dim `to` is cut in a piece for
-    each device, and those that come are put one after another along `at`. reduce_scatter: dim 0 has
-    a piece for each device, which gets the sum of its own. all_reduce: the parts are added up.
+    all_gather: the parts are concatenated along dim `at`. all_to_all: dim `to` is cut into one
+    piece per device, and received pieces are concatenated along `at`. reduce_scatter: dim 0 has one
+    piece per device, and each device gets the sum of its pieces. all_reduce: the sum of the parts.
     """
 
     kind: str
@@ -45,7 +45,7 @@ Phases = Generator[Send, LazyView, LazyView]
 
 
 def run_alone(phases: Phases) -> LazyView:
-    """Runs one move by itself."""
+    """Run one move alone."""
     try:
         send = next(phases)
         while True:
@@ -67,7 +67,7 @@ def _alone(send: Send) -> LazyView:
 
 
 def run_together(moves: Sequence[Phases]) -> list[LazyView]:
-    """Runs moves with the same sequence of collectives in lockstep, each one once for all."""
+    """Run moves with the same sequence of collectives in lockstep, one joined collective each."""
     sends = [next(move) for move in moves]
     results: list[Any] = [None] * len(moves)
     while sends:
@@ -81,7 +81,7 @@ def run_together(moves: Sequence[Phases]) -> list[LazyView]:
 
 
 def _together(sends: Sequence[Send]) -> list[LazyView]:
-    """The results of collectives of one kind over the same axes, run as one collective."""
+    """Return the results of collectives of one kind over the same axes, run as one collective."""
     first = sends[0]
     flat = [_flat(send) for send in sends]
     widths = [each.shape[-1] for each in flat]
@@ -102,7 +102,7 @@ def _together(sends: Sequence[Send]) -> list[LazyView]:
 
 
 def _flat(send: Send) -> jax.Array:
-    """A part as one row, or as one row for each device that a piece is sent to."""
+    """Return a part as one row, or as one row per device that a piece is sent to."""
     view = send.part
     if send.kind in (ALL_GATHER, ALL_REDUCE):
         return view.reshape(-1).materialize()
@@ -114,7 +114,7 @@ def _flat(send: Send) -> jax.Array:
 
 
 def _apart(send: Send, line: jax.Array) -> LazyView:
-    """The result of one collective, from its part of the joined result."""
+    """Return the result of one collective, cut from the joined result."""
     shape, at, view = send.part.shape, send.at, LazyView.of(line)
     if send.kind == ALL_REDUCE:
         return view.reshape(*shape)

@@ -1,4 +1,4 @@
-"""Memory spaces at work: storages on the host are fetched for a program, and brought back after it.
+"""Memory spaces at run time: host storages are copied to the devices, and results to the host.
 
 "A tensor must belong exclusively to only one of these memory spaces at a time" (tt-mlir, "Memory
 Spaces"): `system` and `mmio` are the host's memory, where the backend tells it from the devices'.
@@ -15,14 +15,14 @@ from gridlayout.sharding.device_grid import DeviceGrid
 
 
 def fetched(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
-    """The storage in the devices' memory."""
+    """Return the storage in the devices' memory."""
     if device.memory_kind(layout) is None or isinstance(storage, jax.ShapeDtypeStruct):
         return storage
     return jax.device_put(storage, jax.memory.Space.Device)
 
 
 def brought_back(storage: Any, layout: Layout, device: DeviceGrid) -> Any:
-    """The storage in the memory of its layout."""
+    """Return the storage in the memory space of its layout."""
     if device.memory_kind(layout) is None:
         return storage
     return jax.device_put(storage, jax.memory.Space.Host)

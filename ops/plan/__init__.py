@@ -1,1 +1,1 @@
-"""Choosing the divisions of all values of a program at once, on the machine at hand."""
+"""The choice of divisions for all values of a program together, on a given machine."""

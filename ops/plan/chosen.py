@@ -1,4 +1,4 @@
-"""`Chosen`: the placements that are requested of each equation of a program."""
+"""`Chosen`: the placements that a program requests for each of its equations."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from gridlayout.sharding.limits import LIMITS
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The choices of a program, by the paths of its equations; how many products it has.
+    """The choices for a program by the paths of its equations; products: how many it has.
 
-    prefix: of the body of a loop, the path of the loop.
+    prefix: for the body of a loop, the path of the loop.
     """
 
     units: Units
@@ -59,15 +59,15 @@ class Chosen:
         return hash(self._key)
 
     def on(self, device: DeviceGrid) -> Chosen:
-        """The same choices on another device grid of the same mesh."""
+        """Return the same choices on another device grid of the same mesh."""
         return Chosen(Units(device, self.units.axes), self.choices, self.products)
 
     def requested(
         self, path: tuple[int, ...], eqn: Any, values: Sequence[Value], follower: Any = None
     ) -> Requested | RequestedLoop | None:
-        """The placements requested of an equation on operands; None leaves them to its rule.
+        """Return the placements requested of an equation; None leaves them to its rule.
 
-        follower: the transpose of its result that is done with it.
+        follower: a transpose of its result that is folded into it.
         """
         if eqn.primitive.name in ("scan", "while"):
             return self._loop(path, eqn)
@@ -86,7 +86,7 @@ class Chosen:
         )
         if name in ELEMENTWISE:
             specs = [value.spec for value in values if value.shape == tuple(aval.shape)]
-            # In a layout that an operand has already, where it is divided so.
+            # Take the layout of an operand that is divided like this.
             same = (spec for spec in specs if isinstance(spec, Sharded))
             own = next((s for s in same if units.division(s) == choice.made), None)
             if own is not None:
@@ -101,12 +101,12 @@ class Chosen:
         ):
             return None
         if name == "conv_general_dilated" and not (choice.summed or any(choice.made)):
-            return None  # its rule divides what windows move along
+            return None  # its rule divides the dims that windows move along
         axes = units.mesh_axes(choice.summed)
         return Requested(ins, made, out, axes, choice.scattered, choice.joined)
 
     def _loop(self, path: tuple[int, ...], eqn: Any) -> RequestedLoop | None:
-        """Where what goes round a loop is requested, and the choices for its body."""
+        """Return the requested placements of a loop's carries and rows, with its body's choices."""
         depth, is_scan = len(path), eqn.primitive.name == "scan"
         inside = {
             own[depth:]: choice for own, choice in self.choices.items() if own[:depth] == path
@@ -146,8 +146,8 @@ class Chosen:
 class Stated:
     """Choices that a user states for one program: those of a plan.
 
-    digest: of the program's jaxpr. results: the layout of each result, None where it stays as it is
-    made. trips: how often loops of unknown length are taken to run.
+    digest: of the program's jaxpr. results: the layout of each result, None where its rule decides.
+    trips: the assumed trip count of loops of unknown length.
     """
 
     chosen: Chosen
@@ -156,7 +156,7 @@ class Stated:
     trips: int = LIMITS.trips
 
     def check(self, closed: Any, device: DeviceGrid) -> None:
-        """`LayoutError` unless they are of this program, on a mesh as this device grid's."""
+        """Raise `LayoutError` unless they are for this program and a mesh like `device`'s."""
         own = self.chosen.units.device
         if own.fine.axis_names != device.fine.axis_names or own.shape != device.shape:
             raise LayoutError(
@@ -173,14 +173,14 @@ class Stated:
         for path, choice in self.chosen.choices.items():
             if not ways.has(path, choice):
                 raise LayoutError(
-                    f"the plan's choice for the equation {path} is none of this program's: the "
-                    "file has been changed; make the plan again with gl.plan"
+                    f"the plan's choice for the equation {path} fits no equation of this program: "
+                    "the file has been changed; make the plan again with gl.plan"
                 )
         if self.results and len(self.results) != len(closed.jaxpr.outvars):
             raise LayoutError(f"the plan has {len(self.results)} results: make it again")
 
     def wanted(self, device: DeviceGrid) -> list[Spec | None]:
-        """Where results are requested, all in the cores' memory."""
+        """Return the requested placements of results, all in the cores' memory."""
         specs = (
             None if layout is None else Sharded(layout, device.placement(layout.core_shape))
             for layout in self.results
@@ -188,17 +188,17 @@ class Stated:
         return [None if spec is None else in_space(spec, "l1") for spec in specs]
 
     def is_of(self, closed: Any) -> bool:
-        """Whether they are of this jaxpr."""
+        """Return whether they are for this jaxpr."""
         return digest_of(closed) == self.digest
 
 
 def digest_of(closed: Any) -> str:
-    """What is equal of jaxprs that differ in the names of their variables alone."""
+    """Return a digest that is equal for jaxprs that differ only in the names of variables."""
     return sha256("\n".join(_lines(closed)).encode()).hexdigest()
 
 
 def _lines(closed: Any) -> Iterator[str]:
-    """A jaxpr as lines, each called one where it is called, whether it is shared or not."""
+    """Yield the lines of a jaxpr, with called jaxprs at their calls, whether shared or not."""
     jaxpr = getattr(closed, "jaxpr", closed)
     names: dict[Any, int] = {}
 
@@ -224,10 +224,10 @@ def _lines(closed: Any) -> Iterator[str]:
 def choices_for(
     env: Env, closed: Any, operands: Sequence[Spec], program: Program, often: bool = False
 ) -> Chosen | None:
-    """The choices for a whole program; None where each equation is to choose by itself.
+    """Return the choices for a whole program; None where each equation chooses by itself.
 
     program: the one in which each equation chooses by itself; its results keep their layouts.
-    often: whether it runs in a loop, where a few collectives count.
+    often: whether it runs in a loop, where a few collectives matter.
     """
     if not program.is_local:
         return None
@@ -249,13 +249,13 @@ def choices_for(
 
 
 def _has_choice(graph: Graph) -> bool:
-    """Whether there is a product whose result no `with_layout` reads."""
+    """Return whether there is a product whose result is not read by a `with_layout`."""
     stated = {v for node in graph.nodes if node.name == "with_layout" for v in node.ins}
     return any(node.flops and node.outs[0] not in stated for node in graph.nodes)
 
 
 def is_open(env: Env, closed: Any, operands: Sequence[Spec]) -> bool:
-    """Whether the layouts of what is computed are left to choose, on a machine where it pays."""
+    """Return whether layouts may be chosen for this program, and whether that can save time."""
     if env.policy is not same_grid_and_tile or env.algorithm is not None or env.whole:
         return False
     if not env.machine.has_latency or not _has_products(closed.jaxpr):
@@ -265,7 +265,7 @@ def is_open(env: Env, closed: Any, operands: Sequence[Spec]) -> bool:
 
 
 def _has_products(jaxpr: Any) -> bool:
-    """Whether a jaxpr, or one that it calls, multiplies matrices."""
+    """Return whether a jaxpr, or one that it calls, has a product of matrices."""
     return any(
         eqn.primitive.name in PRODUCTS
         or (eqn.primitive.name in CALLS and _has_products(called(eqn).jaxpr))

@@ -1,7 +1,7 @@
 """`Classes`: dims that equations divide together, through a whole program.
 
-The rows of a batch through a whole network are one class, say. An *assignment* gives each unit of
-the mesh the classes that it divides, and so each value a division that it is best in.
+For instance, the rows of a batch are one class through a whole network. An *assignment* gives each
+unit of the mesh the classes that it divides, and so gives each value a preferred division.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from gridlayout.ops.plan.factors import Dims, Factors
 from gridlayout.ops.plan.graph import Graph
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 
-Assignment = tuple[frozenset[int], ...]  # the classes of each unit
-Along = tuple[tuple[int, ...], ...]  # the units along each factor of a node
+Assignment = tuple[frozenset[int], ...]  # for each unit, its classes
+Along = tuple[tuple[int, ...], ...]  # for each factor of a node, its units
 CHAIN = ELEMENTWISE | {"transpose", "convert_element_type", "copy", "reshape"}
 
 
 class Classes:
     """The classes of a graph's dims, by number.
 
-    of_value, of_node: the class of each dim of a value, of each factor of a node. weights: the
-    multiplications of the nodes that have a class. wanted: the division of each result, None where
-    it may be any.
+    of_value, of_node: the class of each dim of a value, and of each factor of a node. weights: for
+    each class, the operations of the nodes that have it. requested: the requested division of each
+    result, None where it may be any.
     """
 
-    def __init__(self, graph: Graph, units: Units, wanted: Sequence[Division | None]) -> None:
-        self.graph, self.units, self._wanted = graph, units, wanted
+    def __init__(self, graph: Graph, units: Units, requested: Sequence[Division | None]) -> None:
+        self.graph, self.units, self._requested = graph, units, requested
         self._parent: dict[Any, Any] = {}
         self._targets: dict[Any, Division] = {}
         self._bound: dict[Any, Along] = {}
@@ -70,14 +70,15 @@ class Classes:
                 self.weights[f] = self.weights.get(f, 0.0) + node.flops
 
     @cached_property
-    def ends(self) -> list[Division | None]:
-        """Of each value the division in which a result of the program is wanted that it becomes.
+    def result_divisions(self) -> list[Division | None]:
+        """For each value, the requested division of the program's result that it becomes, or None.
 
-        Through elementwise operations and transposes alone; None where anything else reads it.
+        It has to become the result by elementwise operations and transposes alone; None where
+        anything else reads it.
         """
         found: list[Division | None] = [None] * len(self.graph.shapes)
         other = [False] * len(found)
-        for out, division in zip(self.graph.outs, self._wanted, strict=True):
+        for out, division in zip(self.graph.outs, self._requested, strict=True):
             if out is not None and division is not None:
                 found[out] = division
         for number in reversed(range(len(self.graph.nodes))):
@@ -102,8 +103,8 @@ class Classes:
         return [None if other[v] else end for v, end in enumerate(found)]
 
     def target(self, value: int, assignment: Assignment) -> Division:
-        """The division of a value: that of the result that it becomes, or of its classes."""
-        if (end := self.ends[value]) is not None:
+        """Return the preferred division of a value: of the result it becomes, or of its classes."""
+        if (end := self.result_divisions[value]) is not None:
             return end
         shape, classes = self.graph.shapes[value], self.of_value[value]
         key = shape, classes, assignment
@@ -122,7 +123,7 @@ class Classes:
         return made
 
     def bound(self, number: int, assignment: Assignment) -> Along:
-        """The units along each factor of a node as its classes are divided."""
+        """Return the units along each factor of a node, as its classes are divided."""
         factors, classes = self.graph.nodes[number].factors, self.of_node[number]
         assert factors is not None
         key = id(factors), classes, assignment
@@ -143,7 +144,7 @@ class Classes:
 
 
 def _of_factors(factors: Factors, dims: Dims, division: Division) -> Along:
-    """The units along each factor where one value is divided so."""
+    """Return the units along each factor, where one value has this division."""
     found: list[tuple[int, ...]] = [()] * len(factors.sizes)
     for f, units in zip(dims, division, strict=True):
         if f is not None:
@@ -152,7 +153,7 @@ def _of_factors(factors: Factors, dims: Dims, division: Division) -> Along:
 
 
 def _back(dims: Dims, along: Along) -> Division | None:
-    """The division of an operand whose factors are divided so; None where it lacks one of them."""
+    """Return the division of an operand with these units along factors; None if it lacks one."""
     if any(units and f not in dims for f, units in enumerate(along)):
         return None
     return tuple(() if f is None else along[f] for f in dims)

@@ -1,8 +1,8 @@
-"""`Division`: which parts of a mesh divide which dim of a value, and what it takes to change that.
+"""`Division`: which parts of a mesh divide which dims of a value, and the cost of changing that.
 
-A mesh is taken in *units*: mesh axes (or prime factors of them) that the operands always use
-together. A division names the units along each dim, the major first; along the others devices hold
-copies.
+A mesh consists of *units*: mesh axes (or prime factors of them) that the operands always use
+together. A division names the units along each dim, major first. Devices along the remaining units
+hold copies.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Division = tuple[tuple[int, ...], ...]
 
 
 class Sent(NamedTuple):
-    """What a move or a sum takes: seconds, and how many collectives go by themselves."""
+    """The cost of a move or a sum: seconds, and the number of collectives that run unjoined."""
 
     seconds: float = 0.0
     alone: int = 0
@@ -38,9 +38,9 @@ class Sent(NamedTuple):
 
 @dataclass(eq=False)
 class Units:
-    """The units of a device grid, in the mesh's order: their axes of `device.fine`.
+    """The units of a device grid, in mesh order, as their axes of `device.fine`.
 
-    idle: whether up to half of the devices that divide a dim may have nothing of it. work: seconds
+    idle: whether up to half of the devices that divide a dim may have no part of it. work: seconds
     that a device computes before each collective.
     """
 
@@ -54,19 +54,19 @@ class Units:
 
     @classmethod
     def of(cls, device: DeviceGrid, specs: Iterable[Spec], extents: Iterable[int] = ()) -> Units:
-        """The coarsest units of which every dim of these placements takes whole ones.
+        """Return the coarsest units such that every dim of these placements uses whole units.
 
-        extents: of dims that can be divided only evenly; a unit that divides none of one is parted
-        where its first axes do.
+        extents: of dims that can be divided only evenly. A unit that divides none of them evenly is
+        split, if its first axes do.
         """
         names = [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
         return cls._used(device, names, [set(names)], specs, extents)
 
     @classmethod
     def apart(cls, device: DeviceGrid, specs: Iterable[Spec] = (), least: int = 3) -> Units:
-        """Every mesh axis by itself; parted further, the largest first, up to `least` units.
+        """Return every mesh axis as its own unit; the largest are split until there are `least`.
 
-        So that each may divide another dim, while dims of these placements take whole ones.
+        So each of them can divide another dim. Dims of these placements use whole units.
         """
         names = [name for name in device.fine.axis_names if device.fine.shape[name] > 1]
         mesh = (device.fine_axes(axis) for axis in device.mesh.axis_names)
@@ -100,33 +100,36 @@ class Units:
 
     @cached_property
     def machine(self) -> Machine:
-        """What they take to send and to compute."""
+        """The machine that prices collectives and computation."""
         return self.device.machine.after(self.work)
 
     def between(self, flops: float, nbytes: float) -> Units:
-        """The same where all devices do so much between two collectives, in equal parts."""
+        """Return the same units, with the work of all devices between two collectives.
+
+        flops, nbytes: over all devices, which have equal parts.
+        """
         n, machine = self.device.size, self.device.machine
         return replace(self, work=sum(machine.computing(flops / n, nbytes / n).values()))
 
     def count(self, units: Iterable[int]) -> int:
-        """Devices along some units."""
+        """Return the number of devices along some units."""
         key = tuple(units)
         if key not in self._counts:
             self._counts[key] = prod(self.device.count(self.axes[u]) for u in key)
         return self._counts[key]
 
     def mesh_axes(self, units: Iterable[int]) -> Axes:
-        """Their axes, in their order."""
+        """Return the axes of some units, in order."""
         return tuple(axis for u in units for axis in self.axes[u])
 
     def parts(self, division: Division) -> int:
-        """Devices that have different parts."""
+        """Return the number of different parts of a value."""
         return self.count(u for units in division for u in units)
 
     # -- of layouts --------------------------------------------------------------------------------
 
     def division(self, spec: Spec) -> Division | None:
-        """The division of a value, None where its blocks are not those of any."""
+        """Return the division of a placed value; None where its blocks are those of no division."""
         if not isinstance(spec, Sharded):
             return ((),) * len(spec.shape)
         own = grouped(spec.layout)
@@ -158,14 +161,17 @@ class Units:
     def spec(
         self, shape: Shape, dtype: Any, division: Division, memory_space: str = "l1"
     ) -> Sharded:
-        """An untiled array in equal blocks, one core a device."""
+        """Return the spec of an untiled array in equal blocks, one core per device."""
         axes = tuple(self.mesh_axes(units) for units in division)
         grid = tuple(self.device.count(a) for a in axes)
         placed = Placement(grid, axes, grid, (1,) * len(grid))
         return block_spec(shape, np.dtype(dtype), placed, memory_space)
 
     def stated(self, layout: Layout, what: str) -> Division:
-        """The division of a layout that users state; `LayoutError`, of `what`, without one."""
+        """Return the division of a layout that the user states.
+
+        what: names the layout in the `LayoutError` for one that has no division.
+        """
         placement = self.device.placement(layout.core_shape)
         if (division := self.division(Sharded(layout, placement))) is None:
             raise LayoutError(
@@ -185,11 +191,11 @@ class Units:
         )
 
     def among_chips(self, division: Division) -> Division:
-        """The part of a division that is among chips."""
+        """Return the part of a division that is over chips."""
         return tuple(tuple(u for u in units if u in self.chips) for units in division)
 
     def is_stated(self, shape: Shape, division: Division) -> bool:
-        """Whether a layout states a division: whether its grid is placed so by the device grid."""
+        """Return whether a layout can state the division, by a grid that is placed like that."""
         if 0 in shape:
             return not any(division)
         axes = tuple(self.mesh_axes(units) for units in division)
@@ -203,7 +209,7 @@ class Units:
         summed: Sequence[int] = (),
         scattered: bool = False,
     ) -> str:
-        """How a node runs, for a person: the mesh axes that divide dims of what it reads and makes.
+        """Return a text of how a node runs: the mesh axes that divide its operands and its result.
 
         >>> import gridlayout as gl
         >>> from jax.sharding import AbstractMesh
@@ -229,9 +235,9 @@ class Units:
     def move(
         self, before: Division | None, after: Division, nbytes: int, joins: bool = False
     ) -> Sent:
-        """What it takes to bring a value of so many bytes from one division to another.
+        """Return the cost of relaying out a value of `nbytes` from one division to another.
 
-        joins: whether its collectives can go with those of others.
+        joins: whether its collectives can be joined with those of other moves.
         """
         if before == after:
             return Sent()
@@ -244,7 +250,7 @@ class Units:
             else:
                 self._changes(made, before, after, nbytes)
             sent = self._priced(made, joins)
-            if not made.found:  # each takes its part of what it has
+            if not made.found:  # each device takes a slice of its own part
                 part = nbytes // max(self.parts(after), 1)
                 sent = Sent(self.machine.slicing(part))
             self._moves[key] = sent
@@ -281,27 +287,27 @@ class Units:
         if made.found[0].kind == ALL_REDUCE and machine.combines:
             return Sent(total - own)
         copied = machine.seconds(nbytes=2 * sum(each.received_bytes for each in made.found))
-        if not joins:  # the first of those that go together
+        if not joins:  # the first of the joined collectives
             return Sent(total + copied, count)
         return Sent(total - own + copied) if always or copied < own else Sent(total, count)
 
     def saved(self, units: Sequence[int], local: int) -> float:
-        """What an all-reduce of so many bytes takes less where it goes with another."""
+        """Return the seconds that an all-reduce of `local` bytes saves by joining another one."""
         alone, joined = (self.summed(units, local, False, joins) for joins in (False, True))
         return alone.seconds - joined.seconds
 
     def latency(self, units: Sequence[int]) -> float:
-        """What an all-reduce over units takes, however little it adds up."""
+        """Return the latency of an all-reduce over units."""
         made = Collectives(self.device)
         made.all_reduce(self.mesh_axes(units), self.count(units))
         return sum(self.machine.once(each.latency_only) for each in made.found)
 
     def is_joined(self, before: Division | None, after: Division, nbytes: int) -> bool:
-        """Whether the collectives of a move go with those of others, should there be any."""
+        """Return whether the collectives of a move would be joined with others."""
         return self.move(before, after, nbytes, True).alone < self.move(before, after, nbytes).alone
 
     def is_summed_joined(self, units: Sequence[int], local: int, scattered: bool) -> bool:
-        """The same of a sum."""
+        """Return whether a sum's collective would be joined with others."""
         by_itself = self.summed(units, local, scattered).alone
         return self.summed(units, local, scattered, True).alone < by_itself
 
@@ -314,10 +320,10 @@ class Units:
         always: bool = False,
         dim: int = 0,
     ) -> Sent:
-        """What it takes to add up partial results of so many bytes on a device.
+        """Return the cost of summing partial results of `local` bytes per device.
 
-        scattered: whether each gets its part, along a dim. joins: whether it can go with another.
-        always: whether such do, also where it takes longer.
+        scattered: whether each device gets its part of the sum, along `dim`. joins: whether it can
+        be joined with another sum. always: whether to join even where that takes longer.
         """
         key = tuple(units), local, scattered, joins, always, dim
         if key not in self._sent:
@@ -331,7 +337,7 @@ class Units:
 
 
 def scattered_dim(made: Division, out: Division) -> int:
-    """The last dim along which a sum is scattered."""
+    """Return the last dim along which a sum is scattered."""
     pairs = enumerate(zip(made, out, strict=True))
     return max((d for d, (old, new) in pairs if len(new) > len(old)), default=0)
 
@@ -339,7 +345,7 @@ def scattered_dim(made: Division, out: Division) -> int:
 def _parted(
     device: DeviceGrid, names: Sequence[str], group: set[str], extent: int
 ) -> list[set[str]]:
-    """A unit's axes in two, where only the first of them divide an extent evenly."""
+    """Return a unit's axes split in two, where only the first ones divide an extent evenly."""
     axes = [name for name in names if name in group]
     count = len(axes)
     while count and extent % device.count(tuple(axes[:count])):

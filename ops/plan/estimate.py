@@ -1,7 +1,7 @@
-"""What a program takes where units of the mesh divide classes of dims, and how nodes then run.
+"""Estimates of a program's time, where units of the mesh divide classes of dims.
 
-A node runs in the division of its result, in that of its classes, or as its operands are divided,
-whichever takes the least time. What is equal in the layers of a stack is worked out once.
+A node runs in the division of its result, in that of its classes, or in that of an operand,
+whichever takes the least time. Equal layers of a stack are estimated once.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from gridlayout.ops.programs.passes import computing
 from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.sharding.limits import LIMITS
 
-Held = tuple[Division | None, ...]  # the divisions in which devices have a value
+Held = tuple[Division | None, ...]  # the divisions in which devices hold a value
 
 
 @dataclass(frozen=True)
 class Choice:
-    """How a node runs: the division of each operand, of its result, and what is summed.
+    """How a node runs: the division of each operand and of its result, and partial sums.
 
-    made: the division of the result before a sum. summed: units that have partial results.
-    scattered: whether each then keeps its part of the sum, as `out` says, else all have it; joined:
-    whether it is so with all other such sums at once.
+    made: the division of the result before partial sums are reduced. summed: the units that have
+    partial results. scattered: whether each device keeps its part of the sum, in division `out`;
+    otherwise all have it. joined: whether the sum is joined with all other such sums.
     """
 
     ins: tuple[Division | None, ...]
@@ -41,7 +41,7 @@ class Choice:
 
 @dataclass(eq=False)
 class Estimate:
-    """Seconds of a whole program, its collectives, and the choice for each node that is known."""
+    """Seconds of a whole program, its number of collectives, and the choice of each known node."""
 
     seconds: float = 0.0
     count: int = 0
@@ -50,9 +50,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class _Way:
-    """A node whose factors are divided in some way: what of it no assignment changes.
+    """The costs of one division of a node's factors that do not depend on the assignment.
 
-    seconds: of computing. local: bytes of the result on a device, before a sum.
+    seconds: of computation. local: bytes of the result on a device, before a sum.
     """
 
     ins: tuple[Division | None, ...]
@@ -64,10 +64,10 @@ class _Way:
 
 @dataclass(eq=False)
 class _State:
-    """What is known half-way through a program.
+    """The state of an estimate half-way through a program.
 
-    held: of each value. seen: moves and sums that others can join. sums: how many sums in a row a
-    value waits for.
+    held: the divisions of each value. seen: moves and sums that others can join. sums: the number
+    of sums, one after another, that each value depends on.
     """
 
     held: list[Held]
@@ -78,7 +78,8 @@ class _State:
 class Estimator:
     """Estimates of one graph under different assignments.
 
-    given: the division of each operand. wanted: of each result, None where it may be any.
+    given: the division of each operand. requested: the division that each result has to have; None
+    where it may be any.
     """
 
     def __init__(
@@ -86,29 +87,29 @@ class Estimator:
         graph: Graph,
         units: Units,
         given: Sequence[Division | None],
-        wanted: Sequence[Division | None],
+        requested: Sequence[Division | None],
     ) -> None:
-        self.graph, self.units, self.given, self.wanted = graph, units, given, wanted
-        self.classes = Classes(graph, units, wanted)
+        self.graph, self.units, self.given, self.requested = graph, units, given, requested
+        self.classes = Classes(graph, units, requested)
         self._sizes = [
             prod(shape) * itemsize
             for shape, itemsize in zip(graph.shapes, graph.itemsizes, strict=True)
         ]
-        self._alike = self._numbered()
+        self._kinds = self._numbered()
         self._ways: dict[Any, list[_Way]] = {}
         self._divided: dict[Any, _Way] = {}
         self._best: dict[Any, tuple[float, Choice, Sent]] = {}
 
     def _numbered(self) -> list[int]:
-        """A number for each node, the same for nodes between which no price differs."""
+        """Return a number for each node, equal for nodes that have the same prices."""
         numbers: dict[Any, int] = {}
         found = []
         for node in self.graph.nodes:
             values = [*node.ins, *node.outs]
             sizes = tuple(None if v is None else self._sizes[v] for v in values)
-            kept = tuple(v in self.graph.kept for v in values)
-            ends = tuple(self.classes.ends[v] is not None for v in node.outs)
-            key = node.factors, sizes, kept, node.flops, SLOW.get(node.name), ends
+            materialized = tuple(v in self.graph.materialized for v in values)
+            made = tuple(self.classes.result_divisions[v] is not None for v in node.outs)
+            key = node.factors, sizes, materialized, node.flops, SLOW.get(node.name), made
             found.append(numbers.setdefault(key, len(numbers)))
         return found
 
@@ -119,10 +120,10 @@ class Estimator:
         joined: bool = False,
         is_bound: bool = False,
     ) -> Estimate:
-        """The program under an assignment; followed until it takes more than `most` seconds.
+        """Return the estimate under an assignment; incomplete if it exceeds `most` seconds.
 
-        joined: whether sums that become results are scattered as one, also where it takes longer.
-        is_bound: whether nodes run as their classes are divided, where these are, at any price.
+        joined: whether sums that become results are scattered as one, even where that takes longer.
+        is_bound: whether nodes run as their classes are divided, where they are, at any price.
         """
         made, graph = Estimate(), self.graph
         state = _State([()] * len(graph.shapes), [0] * len(graph.shapes))
@@ -137,7 +138,7 @@ class Estimator:
             for out in node.outs:
                 state.sums[out] = before
             if node.factors is None:
-                is_made = any(v is not None for v in node.ins)  # else by every device, as it needs
+                is_made = any(v is not None for v in node.ins)  # else every device computes it
                 for out in node.outs:
                     state.held[out] = (None if is_made else ((),) * len(graph.shapes[out]),)
                 continue
@@ -149,7 +150,7 @@ class Estimator:
             made.count += sent.alone
             made.choices[node.path] = choice
             self._follow(node, choice, state, before)
-        for last, end in zip(graph.outs, self.wanted, strict=True):
+        for last, end in zip(graph.outs, self.requested, strict=True):
             if last is not None and end is not None:
                 sent = self._relayout(state.held[last], end, last)
                 made.seconds += sent.seconds
@@ -165,13 +166,13 @@ class Estimator:
         joined: bool,
         is_bound: bool,
     ) -> tuple[float, Choice, Sent]:
-        """The way of a node that takes the least time, what comes after it included.
+        """Return the fastest way of a node, which includes the move to the target division.
 
-        Seconds to choose by, how it runs, and what it takes without what comes after.
+        The result is the seconds to choose by, the choice, and its cost without that move.
         """
         node = self.graph.nodes[number]
         held = tuple(() if v is None else state.held[v] for v in node.ins)
-        key = self._alike[number], bound, target, held, is_bound
+        key = self._kinds[number], bound, target, held, is_bound
         assert node.factors is not None
         joins = bool(node.factors.summed) or any(
             v is not None and v < len(self.given) for v in node.ins
@@ -192,7 +193,7 @@ class Estimator:
         return found
 
     def _follow(self, node: Node, choice: Choice, state: _State, before: int) -> None:
-        """Note what a node has moved, summed and made."""
+        """Record what a node has moved, summed and made."""
         if choice.summed:
             out = node.outs[0]
             state.sums[out] += not choice.scattered
@@ -215,7 +216,7 @@ class Estimator:
     def _worth_pricing(
         self, number: int, bound: Along, target: Division, held: Sequence[Held]
     ) -> list[_Way]:
-        """As its classes are divided; as its result is to be; as its operands are."""
+        """Return the ways that divide a node as its classes, as its result, or as an operand."""
         node = self.graph.nodes[number]
         factors = node.factors
         assert factors is not None
@@ -231,7 +232,7 @@ class Estimator:
         return [self._way(number, along) for along in [*found][: LIMITS.ways]]
 
     def _along(self, factors: Factors, dims: Dims, division: Division) -> Along:
-        """The units along each factor where one value is divided so."""
+        """Return the units along each factor, where one value has this division."""
         found: list[tuple[int, ...]] = [()] * len(factors.sizes)
         for f, units in zip(dims, division, strict=True):
             if f is not None and units and factors.fits(f, self.units.count(units)):
@@ -239,7 +240,7 @@ class Estimator:
         return tuple(found)
 
     def _way(self, number: int, along: Along) -> _Way:
-        key = self._alike[number], along
+        key = self._kinds[number], along
         if key in self._divided:
             return self._divided[key]
         node = self.graph.nodes[number]
@@ -275,13 +276,13 @@ class Estimator:
         return way
 
     def _passed(self, node: Node, ins: Sequence[Division | None], local: int) -> int:
-        """Bytes that a device reads and writes for a node that is no product."""
-        kept = self.graph.kept
-        read = [(v if v in kept else None) for v in node.ins]
-        return sum(self._parts(read, ins)) + (local if node.outs[0] in kept else 0)
+        """Return the bytes that a device reads and writes for a node that is no product."""
+        materialized = self.graph.materialized
+        read = [(v if v in materialized else None) for v in node.ins]
+        return sum(self._parts(read, ins)) + (local if node.outs[0] in materialized else 0)
 
     def _parts(self, values: Sequence[int | None], ins: Sequence[Division | None]) -> list[int]:
-        """Bytes of a device's part of each value."""
+        """Return the bytes of a device's part of each value."""
         return [
             0 if v is None or need is None else self._sizes[v] // max(self.units.parts(need), 1)
             for v, need in zip(values, ins, strict=True)
@@ -290,7 +291,7 @@ class Estimator:
     def _priced(
         self, node: Node, way: _Way, target: Division, state: _State, joined: bool
     ) -> tuple[float, Choice, Sent]:
-        """As `_chosen` gives it."""
+        """Return what `_chosen` returns, for one way."""
         cost, count, out = way.seconds, 0, node.outs[0]
         for value, need in zip(node.ins, way.ins, strict=True):
             if value is not None and need is not None:
@@ -300,8 +301,8 @@ class Estimator:
         if way.summed:
             scattered = self._scatters(way.made, way.summed, target, self.graph.shapes[out])
             after = target if scattered else way.made
-            # Of sums that wait for as many others, none waits for another.
-            is_end = self.classes.ends[out] is not None
+            # Sums that depend on equally many sums do not depend on each other.
+            is_end = self.classes.result_divisions[out] is not None
             key = way.summed, scattered, state.sums[out]
             joins = (is_end or not scattered) and key in state.seen
             together = joined and is_end and scattered
@@ -317,7 +318,7 @@ class Estimator:
     def _scatters(
         self, made: Division, summed: tuple[int, ...], target: Division, shape: tuple[int, ...]
     ) -> bool:
-        """Whether a sum over units is wanted in parts, each where one of these devices is."""
+        """Return whether the target division scatters a sum over exactly the units summed."""
         more: list[int] = []
         for old, new, n in zip(made, target, shape, strict=True):
             if new[: len(old)] != old:

@@ -1,8 +1,8 @@
-"""Factors: which dims of an equation's operands and results are divided together.
+"""Factors: the dims of an equation's operands and results that are divided together.
 
-As in Shardy's sharding rules: every dim of an operand or result is one factor of the equation, or
-has to be whole. A factor is *parallel*, where results have it, or *summed*, where devices that
-divide it have partial results. What follows from factors is written once (`estimate.py`).
+As in Shardy's sharding rules, every dim of an operand or result is one factor of the equation, or
+must not be divided. A factor is *parallel* if a result has it. Otherwise it is *summed*: devices
+that divide it have partial results. `estimate.py` has everything that follows from factors.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from gridlayout.ops.decisions.blocks import runs
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 
 Shape = tuple[int, ...]
-Dims = tuple[int | None, ...]  # the factor of each dim; None where it must be whole
+Dims = tuple[int | None, ...]  # the factor of each dim; None where it must not be divided
 
 
 @dataclass(frozen=True)
 class Factors:
     """The factors of an equation, by number.
 
-    ins, outs: the factor of each dim of each operand and result. sizes: extents. summed: those that
-    no result has. exact: those that can be divided only evenly.
+    ins, outs: the factor of each dim of each operand and result. sizes: their extents. summed: the
+    factors that no result has. exact: the factors that can be divided only evenly.
     """
 
     ins: tuple[Dims, ...]
@@ -41,9 +41,9 @@ class Factors:
         return tuple(f for f in range(len(self.sizes)) if f in dims)
 
     def fits(self, factor: int, parts: int, idle: bool = False) -> bool:
-        """Whether so many devices may divide a factor: each has some of it.
+        """Return whether a factor can be divided into `parts`, so that each device has some of it.
 
-        idle: whether up to half of them may have none.
+        idle: whether up to half of the devices may have none of it.
         """
         size = self.sizes[factor]
         if factor not in self.used:
@@ -52,7 +52,7 @@ class Factors:
 
 
 def fits(size: int, parts: int, idle: bool) -> bool:
-    """Whether so many devices may divide an extent; idle: whether up to half may have nothing.
+    """Return whether an extent can be divided so; idle: whether up to half may have nothing.
 
     >>> fits(7, 10, False), fits(7, 10, True), fits(5, 10, True)
     (False, True, False)
@@ -61,7 +61,7 @@ def fits(size: int, parts: int, idle: bool) -> bool:
 
 
 def factors_of(eqn: Any) -> Factors | None:
-    """The factors of an equation; None where nothing is known of its primitive."""
+    """Return the factors of an equation; None for primitives without a rule for factors."""
     name = eqn.primitive.name
     ins = [tuple(atom.aval.shape) for atom in eqn.invars]
     outs = [tuple(var.aval.shape) for var in eqn.outvars]
@@ -120,16 +120,16 @@ def _reduction(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Fact
 
 
 def _arg(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    return _whole_along(set(params["axes"]), ins, outs, kept=False)
+    return _whole_along(set(params["axes"]), ins, outs, keep_dims=False)
 
 
 def _whole_along(
-    axes: set[int], ins: Sequence[Shape], outs: Sequence[Shape], kept: bool = True
+    axes: set[int], ins: Sequence[Shape], outs: Sequence[Shape], keep_dims: bool = True
 ) -> Factors:
-    """Dims `axes` are whole, the others stay as they are."""
+    """Return factors where dims `axes` are not divided and the other dims stay as they are."""
     shape = ins[0]
     own: Dims = tuple(None if d in axes or n == 1 else d for d, n in enumerate(shape))
-    out = own if kept else tuple(own[d] for d in range(len(shape)) if d not in axes)
+    out = own if keep_dims else tuple(own[d] for d in range(len(shape)) if d not in axes)
     fits = [own if len(x) == len(shape) else (None,) * len(x) for x in ins]
     return Factors(tuple(fits), tuple(out for _ in outs), shape)
 
@@ -175,7 +175,7 @@ def _squeeze(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factor
 
 
 def _changed(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:
-    """Dims whose extent changes are whole."""
+    """Return factors where dims whose extent changes are not divided."""
     shape, out = ins[0], outs[0]
     if len(shape) != len(out):
         return None
@@ -184,7 +184,7 @@ def _changed(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factor
 
 
 def _updated(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    """The array that is written to stays; the update is whole along dims that it is shorter in."""
+    """Return factors of an update in place; dims in which the update is smaller are not divided."""
     shape, new = ins[0], ins[1]
     own: Dims = tuple(d if n > 1 else None for d, n in enumerate(shape))
     update = tuple(own[d] if n == shape[d] else None for d, n in enumerate(new))
@@ -192,7 +192,7 @@ def _updated(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factor
 
 
 def _gathered(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    """Places by the indices' dims, slices by the array's; dims that indices name are whole."""
+    """Return factors of a gather: indices' dims, and the array's dims that slices span."""
     numbers, sizes, shape = params["dimension_numbers"], params["slice_sizes"], ins[0]
     batch = numbers.operand_batching_dims
     gone = (*numbers.collapsed_slice_dims, *batch)
@@ -212,7 +212,10 @@ def _gathered(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Facto
 
 
 def _added(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    """As of the gather that it is the gradient of; devices that divide places have partial sums."""
+    """Return factors of a scatter-add: those of the gather that it transposes.
+
+    Devices that divide the indices' dims have partial sums.
+    """
     numbers, (shape, starts, new) = params["dimension_numbers"], ins
     batch = numbers.operand_batching_dims
     gone = (*numbers.inserted_window_dims, *batch)
@@ -244,12 +247,12 @@ def _along(name: str) -> Callable[..., Factors]:
 
 
 def _unstacked(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors:
-    """Rows of an array, each by itself, whose dim is whole."""
-    return _whole_along({params["axis"] % len(ins[0])}, ins, outs, kept=False)
+    """Return factors of an array that is split into its rows, whose dim is not divided."""
+    return _whole_along({params["axis"] % len(ins[0])}, ins, outs, keep_dims=False)
 
 
 def _convolution(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:
-    """Batch and features; dims that windows move along are whole."""
+    """Return factors of batch and features; dims that windows move along are not divided."""
     numbers = params["dimension_numbers"]
     left, right, made = (cast(list[int | None], [None] * len(ins[0])) for _ in range(3))
     sizes: list[int] = []
@@ -272,7 +275,7 @@ def _convolution(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Fa
 
 
 def _pooled(params: Any, ins: Sequence[Shape], outs: Sequence[Shape]) -> Factors | None:
-    """Dims that windows move along are whole, where they move at all."""
+    """Return factors where dims that windows move along are not divided."""
     names = ("window_dimensions", "window_strides", "base_dilation", "window_dilation")
     given = [params[name] for name in names if name in params]
     shape = outs[0]

@@ -1,7 +1,7 @@
-"""`Graph`: a jaxpr with its calls inlined, as equations on numbered values.
+"""`Graph`: a jaxpr with its calls inlined, as nodes on numbered values.
 
-Bodies of loops too, where they are asked for: a `carry` keeps what goes round a loop in one place,
-a `slice of a scan` takes rows apart and a `stack of a scan` puts them together.
+Bodies of loops can be inlined too. Then a `carry` node holds each loop-carried value, a `slice of a
+scan` node takes a row of a scanned array, and a `stack of a scan` node stacks rows of a result.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.ops.rules.table import flops
 
 Shape = tuple[int, ...]
-# What XLA makes where it is read, and what makes its operands as it reads them.
+# Operations that XLA fuses into their consumers, and operations into which it fuses producers.
 _FUSED = ELEMENTWISE | {"broadcast_in_dim", "reshape", "squeeze", "transpose", "slice", "copy"}
 _TAKES_FUSED = _FUSED | NEUTRAL.keys()
-# How many times as long as a cheap elementwise operation functions take, of each result, and
-# reductions, of each operand: what JAX 0.12 takes on CPUs.
+# The time of functions, per result, and of reductions, per operand, as a multiple of that of a
+# cheap elementwise operation, as measured with JAX 0.12 on CPUs.
 _FUNCTIONS = (
     *("exp", "exp2", "expm1", "log", "log1p", "tanh", "logistic", "erf", "erfc", "erf_inv"),
     *("pow", "sin", "cos", "tan", "atan2", "sinh", "cosh", "cbrt", "lgamma", "digamma"),
 )
 SLOW = dict.fromkeys((*_FUNCTIONS, *NEUTRAL), 2) | dict.fromkeys(("reduce_max", "reduce_min"), 4)
-Path = tuple[int, ...]  # the number of an equation in its jaxpr, behind those of the calls it is in
+Path = tuple[int, ...]  # an equation's number in its jaxpr, after the numbers of enclosing calls
 
 
 WITH_LAYOUT = "with_layout"
@@ -43,11 +43,11 @@ CARRY, SLICE, STACK = "carry", "slice of a scan", "stack of a scan"
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """An equation: the values that it reads (None for numbers), and those that it makes.
+    """An equation, with the values that it reads (None for literals) and those that it makes.
 
-    times: how often it runs, in a loop; a `carry` reads its second operand so often, its first one
-    when the loop starts. length: of the loop, of a `carry`. eqn: None of what is no equation of its
-    own.
+    times: how often it runs, in loops. A `carry` reads its second operand that often, and its first
+    one only when the loop starts. length: the loop's trip count, for a `carry`. eqn: None for nodes
+    that are no equation.
     """
 
     eqn: Any
@@ -61,33 +61,33 @@ class Node:
     length: float = 1
 
     @property
-    def entered(self) -> float:
+    def starts(self) -> float:
         """How often it reads its first operand."""
         return self.times / self.length
 
     @cached_property
     def transposed(self) -> tuple[int, ...]:
-        """Of each operand of a product, when a kernel transposes it first."""
+        """When a kernel transposes each operand of a product first; see `flops.transposed`."""
         if self.eqn is None or self.name != "dot_general":
             return (0,) * len(self.ins)
         return transposed(Op.of(self.eqn))
 
     def itemsize(self, graph: Graph) -> int:
-        """Bytes of an element of its first operand."""
+        """Return the bytes of an element of its first operand."""
         return graph.itemsizes[self.ins[0]] if self.ins and self.ins[0] is not None else 4
 
     @property
     def name(self) -> str:
-        """The primitive's name, or what of a loop it is."""
+        """The primitive's name, or the label of a loop's node."""
         return self.label or str(self.eqn.primitive.name)
 
 
 @dataclass(eq=False)
 class Graph:
-    """Values by number, the operands' first; the nodes in order; the results.
+    """The values by number, operands first; the nodes in order; the results.
 
-    trips: how often loops of unknown length run; None where bodies of loops are left out. loops:
-    the paths of those whose bodies are inlined, outer loops first.
+    trips: the assumed trip count of loops of unknown length; None where bodies of loops are not
+    inlined. loops: the paths of loops whose bodies are inlined, outer loops first.
     """
 
     shapes: list[Shape] = field(default_factory=list)
@@ -101,7 +101,7 @@ class Graph:
 
     @classmethod
     def of(cls, closed: Any, trips: int | None = None) -> Graph:
-        """The graph of a closed jaxpr; trips: see above."""
+        """Return the graph of a closed jaxpr; trips: as in the class."""
         made = cls(trips=trips)
         operands = [made._new(var) for var in closed.jaxpr.invars]
         made.outs = made._inline(closed, operands, ())
@@ -109,10 +109,10 @@ class Graph:
         return made
 
     def _live(self) -> list[Node]:
-        """The nodes that results depend on: no others are run."""
+        """Return the nodes that results depend on; no others run."""
         read = {value for value in self.outs if value is not None}
         found = []
-        # What goes round a loop is read where the loop starts.
+        # The next value of a carry is read when the next iteration starts.
         read |= {
             v for node in self.nodes if node.label == CARRY for v in node.ins[1:] if v is not None
         }
@@ -123,10 +123,10 @@ class Graph:
         return found[::-1]
 
     @cached_property
-    def kept(self) -> frozenset[int]:
-        """The values that are written to memory: results, and what is not fused with its readers.
+    def materialized(self) -> frozenset[int]:
+        """The values that are written to memory: results, and values not fused into consumers.
 
-        Operands and constants are there already.
+        Operands and constants are in memory already.
         """
         found = {value for value in self.outs if value is not None}
         for node in self.nodes:
@@ -139,7 +139,7 @@ class Graph:
 
     @property
     def average_product(self) -> tuple[float, float]:
-        """Operations, and bytes of operands and result, on average over products that are run."""
+        """The average operations, and bytes of operands and result, of the products that run."""
         products = [node for node in self.nodes if node.flops]
         count = max(sum(node.times for node in products), 1)
         flops = sum(node.times * node.flops for node in products)
@@ -153,12 +153,12 @@ class Graph:
 
     @property
     def stated(self) -> list[Any]:
-        """The layouts that the program asks for by `with_layout`."""
+        """The layouts that the program requests by `with_layout`."""
         return [node.eqn.params["layout"] for node in self.nodes if node.name == WITH_LAYOUT]
 
     @property
     def exact(self) -> set[int]:
-        """Extents of factors that can be divided only evenly."""
+        """The extents of factors that can be divided only evenly."""
         factors = [node.factors for node in self.nodes if node.factors is not None]
         return {each.sizes[f] for each in factors for f in each.exact if each.sizes[f] > 1}
 
@@ -198,7 +198,7 @@ class Graph:
                 work = flops(Op.of(eqn)) if name in PRODUCTS else 0
                 factors = factors_of(eqn)
                 if factors is not None and not factors.used and self.trips is not None:
-                    factors = None  # nothing of it can be divided: its rule knows how to run it
+                    factors = None  # it cannot be divided: its rule decides how to run it
                 if name == WITH_LAYOUT and self.trips is not None:
                     own = tuple(range(len(eqn.outvars[0].aval.shape)))
                     rest = ((None,) * len(x.aval.shape) for x in eqn.invars[1:])
@@ -234,23 +234,23 @@ class Graph:
         length: int,
         eqn: Any = None,
     ) -> list[int | None]:
-        """A loop's body, and what goes round; of a scan, `eqn`, the rows that it makes too."""
-        rounds, kept, at = times * length, [], {}
+        """Inline a loop's body and its carries; for a scan, `eqn`, also its stacked results."""
+        rounds, carries, at = times * length, [], {}
         for k, value in enumerate(carry):
             var = body.jaxpr.invars[len(consts) + k]
-            kept.append(self._new(var))
-            own = tuple(d if n > 1 else None for d, n in enumerate(self.shapes[kept[-1]]))
-            factors = Factors((own, own), (own,), self.shapes[kept[-1]])
+            carries.append(self._new(var))
+            own = tuple(d if n > 1 else None for d, n in enumerate(self.shapes[carries[-1]]))
+            factors = Factors((own, own), (own,), self.shapes[carries[-1]])
             at[k] = len(self.nodes)
             there = (*path, -1 - k)
             self.nodes.append(
-                Node(None, there, (value, None), (kept[-1],), factors, 0, rounds, CARRY, length)
+                Node(None, there, (value, None), (carries[-1],), factors, 0, rounds, CARRY, length)
             )
-        found = self._inline(body, [*consts, *kept, *slices], path, rounds)
+        found = self._inline(body, [*consts, *carries, *slices], path, rounds)
         for k, place in at.items():
             node = self.nodes[place]
             self.nodes[place] = replace(node, ins=(node.ins[0], found[k]))
-        outs: list[int | None] = list(kept)
+        outs: list[int | None] = list(carries)
         for k, value in enumerate(found[len(carry) :]):
             assert eqn is not None
             made = self._new(eqn.outvars[len(carry) + k])
@@ -263,7 +263,7 @@ class Graph:
         return outs
 
     def _rows(self, value: int, var: Any, path: Path, k: int, times: float) -> int:
-        """A row of an array that a scan takes apart, whose first dim devices have whole."""
+        """Return a row of a scanned array, whose first dim is not divided."""
         made = self._new(var)
         shape = self.shapes[made]
         own = tuple(d if n > 1 else None for d, n in enumerate(shape))

@@ -1,4 +1,4 @@
-"""`labels`: equal for operands and nodes of a graph that have equal neighbourhoods."""
+"""`labels`: digests of operands and nodes of a graph that are equal for equal neighbourhoods."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gridlayout.sharding.limits import LIMITS
 
 
 def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:
-    """Of operands and of nodes: what is equal where all near them is."""
+    """Return digests of operands and of nodes; equal ones have equal neighbourhoods."""
     made = {v: (n, k) for n, node in enumerate(graph.nodes) for k, v in enumerate(node.outs)}
     ends = Counter(v for v in graph.outs if v is not None)
-    readers: list[list[tuple[int, int]]] = [[] for _ in graph.shapes]
+    consumers: list[list[tuple[int, int]]] = [[] for _ in graph.shapes]
     for n, node in enumerate(graph.nodes):
         for position, v in enumerate(node.ins):
             if v is not None:
-                readers[v].append((n, position))
+                consumers[v].append((n, position))
 
     def text(value: int) -> tuple[Any, ...]:
         return graph.shapes[value], graph.itemsizes[value], ends[value]
@@ -36,7 +36,7 @@ def labels(graph: Graph, operands: int) -> tuple[list[bytes], list[bytes]]:
             _digest(
                 values[v],
                 (nodes[made[v][0]], made[v][1]) if v in made else None,
-                sorted((nodes[n], position) for n, position in readers[v]),
+                sorted((nodes[n], position) for n, position in consumers[v]),
             )
             for v in range(len(values))
         ]

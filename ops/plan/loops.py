@@ -1,9 +1,9 @@
-"""Loops of tiny steps: small arrays whole on every device, where the devices then send less often.
+"""Loops of tiny steps: small arrays are replicated where devices then communicate less often.
 
-A collective of a few bytes takes as long as one of many. In a loop whose body sends often, arrays
-that go round it, and those made inside, are therefore whole where they are small, if so there are
-fewer collectives; every device then computes all of them. Before the loop they are gathered, and
-after it each device keeps its part, so that results lie as they would.
+A collective of a few bytes takes as long as one of many. In a loop whose body communicates often,
+small carries and small arrays made inside are therefore replicated, if that takes fewer
+collectives; every device then computes all of them. They are gathered before the loop, and after it
+each device keeps its part, so that results have the layouts that they would have otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gridlayout.sharding.limits import LIMITS
 
 
 def sends_often(decision: Decision, env: Env) -> bool:
-    """Whether it is of a loop whose body sends often, and in which layouts are left to choose."""
+    """Return whether this is a loop that communicates often and whose layouts may be chosen."""
     if decision.op.name not in ("scan", "while") or env.whole or env.algorithm is not None:
         return False
     often = any(_count(body.program.collectives) >= LIMITS.often for body in decision.bodies)
@@ -32,9 +32,10 @@ def sends_often(decision: Decision, env: Env) -> bool:
 
 
 def with_small_whole(laid: Decision, whole: Decision, env: Env) -> Decision:
-    """The cheaper of two decisions for a loop; of the second one, results that lie as the first's.
+    """Return the cheaper of two decisions for a loop, with results in the layouts of `laid`.
 
-    By seconds where a collective is said to take time of its own, else by how many there are.
+    laid: the decision with sharded arrays. whole: the one with small arrays replicated. The price
+    is seconds where the machine gives collectives a latency, else the number of collectives.
     """
     if _sent(whole, env) >= _sent(laid, env):
         return laid
@@ -69,7 +70,7 @@ def _collectives(decision: Decision) -> Iterator[Collective]:
 
 
 def _is_told(op: Op) -> bool:
-    """Whether a user says how something in the loop lies, or runs."""
+    """Return whether the user states a layout or a rule for something in the loop."""
     return any(
         eqn.primitive.name == "with_layout"
         or any(is_of_user(r.decide) for r in rules_of(Op.of(eqn)))
@@ -78,7 +79,7 @@ def _is_told(op: Op) -> bool:
 
 
 def _equations(params: Any) -> Iterator[Any]:
-    """The equations of the jaxprs among parameters, those inside of them too."""
+    """Yield the equations of the jaxprs among parameters, nested ones too."""
     for eqn in (eqn for jaxpr in jaxprs_in(params) for eqn in jaxpr.eqns):
         yield eqn
         yield from _equations(eqn.params)

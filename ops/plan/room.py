@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gridlayout.ops.plan.alive import alive
+from gridlayout.ops.plan.live_ranges import live_values
 from gridlayout.ops.plan.variables import Variables
 from gridlayout.ops.solver.problem import Row
 from gridlayout.sharding.limits import LIMITS
@@ -62,7 +62,7 @@ class Room:
         found = ((v, self.of.source(v)) for v in range(len(self.of.graph.shapes)))
         every = self.of.units.machine.has_cores
         known = {v: source for v, source in found if every or source is not None}
-        return alive(self.of.graph, known, len(self.of.given), self.copies)
+        return live_values(self.of.graph, known, len(self.of.given), self.copies)
 
     def _whole(self, value: int) -> int:
         """Bytes of a value of which a device has all."""

@@ -1,4 +1,4 @@
-"""The search for an assignment: seeds first, then single changes that reduce the time."""
+"""The search for the best assignment: seeds first, then single changes that reduce the time."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from gridlayout.sharding.limits import LIMITS
 
 
 def best(estimator: Estimator) -> Estimate:
-    """The estimate of the best assignment that is found: the same in every process.
+    """Return the estimate of the best assignment that is found, the same in every process.
 
-    The machine's figures are not exact: what sends less often may take a little longer by them.
+    The machine's figures are not exact: among estimates that take about as long, the one with fewer
+    collectives wins.
     """
     count = len(estimator.units.axes)
     budget = max(LIMITS.nodes // max(len(estimator.graph.nodes), 1), 4)
@@ -54,19 +55,19 @@ def best(estimator: Estimator) -> Estimate:
         sent = LIMITS.margin * made.count / max(first.count, 1)
         return made.seconds / max(first.seconds, 1e-12) + sent, made.seconds
 
-    # What takes longer than that was not followed to its end.
+    # Estimates that take longer than `most` are incomplete.
     return min((each for each in found if each.seconds <= most), key=cost)
 
 
 def _classes(estimator: Estimator) -> list[int]:
-    """The classes with the most work, first."""
+    """Return the classes with the most work, largest first."""
     weights = estimator.classes.weights
     known = [c for c in weights if weights[c]] or list(weights)
     return sorted(known, key=lambda c: (-weights[c], c))[: LIMITS.classes]
 
 
 def _seeds(estimator: Estimator, count: int) -> Iterator[Assignment]:
-    """As the operands are; each unit, or all, along one class; nothing divided."""
+    """Yield the operands' own assignment, then single classes on one or all units, then none."""
     own: list[set[int]] = [set() for _ in range(count)]
     for value, division in enumerate(estimator.given):
         for d, units in enumerate(division or ()):

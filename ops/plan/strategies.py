@@ -75,7 +75,7 @@ class Strategies(Variables):
         for n, node in enumerate(self.graph.nodes):
             for position, v in enumerate(node.ins):
                 if v is not None and node.factors is not None:
-                    times = node.entered if not position else node.times
+                    times = node.starts if not position else node.times
                     readers.setdefault((v, times), []).append((self._of_node[n], position))
         counts: dict[Any, float] = {}
         for (v, times), mine in readers.items():

@@ -1,7 +1,7 @@
-"""`Ways`: in which ways a node can be divided over the mesh, and what each takes.
+"""`Ways`: the ways in which a node can be divided over the mesh, and the cost of each.
 
-Each unit of the mesh is given to a factor of the node or to none; partial sums are added up for all
-devices, or so that each keeps its part.
+Each unit of the mesh divides one factor of the node or none. Partial sums are all-reduced, or
+reduce-scattered so that each device keeps its part.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from gridlayout.ops.plan.division import Division, Units, scattered_dim
 from gridlayout.ops.plan.estimate import Choice
 from gridlayout.ops.plan.factors import Factors
 from gridlayout.ops.plan.graph import CARRY, SLICE, STACK, WITH_LAYOUT, Graph, Node
-from gridlayout.ops.programs.passes import PRODUCTS, SEEN, computing, is_seen
+from gridlayout.ops.programs.passes import PRODUCTS, VIEWS, computing, is_view
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.sharding.limits import LIMITS
 
 _OF_LOOPS = frozenset((CARRY, SLICE, STACK, WITH_LAYOUT))
-# Nodes whose results are on whichever devices their operands are.
-_ANYWHERE = ELEMENTWISE | NEUTRAL.keys() | SEEN | _OF_LOOPS | {*OF_BLOCKS}
+# Nodes whose results are on the same devices as their operands.
+_ANYWHERE = ELEMENTWISE | NEUTRAL.keys() | VIEWS | _OF_LOOPS | {*OF_BLOCKS}
 # Nodes whose partial results can be scattered over the devices that have them.
 _SCATTERED = (*PRODUCTS, "scatter-add")
 
 
 @dataclass(eq=False)
 class Ways:
-    """The ways of the nodes of a graph, those of alike nodes worked out once."""
+    """The ways of the nodes of a graph, computed once for equal nodes."""
 
     graph: Graph
     units: Units
@@ -46,7 +46,7 @@ class Ways:
     _known: dict[Any, tuple[list[Choice], NDArray[np.float64]]] = field(default_factory=dict)
 
     def of(self, node: Node) -> tuple[list[Choice], NDArray[np.float64]]:
-        """The ways to run a node, and the seconds of each, every time that it runs."""
+        """Return the ways to run a node, and the seconds of each over all its runs."""
         graph = self.graph
         sizes = tuple((graph.shapes[v], graph.itemsizes[v]) for v in node.outs)
         ins = tuple(None if v is None else graph.shapes[v] for v in node.ins)
@@ -55,12 +55,12 @@ class Ways:
         if key not in self._known:
             choices = self._ways(node)
             seconds = np.array([self._seconds(node, choice) for choice in choices])
-            kept = self._fewer(node, choices)
-            self._known[key] = [choices[k] for k in kept], seconds[kept] * node.times
+            few = self._fewer(node, choices)
+            self._known[key] = [choices[k] for k in few], seconds[few] * node.times
         return self._known[key]
 
     def _ways(self, node: Node) -> list[Choice]:
-        """The ways to give each unit to a factor, or to none, and what is done with sums."""
+        """Return the ways to give each unit to a factor or to none, and to reduce partial sums."""
         factors = node.factors
         assert factors is not None
         shape = self.graph.shapes[node.outs[0]]
@@ -92,7 +92,7 @@ class Ways:
         return {node.path: node for node in self.graph.nodes}
 
     def has(self, path: tuple[int, ...], choice: Choice) -> bool:
-        """Whether a choice is a way to run the node there: one of these, or of a default."""
+        """Return whether a choice is a valid way to run the node at a path."""
         node = self._nodes.get(path)
         factors = None if node is None else node.factors
         if node is None or factors is None:
@@ -115,7 +115,7 @@ class Ways:
         )
 
     def _along(self, node: Node, choice: Choice) -> dict[int, tuple[int, ...]] | None:
-        """The units along each factor of a choice; None where it divides the node in no way."""
+        """Return the units along each factor of a choice; None where the choice is inconsistent."""
         factors, graph = node.factors, self.graph
         assert factors is not None
         along: dict[int, tuple[int, ...]] = {}
@@ -140,7 +140,7 @@ class Ways:
         return along if all(factors.fits(f, n, self.units.idle) for f, n in counts) else None
 
     def _fewer(self, node: Node, choices: Sequence[Choice]) -> NDArray[np.int64]:
-        """Of too many ways those that compute for the least time, whatever they send."""
+        """Return the indices of the choices to keep: if too many, those that compute fastest."""
         most = LIMITS.choices if len(self.graph.nodes) > LIMITS.alike else LIMITS.all_choices
         if len(choices) <= most:
             return np.arange(len(choices))
@@ -148,7 +148,10 @@ class Ways:
         return np.sort(np.argsort(computed, kind="stable")[:most])
 
     def _is_home(self, node: Node, ins: Sequence[Division | None], made: Division) -> bool:
-        """Whether operands and result are where their layouts are placed, as most rules have it."""
+        """Return whether layouts can state the divisions of operands and result.
+
+        Most rules need that.
+        """
         shapes = [None if v is None else self.graph.shapes[v] for v in node.ins]
         pairs = [*zip(shapes, ins, strict=True), (self.graph.shapes[node.outs[0]], made)]
         return all(
@@ -158,7 +161,7 @@ class Ways:
         )
 
     def _alongs(self, factors: Factors) -> list[tuple[tuple[int, ...], ...]]:
-        """The units along each factor, in every way in which all devices have a part."""
+        """Return all ways to place units along factors so that every device has a part."""
         found = []
         options = (None, *factors.used)
         for given in product(options, repeat=len(self.units.axes)):
@@ -174,17 +177,17 @@ class Ways:
     # -- what a device has -------------------------------------------------------------------------
 
     def part(self, value: int, division: Division) -> tuple[int, ...]:
-        """The shape of a device's part of a value."""
+        """Return the shape of a device's part of a value."""
         pairs = zip(self.graph.shapes[value], division, strict=True)
         return tuple(-(-n // self.units.count(units)) for n, units in pairs)
 
     def nbytes(self, value: int, division: Division) -> int:
-        """Bytes of a device's block of a value, in whole tiles where the chip has such."""
+        """Return the bytes of a device's block of a value, in whole tiles on chips with tiles."""
         block = self.units.machine.padded(self.part(value, division))
         return prod(block) * self.graph.itemsizes[value]
 
     def held(self, value: int, division: Division) -> int:
-        """Bytes of memory that a device's block takes, of a core's L1 up to where the next begins.
+        """Return the bytes of memory that a block takes; in a core's L1, aligned to the next one.
 
         >>> import jax
         >>> from gridlayout.ops.planning.traced import traced_for
@@ -197,10 +200,10 @@ class Ways:
         to = LIMITS.align if self.units.machine.has_cores else 1
         return -(-nbytes // to) * to
 
-    # -- what ways take ----------------------------------------------------------------------------
+    # -- costs of ways -----------------------------------------------------------------------------
 
     def _seconds(self, node: Node, choice: Choice) -> float:
-        """What a device computes and adds up."""
+        """Return the seconds of a device's computation and of its sums."""
         seconds = self.computing(node, choice)
         if choice.summed:
             dim = scattered_dim(choice.made, choice.out) if choice.scattered else 0
@@ -209,27 +212,27 @@ class Ways:
         return seconds
 
     def computing(self, node: Node, choice: Choice) -> float:
-        """What a device computes, once: while it does, it reads from DRAM."""
+        """Return the seconds of one run's computation, during which a device reads from DRAM."""
         machine, out = self.units.machine, node.outs[0]
         is_product = node.name in PRODUCTS
         flops = self._multiplied(node, choice) if is_product else 0.0
-        if self._is_seen(node):
+        if self._is_view(node):
             return 0.0
         outs = [self.nbytes(out, choice.made)] if is_product else self._written(node, choice)
         given = self._read(node, choice), outs, machine, node.transposed, node.itemsize(self.graph)
         return sum(computing(node.name, flops, *given).values())
 
-    def _is_seen(self, node: Node) -> bool:
-        """Whether its result is an operand in another shape, or made where it is read."""
+    def _is_view(self, node: Node) -> bool:
+        """Return whether its result is a reshaped operand, or fused into its consumers."""
         shapes = [self.graph.shapes[v] for v in (*node.ins, *node.outs) if v is not None]
         is_same = node.name in NEUTRAL and len({prod(shape) for shape in shapes}) == 1
         if is_same or node.name in _OF_LOOPS:
             return True
         params = {} if node.eqn is None else node.eqn.params
-        return is_seen(node.name, params, shapes[0], shapes[-1], self.units.machine)
+        return is_view(node.name, params, shapes[0], shapes[-1], self.units.machine)
 
     def _multiplied(self, node: Node, choice: Choice) -> float:
-        """Operations of a device's part of a product."""
+        """Return the operations of a device's part of a product."""
         lhs, need = node.ins[0], choice.ins[0]
         assert lhs is not None
         assert need is not None
@@ -239,20 +242,20 @@ class Ways:
         return of_blocks(self._ops[node.path], *blocks, self.units.machine)
 
     def partial(self, node: Node, choice: Choice) -> int:
-        """Bytes of a device's partial result, which is not padded."""
+        """Return the bytes of a device's partial result, which is not padded."""
         dtype = self.graph.dtypes[node.outs[0]]
         wide = sum_dtype(dtype) if node.name in PRODUCTS else dtype
         return prod(self.part(node.outs[0], choice.made)) * int(wide.itemsize)
 
     def _read(self, node: Node, choice: Choice) -> list[int]:
-        """Bytes of a device's part of each operand."""
+        """Return the bytes of a device's part of each operand."""
         return [
             0 if v is None or need is None else self.nbytes(v, need)
             for v, need in zip(node.ins, choice.ins, strict=True)
         ]
 
     def _written(self, node: Node, choice: Choice) -> list[int]:
-        """Bytes of a device's part of each result."""
+        """Return the bytes of a device's part of each result."""
         assert node.factors is not None
         ranked = (
             (v, choice.out if len(dims) == len(choice.out) else ((),) * len(dims))
@@ -263,7 +266,7 @@ class Ways:
     # -- DRAM behind cores -------------------------------------------------------------------------
 
     def streaming(self, node: Node, choice: Choice | None, dram: Collection[int]) -> float:
-        """Seconds that a node reads values from DRAM and writes them there, every time it runs.
+        """Return the seconds that a node reads values from DRAM and writes them, over all its runs.
 
         choice: None where its rule has all of its operands on every core.
         """
@@ -279,20 +282,20 @@ class Ways:
         return total * node.times
 
     def reading(self, value: int, need: Division) -> float:
-        """Seconds to read a value from DRAM: what several cores need once, and then to all of them.
+        """Return the seconds to read a value from DRAM.
 
-        As kernels do that read and multicast.
+        Kernels read a block once, and multicast it to all cores that need it.
         """
         local = self.nbytes(value, need)
         return self.units.machine.streaming(local * self._parts(need), local)
 
     def writing(self, value: int, held: Division) -> float:
-        """Seconds to write a value to DRAM; of cores that have copies, each writes its share."""
+        """Return the seconds to write a value to DRAM; cores with copies write a share each."""
         local, parts = self.nbytes(value, held), self._parts(held)
         return self.units.machine.writing(local * parts, local, parts)
 
     def _parts(self, division: Division) -> int:
-        """Cores of one chip that have different parts."""
+        """Return the number of different parts on the cores of one chip."""
         cores = [u for u in range(len(self.units.axes)) if u not in self.units.chips]
         return self.units.count(u for units in division for u in units if u in cores)
 

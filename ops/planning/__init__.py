@@ -1,1 +1,1 @@
-"""Plans of whole programs for a machine, and what a machine takes for a program: `gl.plan`."""
+"""Plans of whole programs for a machine, and simulations of programs: `gl.plan`."""

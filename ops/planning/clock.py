@@ -1,4 +1,4 @@
-"""`Clock`: the time that a search may take, of which an interrupt is the end too."""
+"""`Clock`: the time limit of a search, which an interrupt ends early."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Clock:
-    """So many seconds from its start, or a part of what is left of another clock."""
+    """A time limit in seconds from its start; or a share of what is left of another clock."""
 
     def __init__(self, seconds: float, whole: Clock | None = None) -> None:
         self.seconds = seconds
@@ -21,11 +21,11 @@ class Clock:
         self.start()
 
     def start(self) -> None:
-        """Begin to count its seconds, now."""
+        """Start to count its seconds now."""
         self.until = monotonic() + self.seconds
 
     def part(self, share: float) -> Clock:
-        """A clock for a share of the time that is left."""
+        """Return a clock for a share of the remaining time."""
         return Clock(share * self.left, self.whole)
 
     @property
@@ -35,22 +35,22 @@ class Clock:
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
+        """The remaining seconds."""
         return 0.0 if self.interrupted else max(self.until - monotonic(), 0.0)
 
     def check(self) -> None:
-        """Raise Expired where no time is left."""
+        """Raise Expired if no time is left."""
         if not self.left:
             raise Expired
 
     def interrupt(self) -> None:
-        """Take an interrupt as the end of the time; a second one is raised."""
+        """End the time because of an interrupt; a second interrupt is raised."""
         if self.interrupted:
             raise KeyboardInterrupt
         self.whole._interrupted = True
 
     def through(self, call: Callable[[], T]) -> T:
-        """The result of a call that begins again at the first interrupt, when its time is over."""
+        """Return the result of a call; a first interrupt ends the time and restarts the call."""
         try:
             return call()
         except KeyboardInterrupt:

@@ -1,7 +1,7 @@
-"""Kinds of equations: which op of a compiled program is which primitive of a plan.
+"""Kinds of equations: the correspondence between ops of TTNN and JAX's primitives.
 
-By names alone; ops that one of the two has and the other makes of several, as a softmax, are of the
-same kind and have no counterpart.
+It goes by names alone. An op that is one op in one program and several in the other, such as a
+softmax, has no counterpart, but is of the same kind.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ KINDS = (PRODUCTS, WINDOWS, COMPUTED, SHAPES, MOVES)
 
 
 class Kind(NamedTuple):
-    """What an equation does: one of `KINDS`, and a word for it that both programs have."""
+    """What an equation does: one of `KINDS`, and a name that is the same in all programs."""
 
     kind: str
     word: str
@@ -52,7 +52,7 @@ _OF_TTNN = {
 
 
 def kind_of(name: str, is_compiled: bool) -> Kind:
-    """The kind of an equation by its name; is_compiled: whether it is an op of TTNN.
+    """Return the kind of an equation by its name; is_compiled: whether it is an op of TTNN.
 
     >>> kind_of("dot_general:3", False) == kind_of("linear:1", True)
     True

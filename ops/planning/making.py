@@ -1,4 +1,4 @@
-"""`gl.plan` and `gl.simulate`: a function is traced, its layouts are chosen, and all is priced."""
+"""`gl.plan` and `gl.simulate`: trace a function, choose its layouts, and price the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.searching import best_plan
 from gridlayout.ops.planning.simulation import Simulation
-from gridlayout.ops.planning.spaces import MOST_ALIVE, End, Spaces
+from gridlayout.ops.planning.spaces import MOST_LISTED, End, Spaces
 from gridlayout.ops.planning.traced import Traced, traced_for
 from gridlayout.ops.products.algorithms import ALGORITHMS
 from gridlayout.ops.solver.solve import Unsolved
@@ -24,8 +24,8 @@ from gridlayout.sharding.chips import check_figure
 from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.machine import Machine
 
-_QUICKLY = 5.0  # seconds of a search for whether a larger mesh would do
-_MOST_DOUBLED = 12  # times that a mesh is doubled to find one that would do
+_QUICKLY = 5.0  # seconds to search for whether a larger mesh has enough memory
+_MOST_DOUBLED = 12  # how often a mesh is doubled to find one with enough memory
 
 
 def plan(
@@ -38,38 +38,38 @@ def plan(
     progress: Callable[[float, float, float], None] | None = None,
     memory_space: str | None = None,
 ) -> Plan:
-    """The layouts of a program's arguments, values and results that take the least time.
+    """Return the fastest plan: the layouts of a program's arguments, values and results.
 
-    fn: a JAX function; gradients and optimizers are part of it. args: arrays, `GridArray`s or
-    `jax.ShapeDtypeStruct`s, of which shapes and types count; or a `gl.Layout`, which is kept.
-    machine: a `gl.Machine`, or the name of a ready one; chips of several cores are planned core by
-    core. By default the devices of the `GridArray`s, or all that JAX has. fixed: layouts that
-    arguments are to have, in the forms of `gl.put`: `{"params/w1": layout}` by paths, which start
-    with the argument's name; `with_layout` in `fn` fixes other values. trips: how often loops of
-    unknown length are taken to run. seconds: how long the search may go on; it ends sooner where
-    the plan is proven to be the best. Tracing and the prices of plans come on top. progress: called
-    with the time of the best plan, the bound, and the seconds that have gone. memory_space: of
-    chips of several cores, where arguments and results are: "dram", as of compiled programs, "l1",
-    or by default wherever it takes the least time.
+    fn: a JAX function; it may contain gradients and optimizers. args: arrays, `GridArray`s or
+    `jax.ShapeDtypeStruct`s, of which only shapes and dtypes are used; or a `gl.Layout`, which is
+    then kept. machine: a `gl.Machine` or the name of a ready one; chips of several cores are
+    planned core by core. The default is the devices of the `GridArray`s, or all devices of JAX.
+    fixed: layouts that arguments must have, in the forms of `gl.put`: `{"params/w1": layout}` by
+    paths, which start with the argument's name; `with_layout` in `fn` fixes other values. trips:
+    the assumed trip count of loops of unknown length. seconds: the time limit of the search, which
+    ends sooner if the plan is proven to be the best; tracing and pricing plans are not counted.
+    progress: called with the time of the best plan, the bound, and the elapsed seconds.
+    memory_space: for chips of several cores, the space of arguments and results: "dram", as in
+    compiled programs, or "l1"; by default whichever takes the least time.
 
-    An interrupt, and the end of the time, give the best plan so far; if the search knows none, that
-    of what `gl.on_grid` does by default, with the bound that is known, which may be 0. A second
-    interrupt is raised, and so is one while the function is traced.
+    When the time runs out, or at an interrupt, the result is the best plan so far. If there is none
+    yet, it is the plan of what `gl.on_grid` does by default, with the bound known so far, which may
+    be 0. A second interrupt is raised, and so is one during tracing.
 
-    No plan takes longer than the default, with arguments as `gl.put` lays them out, and with
-    `GridArray`s as they are. On a measured machine these keep their layouts unless others save
-    a tenth of the time, which is as much as its figures can tell.
+    No plan takes longer than the default, both with arguments as `gl.put` lays them out and with
+    `GridArray`s as they are. On a measured machine, `GridArray`s keep their layouts unless other
+    layouts save a tenth of the time, which is about the accuracy of the figures.
 
-    Chosen for all values at once: how an argument is divided over the mesh, how each equation is,
-    and whether partial sums are all-reduced or scattered. A result that is a tree of the structure,
-    shapes and types of an argument, as new parameters are, keeps that argument's layouts, so that
-    the next step takes it as it is. A plan states a bound: no choice among these takes less, by the
-    machine's figures.
+    Everything is chosen together: the division of each argument over the mesh, the division of each
+    equation, and whether partial sums are all-reduced or scattered. A result that is a tree with an
+    argument's structure, shapes and dtypes, such as new parameters, gets that argument's layouts,
+    so that the next step can take it as it is. A plan states a bound: by the machine's figures, no
+    choice of these takes less time.
 
-    `LayoutError`: a function that can't be traced, a machine of another mesh than the arrays',
-    unknown paths and impossible layouts in `fixed`, a program that the machine's memory has no room
-    for, with the values that are alive when the most is held, and one of which no plan that has
-    room was found in time.
+    `LayoutError` for a function that can't be traced, a machine with another mesh than the arrays',
+    unknown paths and impossible layouts in `fixed`; for a program that does not fit the machine's
+    memory, with the live values where the most is held; and where no plan that fits was found in
+    time.
 
     >>> import jax, jax.numpy as jnp, gridlayout as gl
     >>> x, w = (jax.ShapeDtypeStruct(shape, "float32") for shape in ((4096, 512), (512, 512)))
@@ -93,17 +93,17 @@ def planned(
     seconds: float = 60.0,
     progress: Any = None,
 ) -> Plan:
-    """The plan of a function that is traced; `LayoutError` where the memory has no room for it."""
+    """Return the plan of a traced function; `LayoutError` where it does not fit the memory."""
     found = best_plan(traced, trips, seconds, progress)
     if found is None:
         raise LayoutError(_too_large(traced, fn, args, fixed, trips))
     return found
 
 
-def check_search(seconds: Any, progress: Any, told: str) -> None:
-    """`LayoutError` unless a search may take so many seconds, and `progress` may be told of it."""
+def check_search(seconds: Any, progress: Any, takes: str) -> None:
+    """Raise `LayoutError` unless `seconds` is a time limit and `progress` a function or None."""
     check_figure(seconds, "seconds", above=False)
-    check_progress(progress, f"({told})")
+    check_progress(progress, f"({takes})")
 
 
 def simulate(
@@ -113,14 +113,14 @@ def simulate(
     plan: Plan | None = None,
     algorithm: str | None = None,
 ) -> Simulation:
-    """What a machine takes for a program: seconds, bytes by link, and what a device holds.
+    """Return the simulation of a program on a machine: seconds, bytes by link, and bytes held.
 
-    fn, args, machine: as of `gl.plan`. plan: whose layouts and choices are taken; without one, the
-    choices that `gl.on_grid` makes, for layouts and `GridArray`s as they are and for others in
-    those of `gl.fill_devices`. algorithm: then that of all products, a name in `gl.ALGORITHMS`;
-    `LayoutError` where the mesh is not one that it needs. No devices are needed. A program of
-    `gl.tenstorrent.load` takes no args: every op is priced in the layouts that the compiler chose.
-    One relayout is priced so:
+    fn, args, machine: as in `gl.plan`. plan: its layouts and choices are used. Without one, the
+    choices are those of `gl.on_grid`, with layouts and `GridArray`s as they are and other arrays in
+    the layouts of `gl.fill_devices`. algorithm: the algorithm of all products, a name in
+    `gl.ALGORITHMS`; `LayoutError` where the mesh does not fit it. No devices are needed. A program
+    of `gl.tenstorrent.load` takes no args: every op is priced in the layouts that the compiler
+    chose. For example, the price of one relayout:
 
     >>> import jax, gridlayout as gl
     >>> rows, columns = (gl.GridLayout((4096, 4096), grid=grid) for grid in ((16, 1), (1, 16)))
@@ -140,12 +140,12 @@ def simulate(
     if not args and callable(compiled := getattr(fn, "simulated", None)):
         if algorithm is not None:
             raise LayoutError(
-                f"a compiled program says how products are done: leave out algorithm={algorithm!r}"
+                f"a compiled program states how products run: leave out algorithm={algorithm!r}"
             )
         return compiled(machine)
     if algorithm is not None and plan is not None:
         raise LayoutError(
-            f"a plan says how products are done: leave out plan=, or algorithm={algorithm!r}"
+            f"a plan states how products run: leave out plan=, or algorithm={algorithm!r}"
         )
     if plan is not None and machine is None:
         machine = plan.device.machine
@@ -154,14 +154,14 @@ def simulate(
 
 
 def by_default(traced: Traced, algorithm: str | None) -> Simulation:
-    """What a program takes as `gl.on_grid` chooses; algorithm: of all products, by name."""
+    """Return the simulation with the choices of `gl.on_grid`; algorithm: of all products."""
     layouts = [traced.default(k) for k in range(len(traced.specs))]
     program = traced.program(traced.specs_in(layouts), None, algorithm)
     return Simulation.of(program, traced.report(program), None, LIMITS.trips)
 
 
 def _as_planned(traced: Traced, plan: Plan) -> Simulation:
-    """What a program takes with the layouts and choices of a plan."""
+    """Return the simulation of a program with the layouts and choices of a plan."""
     plan.stated.check(traced.closed, traced.device)
     chosen = plan.stated.chosen.on(traced.device)
     specs = traced.specs_in([*plan.layouts.values()])
@@ -188,24 +188,24 @@ def _as_planned(traced: Traced, plan: Plan) -> Simulation:
 
 
 def _too_large(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None) -> str:
-    """What holds too much, and how many devices would do."""
+    """Return the error text for a program that does not fit: what is held, and a mesh that fits."""
     device, room = traced.device, traced.device.machine.device_capacity or 0
     strategies = traced.strategies(trips).limited(room)
-    row, alive = strategies.room.fullest
-    listed = [f"{strategies.described(v)}: {nbytes:,} B" for v, nbytes in alive[:MOST_ALIVE]]
-    more = f" and {len(alive) - MOST_ALIVE} more" if len(alive) > MOST_ALIVE else ""
-    least = sum(nbytes for _, nbytes in alive)
-    copies = ", and more for copies on the way to where these are read," if least <= room else ""
+    row, live = strategies.room.fullest
+    listed = [f"{strategies.described(v)}: {nbytes:,} B" for v, nbytes in live[:MOST_LISTED]]
+    more = f" and {len(live) - MOST_LISTED} more" if len(live) > MOST_LISTED else ""
+    least = sum(nbytes for _, nbytes in live)
+    copies = ", and copies for their consumers" if least <= room else ""
     return (
-        f"{function_name(fn)} does not fit: at {row} a device of {device.machine.chip.name} holds "
-        f"at least {least:,} B{copies} however they are divided over the mesh {device.shape}, and "
-        f"has {room:,} B. Alive then: {'; '.join(listed)}{more}. "
+        f"{function_name(fn)} does not fit: at {row}, a device of {device.machine.chip.name} holds "
+        f"at least {least:,} B{copies}, for any division over the mesh {device.shape}; it has "
+        f"{room:,} B. Live values: {'; '.join(listed)}{more}. "
         f"{_larger(traced, fn, args, fixed, trips)}"
     )
 
 
 def _larger(traced: Traced, fn: Any, args: Any, fixed: Any, trips: int | None) -> str:
-    """How many devices of the same kind would do."""
+    """Return a sentence about how many devices of the same kind have enough memory."""
     machine, mesh = traced.machine, traced.machine.mesh or traced.device.shape
     if fixed is None and not any(leaf.is_laid_out for leaf in traced.leaves):
         for _ in range(_MOST_DOUBLED):

@@ -1,4 +1,4 @@
-"""Which mesh of a machine's chips, or of their cores, has so many devices."""
+"""The meshes of a machine's chips, or of their cores, for a given number of devices."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MOST_DEVICES = 2**24
 class Meshes:
     """The meshes of the devices of one machine: chips, or the cores of chips that have several.
 
-    Of so many chips the machine's own mesh, where it has that many, else of as many axes the one
-    nearest to a square or a cube; its links are those of the machine. Cores are of one chip, a
-    rectangle of its grid nearest to a square, or all cores of several chips.
+    For a number of chips it is the machine's own mesh if that has so many; otherwise the mesh with
+    as many axes that is nearest to a square or a cube, with the machine's links. Cores are a
+    rectangle of one chip's grid, nearest to a square, or all cores of several chips.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -27,7 +27,7 @@ class Meshes:
         self.grid: Shape = ()
         mesh = whole.mesh or (1,) * max(len(whole.links), 1)
         if whole.has_cores:
-            # Of a machine by core the chips' grids are in its mesh.
+            # In a machine by core, the chips' grids are part of the mesh.
             self.rank = len(whole.chip.grid)
             self.grid = mesh[len(mesh) - self.rank :]
             own = machine.mesh or (1,)
@@ -36,16 +36,16 @@ class Meshes:
 
     @property
     def counted(self) -> str:
-        """What its devices are."""
+        """The name of its devices in texts."""
         return "cores" if self.rank else "devices"
 
     @property
     def size(self) -> int:
-        """Devices of the machine itself."""
+        """The number of devices of the machine itself."""
         return prod(self.chips) * prod(self.grid)
 
     def doubled(self) -> tuple[int, ...]:
-        """1, 2, 4 and so on to the machine's own size, which is the last."""
+        """Return 1, 2, 4 and so on, up to the machine's own size, which is the last."""
         found, n = [], 1
         while n < self.size:
             if self._of(n) is not None:
@@ -54,7 +54,7 @@ class Meshes:
         return (*found, self.size)
 
     def of(self, devices: Any) -> Machine:
-        """The machine of so many devices, or of a mesh of them; `LayoutError` where it has none."""
+        """Return the machine with so many devices, or with a mesh; `LayoutError` if impossible."""
         if isinstance(devices, Sequence) and not isinstance(devices, (str, bytes)):
             return self._stated(positive(devices, "a mesh in devices"))
         count = int64(devices, "a number in devices")
@@ -72,7 +72,7 @@ class Meshes:
         return self._on(*found)
 
     def _stated(self, mesh: Shape) -> Machine:
-        """The machine of a mesh that a user states."""
+        """Return the machine with a mesh that a user states."""
         if prod(mesh) > MOST_DEVICES:
             raise LayoutError(f"a mesh in devices {mesh} has more than {MOST_DEVICES:,} devices")
         at = max(len(mesh) - self.rank, 0)
@@ -80,13 +80,13 @@ class Meshes:
         is_wide = any(n > most for n, most in zip(cores, self.grid, strict=False))
         if len(cores) != self.rank or is_wide:
             raise LayoutError(
-                f"a mesh in devices {mesh} is none of cores: its last {self.rank} sizes are to be "
+                f"a mesh in devices {mesh} is no mesh of cores: its last {self.rank} sizes must be "
                 f"at most those of a chip, {self.grid}"
             )
         return self._on(chips, cores)
 
     def _of(self, count: int) -> tuple[Shape, Shape] | None:
-        """The chips and the cores of each; None where there is no such mesh."""
+        """Return the chips and the cores of each; None where there is no such mesh."""
         if not self.rank:
             return self._chips(count), ()
         every = prod(self.grid)
@@ -113,9 +113,9 @@ class Meshes:
 
 
 def nearest(count: int, rank: int, most: Shape | None = None) -> Shape | None:
-    """`count` as a product of `rank` factors, as nearly equal as can be, the largest last.
+    """Return `count` as a product of `rank` factors, as nearly equal as possible, largest last.
 
-    most: of each factor. None where no factors are as small.
+    most: the largest value of each factor. None where there are no such factors.
 
     >>> nearest(32, 2), nearest(64, 3), nearest(7, 2), nearest(7, 2, (4, 4)), nearest(6, 2, (3, 2))
     ((4, 8), (4, 4, 4), (1, 7), None, (3, 2))
@@ -130,7 +130,7 @@ def nearest(count: int, rank: int, most: Shape | None = None) -> Shape | None:
 
 
 def _factors(count: int, rank: int, least: int) -> Iterator[Shape]:
-    """Each way to make `count` of so many factors in ascending order."""
+    """Yield each way to write `count` as a product of `rank` factors in ascending order."""
     if rank == 1:
         yield (count,)
         return

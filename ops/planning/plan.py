@@ -1,4 +1,4 @@
-"""`Plan`: the layouts of a whole program on a machine, what it takes, and the alternatives."""
+"""`Plan`: the layouts of a whole program on a machine, with its cost and the alternatives."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from gridlayout.tables.words import duration
 
 @dataclass(frozen=True)
 class Alternative:
-    """A way to run one equation: what it divides, and seconds of the whole program done so.
+    """A way to run one equation: its text, and the seconds of the whole program with it.
 
-    The layouts of operands and all other equations stay as they are. is_chosen: whether the plan
-    runs it so.
+    The layouts of operands and all other equations stay as planned. is_chosen: whether the plan
+    uses this way.
     """
 
     words: str
@@ -47,10 +47,10 @@ class Alternative:
 class Plan(ByPath):
     """The layouts of a program's arguments, results and equations for a machine; see `gl.plan`.
 
-    layouts: of each argument by its path, as `params/w1`; None for what is in no layout, such as a
-    scalar. results: of each result. bound: seconds that no plan of the same strategies is below, by
-    the same figures. simulation: what the planned program takes. device: the mesh that it is for.
-    how: the method that found it.
+    layouts: of each argument by its path, such as `params/w1`; None for arguments without a layout,
+    such as scalars. results: of each result. bound: by the same figures, no plan of the same
+    strategies takes fewer seconds. simulation: the cost of the planned program. device: the mesh
+    that it is for. how: the method that found it.
     """
 
     layouts: Mapping[str, Layout | None]
@@ -58,22 +58,22 @@ class Plan(ByPath):
     bound: float
     simulation: Simulation
     device: DeviceGrid
-    stated: Any = field(repr=False)  # what `gl.on_grid` takes of it
+    stated: Any = field(repr=False)  # the part that `gl.on_grid` uses
     alternatives: Mapping[str, tuple[Alternative, ...]] = field(repr=False)
     how: str = ""
     fn: Callable[..., Any] | None = field(default=None, repr=False)
 
     @property
     def time(self) -> float:
-        """Seconds of one device for the whole program, by the machine's figures."""
+        """The seconds of one device for the whole program, by the machine's figures."""
         return self.simulation.time
 
     @property
     def carried(self) -> float:
-        """Seconds to bring arguments from a chip's DRAM to cores, and results from cores there.
+        """The seconds to copy arguments from a chip's DRAM to cores, and results back.
 
-        Of those that the plan has in L1; what it has in DRAM it reads while it computes. 0 on
-        devices without cores.
+        Only those that the plan places in L1 count: a program reads what is in DRAM while it
+        computes. 0 on devices without cores.
         """
         machine, found = self.device.machine, 0.0
         for k, layout in enumerate((*self.layouts.values(), *self.results.values())):
@@ -88,23 +88,23 @@ class Plan(ByPath):
 
     @property
     def gap(self) -> float:
-        """By how much of the bound the time is above it: 0.02 for 2 %, inf for a bound of 0."""
+        """The excess of the time over the bound: 0.02 for 2 %, inf for a bound of 0."""
         if self.time <= self.bound:
             return 0.0
         return self.time / self.bound - 1 if self.bound else inf
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes that a device holds at a time."""
+        """The most bytes that a device holds at one time."""
         return self.simulation.peak_bytes
 
     @property
     def lives(self) -> tuple[Life, ...]:
-        """The values in the memory of a device, of a core in its L1, in the order they come there.
+        """The live ranges of values in a device's memory (a core's L1), in order of their start.
 
-        What is held together never has more than `peak_bytes`. On cores each has the lowest address
-        at which it overlaps no other that is there: where an allocator puts it that takes the first
-        hole for each.
+        Values that are live together never take more than `peak_bytes`. On cores, each value has
+        the lowest address at which it overlaps no other live value: the address that a first-fit
+        allocator gives it.
 
         >>> import jax, jax.numpy as jnp, gridlayout as gl
         >>> x = jax.ShapeDtypeStruct((1024, 1024), "bfloat16")
@@ -120,9 +120,9 @@ class Plan(ByPath):
         return self.simulation.lives
 
     def why(self, equation: str) -> str:
-        """The ways to run an equation, the best first, with the time of the whole program.
+        """Return the ways to run an equation, best first, with the time of the whole program.
 
-        equation: its name in `print(plan)`, as `dot_general:3`. `LayoutError` for another name.
+        equation: its name in `print(plan)`, such as `dot_general:3`. `LayoutError` for other names.
         """
         if not isinstance(equation, str) or equation not in self.alternatives:
             known = [each.name for each in self.simulation.equations]
@@ -137,25 +137,25 @@ class Plan(ByPath):
         return "\n".join([*lines, *parts_in_words(names, self.simulation.mesh)])
 
     def memory(self) -> Drawing:
-        """A drawing of the bytes that a device holds, equation after equation."""
+        """Return a drawing of the bytes that a device holds, equation by equation."""
         return self.simulation.memory()
 
     def timeline(self) -> Drawing:
-        """A drawing of what a device computes and sends over time."""
+        """Return a drawing of what a device computes and sends over time."""
         return self.simulation.timeline()
 
     def trace(self, path: str | Path) -> None:
-        """Write a trace for Perfetto and chrome://tracing: a track a device, and its links."""
+        """Write a trace for Perfetto and chrome://tracing: one track per device and per link."""
         self.simulation.trace(path)
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file, as JSON that people can read; `gl.load_plan` reads it."""
+        """Write the plan to a file as readable JSON; `gl.load_plan` reads it."""
         Path(path).write_text(json.dumps(record_of(self), indent=1) + "\n", encoding="utf-8")
 
     def diff(self, other: Plan) -> str:
-        """What differs in another plan: the times, layouts, and how equations run; in lines.
+        """Return the differences to another plan in lines: times, layouts, and how equations run.
 
-        Empty where nothing does.
+        Empty where there are none.
         """
         if not isinstance(other, Plan):
             raise LayoutError(f"diff: {other!r} must be a plan")
@@ -176,7 +176,7 @@ class Plan(ByPath):
 
     @property
     def _ways(self) -> dict[str, str]:
-        """How each equation runs, in words."""
+        """A text for each equation of how it runs."""
         return {
             each.name: f"{each.how or 'as is'}, {each.ins} to {each.outs}"
             for each in self.simulation.equations
@@ -186,14 +186,14 @@ class Plan(ByPath):
 
     @cached_property
     def devices(self) -> DeviceGrid:
-        """A device grid of the plan's mesh, of the first devices that JAX has.
+        """A device grid of the plan's mesh, on the first devices of JAX.
 
         `LayoutError` where there are too few.
         """
         return self.device.with_devices()
 
     def run(self, *args: Any) -> Any:
-        """The function's result, run as planned: plain arrays are laid out as the plan says.
+        """Run the function as planned, and return its result; plain arrays are laid out first.
 
         `LayoutError` where there are too few devices, for a plan that was loaded without its
         function, and for arguments of other shapes than planned.
@@ -206,14 +206,14 @@ class Plan(ByPath):
         return OnGrid(self.fn, self.devices, self)(*self.put(args))
 
     def put(self, args: Any) -> Any:
-        """The arguments of the function, a tuple, placed as the plan says."""
+        """Return the function's arguments, a tuple, placed as planned."""
         args = jax.tree.map(lambda x: x.to_logical() if is_grid(x) else x, args, is_leaf=is_grid)
         if not any(self.layouts.values()):
             return args
         return put(args, self.devices, layouts=self.rules(args))
 
     def rules(self, args: Any) -> list[Any]:
-        """The layout of each leaf of the arguments, as a tree of their structure."""
+        """Return the layouts of the arguments' leaves, as a tree of the arguments' structure."""
         leaves, structure = leaves_of(args)
         arrays = [leaf.is_array or leaf.is_number for leaf in leaves]
         if sum(arrays) != len(self.layouts):
@@ -227,7 +227,7 @@ class Plan(ByPath):
         )
         return found
 
-    # -- shown -------------------------------------------------------------------------------------
+    # -- texts -------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         laid = [f"  {name}: {layout!r}" for name, layout in self.layouts.items() if layout]

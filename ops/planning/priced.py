@@ -1,4 +1,4 @@
-"""Plans of what was chosen: the program is made, and its report is the price."""
+"""Plans with their prices: the program of the chosen layouts is built, and its report is priced."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.solver.solve import Solution
 
-_MOST_WAYS = 8  # alternatives of an equation that are kept
+_MOST_WAYS = 8  # the most alternatives per equation
 
 
-def default_plan(traced: Traced, trips: int | None, kept: bool = False) -> Plan:
-    """The plan of the program that `gl.on_grid` makes.
+def default_plan(traced: Traced, trips: int | None, keep_layouts: bool = False) -> Plan:
+    """Return the plan of the program that `gl.on_grid` makes.
 
-    kept: of arguments as they are laid out now, instead of as `gl.put` lays them out. It may run
-    products by algorithms that no strategy has. Its bound is 0, as nothing is known.
+    keep_layouts: whether arguments keep the layouts that they have, instead of those of `gl.put`.
+    Products may run by algorithms that no strategy has. The bound is 0, because none is known.
     """
     numbered = enumerate(traced.leaves, traced.consts)
-    layouts = {leaf.path: traced.default(k, kept) for k, leaf in numbered}
+    layouts = {leaf.path: traced.default(k, keep_layouts) for k, leaf in numbered}
     of_operand = dict(enumerate(layouts.values(), traced.consts))
     wanted = [traced.next_of.get(k) for k in range(len(traced.closed.jaxpr.outvars))]
     results = tuple(None if k is None else of_operand.get(k) for k in wanted)
@@ -61,7 +61,7 @@ def default_plan(traced: Traced, trips: int | None, kept: bool = False) -> Plan:
 
 
 def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Clock) -> Plan:
-    """The plan of a solution, priced; clock: for which values are in L1, and which in DRAM."""
+    """Return the plan of a solution, with its price; clock: for the choice between L1 and DRAM."""
     units, choices = strategies.units, strategies.choices(found.choices)
     divisions = strategies.results(found.choices)
     products = sum(bool(node.flops) for node in strategies.graph.nodes)
@@ -84,7 +84,7 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
     chosen = Chosen(units, choices, products)
     stated = Stated(chosen, traced.digest, results, strategies.graph.trips or 1)
     layouts = {
-        leaf.path: (traced.ask(k) or traced.layout(units, k, places[k]))
+        leaf.path: (traced.fixed_layout(k) or traced.layout(units, k, places[k]))
         if leaf.has_layout
         else None
         for k, leaf in enumerate(traced.leaves, traced.consts)
@@ -106,15 +106,16 @@ def made_plan(traced: Traced, strategies: Strategies, found: Solution, clock: Cl
 
 
 def _filled(results: Sequence[Layout | None], program: Program) -> tuple[Layout | None, ...]:
-    """The layouts of results, as a program has them where they are None."""
+    """Return the layouts of results, with those of the program in place of None."""
     made = map(layout_of, program.results)
     return tuple(a or b for a, b in zip(results, made, strict=True))
 
 
 def _end(traced: Traced, places: Sequence[Place], result: int, division: Division | None) -> End:
-    """Where a result is: in DRAM as the argument whose next value it is, or as all are.
+    """Return where a result is placed.
 
-    What stays as its rule has it, without a division, is not brought to DRAM.
+    It is in DRAM if the argument whose next value it is is there, or if all results are. A result
+    without a division, whose placement its rule decides, is not moved to DRAM.
     """
     operand = traced.next_of.get(result)
     if operand is not None:
@@ -127,7 +128,7 @@ def _end(traced: Traced, places: Sequence[Place], result: int, division: Divisio
 def _alternatives(
     strategies: Strategies, found: Solution, report: Report
 ) -> dict[str, tuple[Alternative, ...]]:
-    """Of each equation that has a choice, the best ways to run it."""
+    """Return the best ways to run each equation that has a choice."""
     units, problem, made = strategies.units, strategies.problem, {}
     names = zip(equation_names(report.rows), report.rows, strict=True)
     by_path = {row.made.path: name for name, row in names}

@@ -1,4 +1,4 @@
-"""Plans as records: what is written to files that people can read, with layouts as their texts."""
+"""Plans as records, which are written to readable files, with layouts as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMAT, VERSION = "gridlayout plan", 1
 
 
 def record_of(plan: Any) -> dict[str, Any]:
-    """A plan as what JSON has."""
+    """Return a plan as values that JSON can represent."""
     simulation, chosen = plan.simulation, plan.stated.chosen
     return {
         "format": FORMAT,

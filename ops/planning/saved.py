@@ -1,4 +1,4 @@
-"""`load_plan`: plans from files, every value of which is checked."""
+"""`load_plan`: reads plans from files, and checks every value."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _MOST_BYTES = 1 << 28
 
 
 def load_plan(path: str | Path, fn: Callable[..., Any] | None = None) -> Plan:
-    """A plan that `plan.save(path)` has written.
+    """Return a plan that `plan.save(path)` has written.
 
-    fn: the function that it is for, which `plan.run` needs; `gl.on_grid(fn, policy=plan)` takes a
-    plan without one. Whether the plan is for a function is found when it is used. `LayoutError`
-    for any other file, and for a plan that another version of JAX made, as its jaxprs differ.
+    fn: the planned function, which `plan.run` needs; `gl.on_grid(fn, policy=plan)` takes a plan
+    without one. Whether the plan is for that function is checked when it is used. `LayoutError` for
+    any other file, and for a plan made with another version of JAX, because jaxprs differ then.
 
     >>> import jax, gridlayout as gl, tempfile, pathlib
     >>> x = jax.ShapeDtypeStruct((64, 64), "float32")
@@ -43,7 +43,7 @@ def load_plan(path: str | Path, fn: Callable[..., Any] | None = None) -> Plan:
     True
     """
     if fn is not None and not callable(fn):
-        raise LayoutError(f"a plan is of a function, not of {type(fn).__name__} {fn!r}")
+        raise LayoutError(f"fn must be a function, not {type(fn).__name__} {fn!r}")
     try:
         if Path(path).stat().st_size > _MOST_BYTES:
             raise ValueError(f"it is larger than {_MOST_BYTES:,} B")
@@ -143,14 +143,14 @@ def _life(record: Any) -> Life:
 def _choice(record: Any, units: int) -> tuple[tuple[int, ...], Choice]:
     def unit(value: Any) -> int:
         if _count(value) >= units:
-            raise ValueError(f"{value!r} is none of {units} units")
+            raise ValueError(f"{value!r} is not one of {units} units")
         return int(value)
 
     def division(value: Any) -> Division:
         found = tuple(tuple(map(unit, dim)) for dim in value)
         used = [u for dim in found for u in dim]
         if len(set(used)) != len(used):
-            raise ValueError(f"{value!r} takes a unit twice")
+            raise ValueError(f"{value!r} has a unit twice")
         return found
 
     flags = [record[name] for name in ("scattered", "joined")]

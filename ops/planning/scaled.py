@@ -1,4 +1,4 @@
-"""`gl.scaling`: a function is simulated on more and more devices, in each way to run it."""
+"""`gl.scaling`: simulates a function on increasing numbers of devices, in each way to run it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gridlayout.sharding.machine import Machine
 DEFAULT = "default"
 WAYS = (*ALGORITHMS, DEFAULT, PLANNED)
 _MOST_COUNTS = 1024
-# What brings data where it is wanted, and multiplies nothing.
+# Primitives that only move data.
 _MOVES = ("transpose", "reshape", "convert_element_type", "squeeze", "broadcast_in_dim")
 
 
@@ -41,32 +41,32 @@ def scaling(
     seconds: float = 60.0,
     progress: Callable[[int, int, float], None] | None = None,
 ) -> Scaling:
-    """What a program takes on more and more devices of a machine, by way to run it.
+    """Return the simulations of a program on more and more devices, in each way to run it.
 
-    fn, args: as of `gl.simulate`; or instead of args one function that gives them, a tuple, for a
-    number of devices. machine: whose chips and links there are more of: a `gl.Machine`, or the name
-    of a ready one; of chips of several cores, cores are counted. devices: how many, or their
-    meshes, as `(1, 4, (2, 4))`; by default 1, 2, 4 and so on to all of the machine. Of a number,
-    the mesh nearest to a square, of as many axes as the machine's. weak: whether the problem grows
-    as the devices do, which a function of them is to see to (weak scaling); else it is the same one
-    on all (strong scaling).
+    fn, args: as in `gl.simulate`; or, instead of args, one function that takes the number of
+    devices and returns the args as a tuple. machine: a `gl.Machine` or the name of a ready one,
+    with the chips and links to scale; for chips of several cores, cores are counted. devices:
+    numbers of devices or their meshes, such as `(1, 4, (2, 4))`; by default 1, 2, 4 and so on up to
+    the whole machine. For a number, the mesh is the one nearest to a square with as many axes as
+    the machine's. weak: whether the problem grows with the devices (weak scaling), for which args
+    must be a function; otherwise all run the same problem (strong scaling).
 
-    ways: names of `gl.ALGORITHMS`, by which all products run; "default", what `gl.on_grid` chooses;
-    "planned", what `gl.plan` does, in `seconds` at most for each. By default every algorithm where
-    `fn` is one product, else "default" and "planned". progress: called with how many simulations
-    are done, of how many, and the seconds that have gone.
+    ways: names of `gl.ALGORITHMS`, by which all products run; "default", the choices of
+    `gl.on_grid`; "planned", those of `gl.plan`, which searches for at most `seconds` each time. The
+    default is every algorithm if `fn` is one product, else "default" and "planned". progress:
+    called with the number of finished simulations, of all simulations, and the elapsed seconds.
 
-    Every time is that of `gl.simulate`, of arguments in the layouts of `gl.fill_devices` unless
-    they state their own, and of plans in planned ones. Speed-ups are over the fastest way on the
-    fewest devices. A way that can't run on a number of devices has no time there, and the table
+    Every time is that of `gl.simulate`. Arguments are in the layouts of `gl.fill_devices` unless
+    they state their own; plans have planned layouts. Speed-ups are relative to the fastest way on
+    the fewest devices. A way that can't run on a number of devices has no time there, and the table
     says why.
-    The lower bound of a product is its multiplications, divided by the devices, and over all links
-    at once the bytes that a device sends or receives at least, where every element starts and ends
-    on one device (H. Al Daas and others, "Tight Memory-Independent Parallel Matrix Multiplication
-    Communication Lower Bounds", 2022).
+    The lower bound of a product is the time of its multiplications, divided by the devices, plus
+    that of the least bytes that a device sends or receives, over all links at once, if every
+    element starts and ends on one device (H. Al Daas and others, "Tight Memory-Independent Parallel
+    Matrix Multiplication Communication Lower Bounds", 2022).
 
-    `LayoutError`: a function that can't be traced, devices that are no counts or come twice, ways
-    of other names, algorithms for what has no product, and where no way runs at all.
+    `LayoutError` for a function that can't be traced, devices that are no counts or occur twice,
+    unknown ways, algorithms for a function without products, and where no way runs at all.
 
     >>> import jax, jax.numpy as jnp, gridlayout as gl
     >>> x = jax.ShapeDtypeStruct((4096, 4096), "bfloat16")
@@ -114,9 +114,10 @@ def _made(
     seconds: float,
     progress: Any,
 ) -> tuple[dict[str, tuple[Simulation | None, ...]], dict[tuple[str, int], str]]:
-    """The simulations of each way, and why there is none; `LayoutError` where there is none at all.
+    """Return the simulations of each way, and the reasons where there is none.
 
-    given: the arguments on each machine. traced: the function of them.
+    given: the arguments on each machine. traced: the traced function on each. `LayoutError` if no
+    simulation runs.
     """
     start, done, every = monotonic(), 0, len(ways) * len(traced)
     made: dict[str, list[Simulation | None]] = {way: [] for way in ways}
@@ -239,7 +240,7 @@ def _simulated(fn: Any, args: Any, traced: Traced, way: str, seconds: float) -> 
 
 
 def _product(traced: Traced) -> Any:
-    """The node of the product that a function is; None of any other."""
+    """Return the node of the product that a function consists of; None for any other function."""
     nodes = Graph.of(traced.closed).nodes
     products = [node for node in nodes if node.name == "dot_general"]
     others = {node.name for node in nodes} - {"dot_general", *_MOVES}
@@ -247,11 +248,11 @@ def _product(traced: Traced) -> Any:
 
 
 def _bound(traced: Traced) -> float | None:
-    """Seconds that a product of two matrices takes at least; None where nothing is known.
+    """Return a lower bound of the seconds of a product of two matrices; None if unknown.
 
-    Nothing is where it is no such product alone, or where its operands are not one part a device.
+    It is unknown for any other function, and where devices do not have one part of each operand.
     """
-    # The graph of a large function, which can be no such product, is not made.
+    # Do not build the graph of a large function, which can be no such product.
     if len(traced.closed.jaxpr.eqns) != 1 or len(traced.specs) != 2:
         return None
     node, device = _product(traced), traced.device

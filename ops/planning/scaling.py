@@ -1,4 +1,4 @@
-"""`Scaling`: what a program takes on more and more devices, each way to run it: `gl.scaling`."""
+"""`Scaling`: the cost of a program on increasing numbers of devices, for each way to run it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gridlayout.ops.programs.report import aligned
 from gridlayout.svg import Drawing
 from gridlayout.tables.words import duration
 
-PLANNED = "planned"  # the way whose arguments are where they suit it
-_LISTED = 12  # numbers of devices that a line names
+PLANNED = "planned"  # the way whose arguments are in the plan's layouts
+_LISTED = 12  # the most numbers of devices in a line
 _STARTS = (
     "Planned: arguments are in the plan's layouts at the start, of which devices may have copies; "
     "the others start in those of gl.fill_devices, or in their own."
@@ -25,14 +25,15 @@ _STARTS = (
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """What a program takes on several numbers of devices, by way to run it; see `gl.scaling`.
+    """The cost of a program on several numbers of devices, for each way to run it; `gl.scaling`.
 
-    title: of the function. is_weak: whether the problem grows with the devices. devices: how many,
-    in ascending order; on chips of several cores these are cores (counted). meshes: of each.
-    simulations: of each way, one a number of devices; None where it has none, and `gaps` has why.
-    bound: seconds that no algorithm of one product takes less than; None where nothing is known.
+    title: of the function. is_weak: whether the problem grows with the devices. devices: their
+    numbers, ascending; on chips of several cores these are cores (`counted`). meshes: one per
+    number. simulations: for each way, one per number of devices; None where it can't run, and
+    `gaps` says why. bound: lower bounds of the seconds of any algorithm, if it is one product; None
+    where unknown.
 
-    `print` shows it as tables; notebooks, and `draw()`, as a drawing.
+    `print` shows it as tables; notebooks and `draw()` show a drawing.
     """
 
     title: str
@@ -47,7 +48,7 @@ class Scaling:
 
     @cached_property
     def times(self) -> dict[str, tuple[float | None, ...]]:
-        """Seconds of each way, one a number of devices; None where it can't run."""
+        """The seconds of each way, one per number of devices; None where it can't run."""
         return {
             way: tuple(None if each is None else each.time for each in found)
             for way, found in self.simulations.items()
@@ -55,7 +56,7 @@ class Scaling:
 
     @cached_property
     def received(self) -> dict[str, tuple[int | None, ...]]:
-        """Bytes that a device receives, in the same order."""
+        """The bytes that a device receives, in the same order."""
         return {
             way: tuple(None if each is None else sum(each.links.values()) for each in found)
             for way, found in self.simulations.items()
@@ -63,15 +64,16 @@ class Scaling:
 
     @cached_property
     def speed_ups(self) -> dict[str, tuple[float | None, ...]]:
-        """How many times as fast as on the fewest devices, by the fastest way there.
+        """The speed relative to the fastest way on the fewest devices.
 
-        Of weak scaling, times what the problem has grown: as many times as the devices.
+        For weak scaling it is multiplied by the growth of the problem, which is that of the
+        devices.
         """
         return {way: self._over(times, self.is_weak) for way, times in self.times.items()}
 
     @cached_property
     def efficiencies(self) -> dict[str, tuple[float | None, ...]]:
-        """Speed-ups by the devices that there are more; 1 is what the ideal has."""
+        """The speed-ups divided by the growth in devices; 1 is ideal."""
         return {
             way: tuple(
                 None if x is None else x * self._first / count
@@ -82,7 +84,7 @@ class Scaling:
 
     @property
     def ideal(self) -> tuple[float, ...]:
-        """Seconds if all devices were used as well as the fewest, by the fastest way there."""
+        """The seconds if all devices were used as well as the fewest by the fastest way there."""
         return tuple(
             self._base if self.is_weak else self._base * self._first / count
             for count in self.devices
@@ -90,9 +92,9 @@ class Scaling:
 
     @cached_property
     def fastest(self) -> tuple[str | None, ...]:
-        """The fastest way on each number of devices, the first of equals; None where none runs.
+        """The fastest way on each number of devices, the first among equals; None where none runs.
 
-        Of those that a device has room for, where there are such.
+        Ways that fit the devices' memory are preferred.
         """
         found = []
         for k in range(len(self.devices)):
@@ -102,10 +104,10 @@ class Scaling:
         return tuple(found)
 
     def draw(self) -> Drawing:
-        """A drawing of the times against the devices, both axes logarithmic; of efficiencies below.
+        """Return a drawing of times, and below of efficiencies, against logarithmic devices.
 
-        A curve a way, beside that of the ideal; of one product beside the lower bound too. Marks
-        are empty where a device has no room for what it holds.
+        There is one curve per way, one for the ideal, and for one product the lower bound. Marks
+        are empty where a device has too little memory.
         """
         guides = [self._guide("ideal", self.ideal)]
         if self._has_bound:
@@ -124,7 +126,7 @@ class Scaling:
 
     @property
     def lines(self) -> list[str]:
-        """Tables of seconds, of speed-ups with efficiencies, of bytes; and why ways can't run."""
+        """Tables of seconds, speed-ups with efficiencies, and bytes; then why ways can't run."""
         ways = [*self.simulations]
         times, ups, received = [], [], []
         for k, count in enumerate(self.devices):
@@ -152,7 +154,7 @@ class Scaling:
 
     @property
     def _why(self) -> list[str]:
-        """Why ways can't run, a line a way; with the reason on the fewest devices."""
+        """Lines that say why ways can't run, with the reason for the fewest devices."""
         counts: dict[str, list[int]] = {}
         for way, count in self.gaps:
             counts.setdefault(way, []).append(count)
@@ -181,12 +183,12 @@ class Scaling:
 
     @property
     def _has_bound(self) -> bool:
-        """Whether it is known of more than the fewest devices."""
+        """Whether a bound is known for more than the fewest devices."""
         return any(self.bound[1:] or self.bound)
 
     @cached_property
     def _start(self) -> int:
-        """The fewest devices on which a way runs, by number."""
+        """The index of the fewest devices on which a way runs."""
         return next((k for k, way in enumerate(self.fastest) if way is not None), 0)
 
     @property
@@ -195,7 +197,7 @@ class Scaling:
 
     @property
     def _base(self) -> float:
-        """Seconds of the fastest way on the fewest devices."""
+        """The seconds of the fastest way on the fewest devices."""
         way = self.fastest[self._start]
         return 0.0 if way is None else self.times[way][self._start] or 0.0
 
@@ -217,7 +219,7 @@ class Scaling:
         return "-" if up is None or part is None else f"{up:,.2f} ({part:.0%})"
 
     def _curves(self, values: Mapping[str, Sequence[float | None]]) -> list[Curve]:
-        """A curve a way, of times or of efficiencies."""
+        """Return one curve per way, of times or of efficiencies."""
         found = []
         for way, row in values.items():
             points = []
@@ -233,7 +235,7 @@ class Scaling:
         return Curve(name, [Point(n, x) for n, x in zip(self.devices, values, strict=True)])
 
     def _hover(self, way: str, k: int, simulation: Simulation) -> str:
-        """The text of a mark while the pointer is over it."""
+        """Return the text shown while the pointer is over a mark."""
         mesh = "x".join(map(str, self.meshes[k]))
         words = f"{way} on {self.devices[k]:,} {self.counted} ({mesh}): {duration(simulation.time)}"
         if self.speed_ups[way][k] is not None:
@@ -246,7 +248,7 @@ class Scaling:
 
     @property
     def _notes(self) -> list[str]:
-        """Notes below the drawing."""
+        """The notes below the drawing."""
         notes = []
         if not all(each.fits for row in self.simulations.values() for each in row if each):
             notes.append(f"Empty marks: more is held than a {self._one} has room for.")
@@ -262,7 +264,7 @@ class Scaling:
 
 
 def _listed(counts: Sequence[int]) -> str:
-    """Numbers of devices, of many the first."""
+    """Return numbers of devices as text; only the first if there are many."""
     more = f" and {len(counts) - _LISTED:,} more numbers" if len(counts) > _LISTED else ""
     return ", ".join(map("{:,}".format, counts[:_LISTED])) + more
 

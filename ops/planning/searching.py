@@ -1,4 +1,4 @@
-"""`best_plan`: the best plan that is found before a clock, or an interrupt, ends the search."""
+"""`best_plan`: the best plan that is found before a time limit, or an interrupt."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from gridlayout.ops.solver.solve import Solution, Unsolved, solve
 from gridlayout.ops.solver.terms import Expired, no_step
 from gridlayout.sharding.limits import LIMITS
 
-_MOST_TRIES = 12  # with less room for what copies take
-_MOST = 0.8  # of the time that is left, for each of these
-_LESS = tuple(2**k for k in range(20, 13, -1))  # bytes of L1 that are tried if there are more
-_WORSE = 1.1  # than the best plan: choices after which no less room is tried
-_SOON, _TIMES = 2.0, 4  # seconds for that, or so many times what was taken before
-_FIRST = 2 / 3  # of the time, for cores that all have something of each value
+_MOST_TRIES = 12  # with less and less room, because copies need some
+_MOST = 0.8  # share of the remaining time for each of these
+_LESS = tuple(2**k for k in range(20, 13, -1))  # bytes of L1 that are tried, if it is larger
+_WORSE = 1.1  # once choices take so many times the best plan's time, no less room is tried
+_SOON, _TIMES = 2.0, 4  # seconds for that, or this multiple of the time spent before
+_FIRST = 2 / 3  # share of the time for divisions that give every core a part of each value
 
 
 def best_plan(traced: Traced, trips: int | None, seconds: float, progress: Any) -> Plan | None:
-    """The best plan that is found before the time, or an interrupt, ends it; None if none has room.
+    """Return the best plan found in time; None if no plan fits the memory.
 
-    Raises Unsolved where no plan that has room is known by then, KeyboardInterrupt at a second
-    interrupt, or where no plan is known at the first.
+    Raises Unsolved if no plan that fits is known in the end. Raises KeyboardInterrupt at a second
+    interrupt, or at a first one if no plan is known by then.
     """
     search = _on_cores if traced.device.machine.has_cores else _on_devices
     clock = Clock(seconds)
@@ -40,8 +40,8 @@ def best_plan(traced: Traced, trips: int | None, seconds: float, progress: Any) 
         if clock.interrupted:
             raise KeyboardInterrupt from error
         raise Unsolved(
-            f"no plan that has room in memory was found in {seconds:g} seconds: give more of them, "
-            "seconds=, or plan for more devices, or for ones with more memory"
+            f"no plan that fits the memory was found in {seconds:g} seconds: give more, seconds=, "
+            "or plan for more devices, or for devices with more memory"
         ) from error
 
 
@@ -49,9 +49,9 @@ def best_plan(traced: Traced, trips: int | None, seconds: float, progress: Any) 
 
 
 def _on_devices(traced: Traced, trips: int | None, clock: Clock, progress: Any) -> Plan | None:
-    """A plan that a device's memory has room for, copies on the way to readers included.
+    """Return a plan that fits a device's memory, including copies for consumers.
 
-    Never one that takes longer than the default, which is also what is known if nothing is found.
+    It never takes longer than the default plan, which is the result if no other is found.
     """
     known = clock.through(lambda: _Known.of(traced, trips))
     clock.start()
@@ -66,9 +66,9 @@ def _on_devices(traced: Traced, trips: int | None, clock: Clock, progress: Any) 
 
 @dataclass(frozen=True)
 class _Known:
-    """The default's plan, None where it has no room, and seconds below which another is better.
+    """The default plan, None if it does not fit, and the seconds that another plan has to beat.
 
-    Arrays that are laid out are to be relaid out only for what measured figures can tell.
+    Arrays that are laid out keep their layouts unless the gain exceeds the figures' accuracy.
     """
 
     plan: Plan | None
@@ -76,17 +76,17 @@ class _Known:
 
     @staticmethod
     def of(traced: Traced, trips: int | None) -> _Known:
-        """Of arguments as `gl.put` lays them out, or as they are laid out now."""
+        """Return the faster default: with arguments as `gl.put` lays them out, or as they are."""
         machine, known = traced.device.machine, []
-        for kept in (True, False) if any(leaf.is_laid_out for leaf in traced.leaves) else (False,):
-            plan = default_plan(traced, trips, kept)
+        for keeps in (True, False) if any(leaf.is_laid_out for leaf in traced.leaves) else (False,):
+            plan = default_plan(traced, trips, keeps)
             if machine.device_capacity is None or plan.peak_bytes <= machine.device_capacity:
-                stays = LIMITS.stays if kept and machine.figures else 0.0
+                stays = LIMITS.stays if keeps and machine.figures else 0.0
                 known.append(_Known(plan, plan.time * (1 - stays)))
         return min(known, key=lambda each: each.seconds, default=_Known(None))
 
     def with_bound(self, bound: float) -> Plan:
-        """The plan, where it is known that none takes less than so many seconds."""
+        """Return the plan with a proven lower bound of the time of all plans."""
         assert self.plan is not None
         return replace(self.plan, bound=min(bound, self.plan.time))
 
@@ -94,14 +94,14 @@ class _Known:
 def _divided(
     traced: Traced, trips: int | None, known: _Known, clock: Clock, progress: Any
 ) -> Plan | None:
-    """The plan of the best solution that has room, or the default where that is as good."""
+    """Return the plan of the best solution that fits, or the default where that is as good."""
     capacity = room = traced.device.machine.device_capacity
-    # If the default has no room, only the problem tells of anything that has.
+    # If the default does not fit, only a complete problem can tell whether anything does.
     each_step = no_step if known.plan is None else clock.check
     free = clock.through(lambda: traced.strategies(trips, each_step=each_step))
     for k in range(_MOST_TRIES):
         strategies = free.limited(capacity, copies=k > 0)
-        # Where memory is scarce there may be more to try, which is soon done.
+        # Where memory is scarce there may be more tries, which need some of the time.
         share = _MOST if _problem(strategies, clock).rows else 1.0
         solution = _solved(strategies, clock.part(share), progress)
         if solution is None:
@@ -118,14 +118,14 @@ def _divided(
             less = int(capacity * room / made.peak_bytes)
             capacity = min(less, int(used) - 1) if strategies.problem.rows else less
     if not clock.left:
-        raise Unsolved("no plan has room so far")
+        raise Unsolved("no plan fits so far")
     return None
 
 
 def _solved(strategies: Strategies, clock: Clock, progress: Any) -> Solution | None:
-    """The best choices that are found in time; None where nothing has room.
+    """Return the best choices found in time; None where nothing fits.
 
-    After an interrupt `progress` is not called, as that may be where it came from.
+    `progress` is not called after an interrupt, because it may be what was interrupted.
     """
     gap = LIMITS.gap if len(strategies.graph.nodes) > LIMITS.alike else 0.0
     problem = _problem(strategies, clock)
@@ -145,10 +145,10 @@ def _made(traced: Traced, strategies: Strategies, found: Solution, clock: Clock)
 
 
 def _on_cores(traced: Traced, trips: int | None, clock: Clock, progress: Any) -> Plan:
-    """The best plan of cores that all have something of each value, and of such that may have none.
+    """Return the best plan of two searches, one of which allows cores without a part of a value.
 
-    The second have fewer tiles on one core, but relayouts of what is so divided can cost more than
-    their bytes tell: both are made, and priced.
+    With idle cores, one core may have fewer tiles. But relayouts of such divisions can cost more
+    than their bytes suggest, so the plans of both searches are built and priced.
     """
     free = clock.through(lambda: traced.strategies(trips))
     more = clock.through(lambda: traced.strategies(trips, idle=True))
@@ -164,7 +164,7 @@ def _on_cores(traced: Traced, trips: int | None, clock: Clock, progress: Any) ->
             return found
         except Unsolved:
             pass
-    # Of cores that may have nothing a bound is known without a search.
+    # For divisions with idle cores, a bound is known without a search.
     bound = _problem(more, clock).least if other is None else other.bound
     best = found if other is None or found.time <= other.time else other
     return replace(best, bound=min(found.bound, bound))
@@ -175,14 +175,14 @@ def _choices(strategies: Strategies) -> int:
 
 
 def _in_spaces(traced: Traced, free: Strategies, clock: Clock, progress: Any) -> Plan:
-    """The best plan whose values have room in L1, or are read from DRAM.
+    """Return the best plan whose values fit L1, or are read from DRAM.
 
-    Without a limit to L1 no plan takes less: the bound. Where that has no room, values that a plan
-    has no room for go to DRAM, or the solver finds other divisions, and operands to be there. Of
-    plans above the bound one that holds less may turn out to take less, as the solver's seconds of
-    relayouts are not quite those of the plan.
+    The best choices without a limit on L1 give the bound. If they do not fit, there are two ways:
+    the values that do not fit are placed in DRAM, or the solver finds other divisions, and operands
+    to place in DRAM. While the best plan is above the bound, plans that hold less are tried too:
+    they may be faster, because the solver's estimates of relayouts differ a little from the plan's.
 
-    Raises NoRoom where no plan has room, Unsolved where none that has is known when the time ends.
+    Raises NoRoom where no plan fits, and Unsolved where none that fits is known in time.
     """
     far = frozenset[int]()
     if traced.space == "dram":
@@ -204,9 +204,9 @@ def _in_spaces(traced: Traced, free: Strategies, clock: Clock, progress: Any) ->
 
 @dataclass
 class _Tries:
-    """Plans of cores that are made while there is time, and why others could not be made.
+    """The plans of cores that were built while there was time, and the errors of others.
 
-    first: the best choices without a limit to L1. is_late: whether the time ended a search.
+    first: the best choices without a limit on L1. is_late: whether the time ended a search.
     """
 
     traced: Traced
@@ -220,25 +220,25 @@ class _Tries:
 
     @property
     def best(self) -> Plan | None:
-        """The fastest, the first of them."""
+        """The fastest plan, the first among equals."""
         return min(self.made, key=lambda each: each.time, default=None)
 
     @property
     def result(self) -> Plan:
-        """The best of them; an error that says why there is none."""
+        """The best plan; raises the error that says why there is none."""
         if self.best is not None:
             return self.best
         if self.refused and not self.is_late:
             raise self.refused[0]
-        raise Unsolved("no plan has room so far")
+        raise Unsolved("no plan fits so far")
 
     @property
     def room(self) -> int:
-        """Bytes of L1 for values."""
+        """The bytes of L1 for values."""
         return room_in_l1(self.traced.device.machine)
 
     def with_less(self, far: frozenset[int]) -> frozenset[int]:
-        """Make plans where L1 has no room for the first one; the values that then are in DRAM."""
+        """Build plans where L1 is too small for the first one; return the values in DRAM then."""
         self.search(self.room, far, self.clock.part(1 / 2))
         with suppress(NoRoom):
             spaces = _spaces(self.free, self.first, self.clock)
@@ -249,15 +249,15 @@ class _Tries:
         return far
 
     def go_on(self, far: frozenset[int]) -> None:
-        """Make a plan where there is none yet; where one is above the bound, try less room.
+        """Build a plan if there is none yet; while the best is above the bound, try less room.
 
-        The same sizes whatever room there is, so that more room is not slower.
+        The sizes tried do not depend on the room there is, so that more room is not slower.
         """
         every = frozenset(v for node in self.free.graph.nodes for v in node.outs)
         for k in range(_MOST_TRIES):
             if self.best is not None:
                 break
-            # As much may be lost in gaps between values.
+            # Gaps between values may waste as much.
             self.search(int(0.9**k * self.room), every, self.clock)
         spent, peaks = self.clock.seconds - self.clock.left, {x.peak_bytes - 1 for x in self.made}
         clock = Clock(min(max(_TIMES * spent, _SOON), self.clock.left), self.clock.whole)
@@ -265,15 +265,14 @@ class _Tries:
             best = self.best
             if best is None or best.time <= self.first.bound * (1 + LIMITS.above) or not clock.left:
                 break
-            # With less room than for that nothing is better.
+            # Even less room gives nothing better.
             if 0 < less < self.room and self.search(less, far, clock) > _WORSE * best.time:
                 break
 
     def search(self, room: int, far: frozenset[int], clock: Clock) -> float:
-        """Make the plan of the best choices that are found in time, and say what they take.
+        """Build the plan of the best choices found in time; return the solver's seconds for them.
 
-        room: bytes of L1. far: values in DRAM. The seconds are the solver's, inf where there are no
-        choices.
+        room: bytes of L1. far: values in DRAM. Returns inf where there are no choices.
         """
         strategies = self.free.limited(room, far, each_step=clock.check)
         try:
@@ -289,7 +288,7 @@ class _Tries:
         return solution.cost
 
     def add(self, strategies: Strategies, solution: Solution) -> None:
-        """Make the plan of some choices, unless L1 has no room for it."""
+        """Build the plan of some choices, unless L1 is too small for it."""
         found = replace(solution, bound=self.first.bound)
         try:
             self.made.append(_made(self.traced, strategies, found, self.clock))
@@ -297,9 +296,9 @@ class _Tries:
             self.refused.append(error)
 
     def at_once(self) -> None:
-        """Make the plan of the first choices with arguments in DRAM: as many as have to be, or all.
+        """Build the plan of the first choices with arguments in DRAM: as few as needed, or all.
 
-        Results that are brought elsewhere may leave no room for as few.
+        All are needed where results that are relaid out take the room.
         """
         operands = frozenset(range(len(self.traced.specs)))
         with suppress(NoRoom):
@@ -310,18 +309,18 @@ class _Tries:
 
 
 def _spaces(free: Strategies, found: Solution, clock: Clock) -> Spaces:
-    """Where values are that are divided so, arguments too where they may be."""
+    """Return where values in these divisions are placed; arguments may move to DRAM if allowed."""
     places, choices = free.places(found.choices), free.choices(found.choices)
     return clock.through(lambda: Spaces.of(free, places, choices, fixed=False, clock=clock))
 
 
 def _spilled(free: Strategies, found: Solution, operands: frozenset[int]) -> Solution:
-    """The same choices, with these arguments in DRAM where they may be."""
+    """Return the same choices, with the given arguments in DRAM where that is allowed."""
     choices = list(found.choices)
     for v in sorted(operands):
         at = free.operand(v)
         places = free.variables[at].choices
-        wanted = free.units.among_chips(places[choices[at]].division)
+        division = free.units.among_chips(places[choices[at]].division)
         far = [k for k, place in enumerate(places) if place.in_dram]
-        choices[at] = next((k for k in far if places[k].division == wanted), choices[at])
+        choices[at] = next((k for k in far if places[k].division == division), choices[at])
     return replace(found, choices=tuple(choices))

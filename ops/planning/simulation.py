@@ -1,4 +1,4 @@
-"""`Simulation`: what a machine takes for a program, equation by equation, before anything runs."""
+"""`Simulation`: the cost of a program on a machine, equation by equation, before it runs."""
 
 from __future__ import annotations
 
@@ -32,10 +32,11 @@ _HEAD = ("equation", "in", "out", "compute", "movement", "limit", "how", "each d
 class Equation:
     """One equation of a simulated program.
 
-    name: its primitive, and its number among those of that primitive, as `dot_general:3`. ins,
-    outs: the layouts of its operands and results in short. compute, movement: seconds of one
-    device, every time it runs; limit: what takes most of them. how: the algorithm. collectives:
-    what the devices send each other. shape: of its first result; place: where that is, in words.
+    name: its primitive and its number among the equations of that primitive, such as
+    `dot_general:3`. ins, outs: the layouts of its operands and results in short form. compute,
+    movement: seconds of one device, over all its runs; limit: what takes most of them. how: the
+    algorithm. collectives: what the devices send each other. shape: of its first result; place:
+    where that is stored, as text.
     """
 
     name: str
@@ -51,18 +52,18 @@ class Equation:
 
     @property
     def seconds(self) -> float:
-        """Of computing and of movement."""
+        """The seconds of computation and movement."""
         return self.compute + self.movement
 
 
 @dataclass(frozen=True)
 class Life:
-    """A value in the memory of each device, on cores in L1, and when it is there.
+    """The live range of a value in a device's memory; on cores, in a core's L1.
 
-    name: of the argument, or of the equation that makes it; `split:0 result 1` where that makes
-    several. nbytes: of the device's part, in whole tiles. first, last: the steps of
-    `Simulation.held` at the first and the last of which it is there. address: of its first byte in
-    the part of L1 that values have; None on devices without cores.
+    name: the argument, or the equation that makes the value; `split:0 result 1` for one of several
+    results. nbytes: bytes of the device's part, in whole tiles. first, last: the first and the last
+    step of `Simulation.held` at which it is live. address: of its first byte, from the start of the
+    values' part of L1; None on devices without cores.
     """
 
     name: str
@@ -74,15 +75,15 @@ class Life:
 
 @dataclass(frozen=True)
 class Simulation:
-    """What each device of a machine takes for a program, as every device does the same.
+    """The cost of a program on each device of a machine; all devices do the same.
 
-    title: of the function. machine: by whose figures. equations: in order. held: the name of an
-    equation, or nothing, and the bytes that a device holds then, over time; of a core up to which
-    byte its L1 is in use, gaps between values included. peak_bytes: the most of these. lives: the
-    values that are held, in the order in which they come; none of a compiled program. capacity:
-    bytes of a device, None where the machine states none. links: the bytes that a device receives
-    along each axis of the mesh. dram: the numbers of values that a chip's cores read from its DRAM.
-    in_dram: of a compiled program as `held`, bytes in the chip's DRAM.
+    title: of the function. machine: the source of the figures. equations: in order. held: pairs of
+    an equation's name (or "") and the bytes that a device holds then, over time; for a core, the
+    end of the used part of L1, including gaps between values. peak_bytes: the maximum of these.
+    lives: the live ranges of values, in order of their start; empty for a compiled program.
+    capacity: bytes of a device, None where the machine states none. links: the bytes that a device
+    receives along each axis of the mesh. dram: the numbers of values that cores read from the
+    chip's DRAM. in_dram: like `held`, the bytes in the chip's DRAM; for a compiled program.
 
     `print` shows it as a table. Times are seconds, sizes bytes.
     """
@@ -102,10 +103,10 @@ class Simulation:
     def of(
         cls, program: Program, report: Report, spaces: Spaces | None = None, trips: int = 1
     ) -> Simulation:
-        """The simulation of a program on its device grid's machine.
+        """Return the simulation of a program on its device grid's machine.
 
-        spaces: where its values are, on a machine whose devices are cores. trips: how often loops
-        of unknown length are taken to run.
+        spaces: where its values are stored, if the machine's devices are cores. trips: the assumed
+        trip count of loops of unknown length.
         """
         device = program.device
         names = equation_names(report.rows)
@@ -139,19 +140,19 @@ class Simulation:
 
     @property
     def time(self) -> float:
-        """Seconds of one device, equation after equation."""
+        """The seconds of one device, with the equations in sequence."""
         return sum(each.seconds for each in self.equations)
 
     @property
     def capacity(self) -> int | None:
-        """Bytes that a device can hold, a core in its L1; None where the machine states none."""
+        """The bytes of a device's memory, or of a core's L1; None where the machine states none."""
         if self.machine.has_cores:
             return self.machine.chip.capacity.get("l1")
         return self.machine.device_capacity
 
     @property
     def fits(self) -> bool:
-        """Whether a device has room for what it holds; True where its capacity is not known."""
+        """Whether a device's memory is large enough; True where its capacity is not known."""
         return self.capacity is None or self.peak_bytes <= self.capacity
 
     @cached_property
@@ -160,7 +161,7 @@ class Simulation:
         return max(self.held, key=lambda each: each[1], default=("", 0))[0]
 
     def timeline(self) -> Drawing:
-        """A drawing of what a device computes and sends over time, a track a link axis."""
+        """Return a drawing of what a device computes and sends, with one track per link axis."""
         tracks: dict[str, list[Span]] = {"compute": []}
         for start, each in self._starts():
             if each.compute:
@@ -175,9 +176,9 @@ class Simulation:
         return timeline(f"{self.title}: {duration(self.time)}", subtitle, found)
 
     def memory(self) -> Drawing:
-        """A drawing of the bytes that a device holds, equation after equation.
+        """Return a drawing of the bytes that a device holds, equation by equation.
 
-        Of a compiled program that has all values in DRAM, of these.
+        For a compiled program with all values in DRAM, of the bytes there.
         """
         in_dram = any(nbytes for _, nbytes in self.in_dram) and not self.peak_bytes
         steps = [Held(name, nbytes) for name, nbytes in (self.in_dram if in_dram else self.held)]
@@ -186,9 +187,9 @@ class Simulation:
         return held_over_time(f"{self.title}: bytes held", subtitle, steps, capacity)
 
     def trace(self, path: str | Path) -> None:
-        """Write a trace that Perfetto and chrome://tracing show: a track a device, and its links.
+        """Write a trace for Perfetto and chrome://tracing: a process per device, with its links.
 
-        Devices do the same at the same time; of more than 64, the first 64 are written.
+        All devices do the same at the same time; at most the first 64 are written.
         """
         spans = [
             (start, each.name, each.compute, self._sent(each)) for start, each in self._starts()
@@ -196,7 +197,7 @@ class Simulation:
         write_trace(path, self.title, self.mesh, spans, self.held)
 
     def _sent(self, each: Equation) -> list[tuple[str, float]]:
-        """The axis and the seconds of each collective, by what it is of an equation's movement."""
+        """Return the axis and the seconds of each collective: its share of the movement."""
         seconds = [self.machine.once(c) * c.count for c in each.collectives]
         total = sum(seconds)
         return [
@@ -216,7 +217,7 @@ class Simulation:
 
     @property
     def _devices(self) -> str:
-        """How many devices there are, and of what."""
+        """The number and kind of devices as text."""
         name = self.machine.chip.name
         return (
             f"{prod(self.mesh.values())} {name if self.machine.has_cores else f'devices of {name}'}"
@@ -224,7 +225,7 @@ class Simulation:
 
     @property
     def lines(self) -> list[str]:
-        """The table, and the sums."""
+        """The table, and the totals."""
         rows: list[tuple[str, ...]] = [_HEAD]
         for each in self.equations:
             taken = (duration(x) if x else "-" for x in (each.compute, each.movement))
@@ -251,7 +252,7 @@ class Simulation:
 def _in_l1(
     spaces: Spaces, names: Mapping[tuple[int, ...], str], results: Sequence[str]
 ) -> tuple[list[tuple[str, int]], list[Life]]:
-    """What a core holds over time, and the values.
+    """Return what a core holds over time, and the live ranges of values.
 
     names: of equations, by their paths. results: their names.
     """
@@ -272,13 +273,13 @@ def _in_l1(
 def _as_xla_holds(
     program: Program, names: Mapping[int, str], operands: Sequence[str]
 ) -> tuple[list[tuple[str, int]], list[Life]]:
-    """What a device holds over time, and its buffers; names: of rows, by the ids of decisions."""
+    """Return what a device holds over time, and its buffers; names: of rows, by decisions' ids."""
 
     def name(owner: int) -> str:
         return names.get(id(program.made[owner]), "")
 
     held = [(name(owner), nbytes) for owner, nbytes in bytes_over_time(program)]
-    if not held:  # nothing is made
+    if not held:  # no buffer is allocated
         held = [("", sum(spec.device_bytes for spec in program.operands))]
     given = zip(operands, program.operands, strict=True)
     lives = [Life(words, spec.device_bytes, 0, len(held) - 1) for words, spec in given]
@@ -287,7 +288,7 @@ def _as_xla_holds(
 
 
 def equation_names(rows: Sequence[Row]) -> list[str]:
-    """The primitive of each row, numbered among those of that primitive from 0 on."""
+    """Return the name of each row: its primitive and its number among equal ones, from 0."""
     seen: Counter[str] = Counter()
     names = []
     for row in rows:
@@ -297,7 +298,7 @@ def equation_names(rows: Sequence[Row]) -> list[str]:
 
 
 def _equation(name: str, row: Row, machine: Machine, streamed: float, trips: int) -> Equation:
-    """streamed: seconds to read from DRAM and write there, while it computes."""
+    """Return a row as an equation; streamed: seconds of DRAM transfers during its computation."""
     if PER_TRIP in row.note.split(", "):
         sent = tuple(each.times(trips) for each in row.collectives)
         note = row.note.replace(PER_TRIP, f"{trips} trips")
@@ -313,7 +314,7 @@ def _equation(name: str, row: Row, machine: Machine, streamed: float, trips: int
 
 
 def placed(layout: Layout) -> str:
-    """Where a value is, in a few words: its memory, and the cores that divide it.
+    """Return where a value is stored, as text: its memory, and the cores that divide it.
 
     >>> from gridlayout import GridLayout
     >>> placed(GridLayout((8, 6), grid=(2, 1), memory_space="l1"))
@@ -323,7 +324,7 @@ def placed(layout: Layout) -> str:
 
 
 def in_short(layout: object) -> str:
-    """A layout for a table: its type and the grid; `-` where no core holds the value.
+    """Return a layout as text for a table: its type and grid; `-` for a value without a layout.
 
     >>> from gridlayout import GridLayout
     >>> in_short(GridLayout((8, 6), "float32", grid=(2, 1)))

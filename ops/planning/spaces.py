@@ -1,8 +1,7 @@
 """`Spaces`: which values of a planned program are in a core's L1, and which in the chip's DRAM.
 
-What is in DRAM is read by every equation that needs it, while it computes; what is written there is
-written as it is made. Of values that do not all fit, those go to DRAM whose reading takes the
-least time.
+A value in DRAM is read by every equation that needs it, during its computation; it is written there
+while it is made. If not all values fit L1, those go to DRAM that take the least time there.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gridlayout.errors import LayoutError
-from gridlayout.ops.plan.alive import alive, lives
 from gridlayout.ops.plan.division import Division
 from gridlayout.ops.plan.estimate import Choice
+from gridlayout.ops.plan.live_ranges import live_ranges, live_values
 from gridlayout.ops.plan.strategies import Strategies
 from gridlayout.ops.plan.variables import Place
 from gridlayout.ops.planning.clock import Clock
@@ -28,22 +27,22 @@ from gridlayout.sharding.limits import LIMITS
 from gridlayout.sharding.machine import Machine
 
 Path = tuple[int, ...]
-_LEAST = 1.0  # seconds
-MOST_ALIVE = 12  # values that an error names
+_LEAST = 1.0  # seconds that a search has at least
+MOST_LISTED = 12  # the most values that an error names
 
 
 class NoRoom(LayoutError):
-    """What has to be in L1 is too much, with these divisions."""
+    """The values that have to be in L1 do not fit, with these divisions."""
 
 
 @dataclass(frozen=True)
 class Spaces:
-    """Where values are. Bytes are one core's.
+    """Where values are stored. Bytes are one core's.
 
-    dram: the values there, by number. streamed: seconds that each equation reads from DRAM and
-    writes to it, by its path. held: up to which byte L1 is in use while each equation runs, in
-    order, and at last while results are brought where they are to be, by an empty path. placed: the
-    values in L1, in the order in which they come there. shared: bytes in DRAM, a core's share.
+    dram: the values in DRAM, by number. streamed: for each equation, by its path, the seconds to
+    read from DRAM and write to it. held: the end of the used part of L1 during each equation, in
+    order, and at last, with an empty path, while results are relaid out. placed: the values in L1,
+    in order of their start. shared: a core's share of the bytes in DRAM.
     """
 
     dram: frozenset[int]
@@ -62,11 +61,12 @@ class Spaces:
         fixed: bool = True,
         clock: Clock | None = None,
     ) -> Spaces:
-        """The cheapest way to hold a program's values, divided so.
+        """Return the cheapest way to store a program's values in these divisions.
 
-        ends: of results. fixed: whether operands are where they are; else these may go to DRAM too.
-        clock: of the search that this is for; where its time is over a second more is taken, and
-        after an interrupt none. `NoRoom` where L1 has none, `LayoutError` where DRAM has none.
+        ends: of results. fixed: whether operands stay where they are; otherwise they may go to DRAM
+        too. clock: of the search that this is part of; after its end it takes at most a second
+        more, and after an interrupt none. `NoRoom` where L1 is too small, `LayoutError` where DRAM
+        is.
         """
         return _Search(strategies, places, choices, ends, fixed).found(clock)
 
@@ -79,14 +79,14 @@ class Spaces:
         ends: Sequence[End],
         dram: frozenset[int],
     ) -> Spaces:
-        """What it takes to hold these values in DRAM and the others in L1, whatever its room."""
+        """Return the spaces with these values in DRAM and the others in L1, whatever its size."""
         return _Search(strategies, places, choices, ends, True).made(dram)
 
 
 class End(NamedTuple):
-    """Where a result is: its division, and whether in DRAM.
+    """Where a result is stored: its division, and whether in DRAM.
 
-    None: where its equation has it, and in either.
+    None: in the division of its equation, and in either memory.
     """
 
     division: Division | None = None
@@ -94,7 +94,7 @@ class End(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A value's bytes, and the first and the last step at which it is held."""
+    """A value's bytes, and the first and the last step at which it is live."""
 
     nbytes: int
     first: int
@@ -102,9 +102,9 @@ class Block(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A value in L1, in words; the path of its equation, and which of several results it is.
+    """A value in L1: its text, the path of its equation, and its number among several results.
 
-    path: None of operands, and of a result of the program that is a relayout.
+    path: None for operands, and for a result of the program that is a relayout.
     """
 
     words: str
@@ -115,15 +115,15 @@ class Placed(NamedTuple):
 
 
 def first_fit(blocks: Sequence[Block]) -> list[int]:
-    """The address of each block: the lowest at which it overlaps none that is held with it.
+    """Return the address of each block: the lowest at which it overlaps no block live with it.
 
-    An earlier one of those that begin at the same step is placed first.
+    Among blocks that begin at the same step, earlier ones are placed first.
 
     >>> first_fit([Block(64, 0, 1), Block(32, 0, 3), Block(32, 2, 3), Block(64, 2, 3)])
     [0, 64, 0, 96]
     """
     addresses = [0] * len(blocks)
-    held: list[tuple[int, int]] = []  # the address and number of each, in order of addresses
+    held: list[tuple[int, int]] = []  # live blocks: (address, number), ordered by address
     for n in sorted(range(len(blocks)), key=lambda n: blocks[n].first):
         held = [each for each in held if blocks[each[1]].last >= blocks[n].first]
         at = 0
@@ -137,7 +137,7 @@ def first_fit(blocks: Sequence[Block]) -> list[int]:
 
 
 def room_in_l1(machine: Machine) -> int:
-    """Bytes of a core's L1 for values, beside the circular buffers of its kernels."""
+    """Return the bytes of a core's L1 for values, without the circular buffers of its kernels."""
     return int(machine.chip.capacity.get("l1", 0) * (1 - LIMITS.buffers))
 
 
@@ -168,14 +168,14 @@ class _Search:
                 is_known = choice is not None and len(choice.out) == rank
                 self.held[v] = choice.out if is_known and choice is not None else ((),) * rank
         self.sizes = {v: strategies.ways.held(v, division) for v, division in self.held.items()}
-        self.spans = lives(self.graph, len(places))
-        self.moved: dict[int, list[tuple[int, int]]] = {}  # of values: results elsewhere, and bytes
+        self.spans = live_ranges(self.graph, len(places))
+        self.moved: dict[int, list[tuple[int, int]]] = {}  # value: its relaid out results, bytes
         for k, (v, end) in enumerate(zip(self.graph.outs, ends, strict=False)):
             if v is not None and end.division not in (None, self.held[v]) and not end.in_dram:
                 nbytes = strategies.ways.held(v, end.division)
                 self.moved.setdefault(v, []).append((k, nbytes))
         self.makers: dict[int, tuple[Path, int | None]] = {}
-        self.nodes_of: dict[int, list[Path]] = {}  # that read each value, or make it
+        self.nodes_of: dict[int, list[Path]] = {}  # value: nodes that read or make it
         for node in self.graph.nodes:
             several = len(node.outs) > 1
             self.makers |= {v: (node.path, k if several else None) for k, v in enumerate(node.outs)}
@@ -183,10 +183,10 @@ class _Search:
                 self.nodes_of.setdefault(v, []).append(node.path)
 
     def found(self, clock: Clock | None) -> Spaces:
-        """The values in DRAM, and what that takes.
+        """Return the values in DRAM, and the cost of that.
 
-        Where values end between those that stay, a gap may be too small for the next: what L1 has
-        no room for then is taken from what may be held at that step.
+        When values are freed between others, the gaps may be too small for the next value. Then the
+        limit of that step is lowered by the excess, and the search is repeated.
         """
         room = room_in_l1(self.machine)
         limits = [room] * (len(self.graph.nodes) + 1)
@@ -203,7 +203,7 @@ class _Search:
                     limits[n] = held - (nbytes - room)
 
     def made(self, dram: frozenset[int]) -> Spaces:
-        """With these values in DRAM."""
+        """Return the spaces with these values in DRAM."""
         placed = self._placed(dram)
         paths: list[Path] = [node.path for node in self.graph.nodes]
         paths += [()] if self.moved.keys() - dram or not paths else []
@@ -212,9 +212,9 @@ class _Search:
         return Spaces(dram, streamed, tuple(over_time), placed, shared)
 
     def _in_dram(self, limits: Sequence[int], clock: Clock | None) -> frozenset[int]:
-        """The values whose reading takes the least time, with so many bytes in L1 at each step."""
+        """Return the values in DRAM that take the least time, for the limits of L1 at each step."""
         rows = [
-            (limits[n], dict(live)) for n, live in self._alive() if sum(live.values()) > limits[n]
+            (limits[n], dict(live)) for n, live in self._live() if sum(live.values()) > limits[n]
         ]
         at_once = self._at_once(rows, limits)
         if clock is not None and not clock.left:
@@ -241,7 +241,7 @@ class _Search:
     def _at_once(
         self, rows: Sequence[tuple[int, Mapping[int, int]]], limits: Sequence[int]
     ) -> frozenset[int]:
-        """Values in DRAM so that the others have room, those first that take the least a byte."""
+        """Return values in DRAM such that the others fit, greedily by cost per byte."""
         costs: dict[int, float] = {}
         dram = {v for v, in_dram in self.fixed.items() if in_dram}
         for limit, live in rows:
@@ -259,31 +259,31 @@ class _Search:
                 raise NoRoom(self._too_full(limits))
         return frozenset(dram)
 
-    def _alive(self) -> Iterator[tuple[int, dict[int, int]]]:
-        """The bytes of the values that are held at a time; at last of results, moved ones too."""
-        yield from alive(self.graph, self.sizes, len(self.strategies.given), always=False)
+    def _live(self) -> Iterator[tuple[int, dict[int, int]]]:
+        """Yield the bytes of the live values at each step; at last of results, also relaid out."""
+        yield from live_values(self.graph, self.sizes, len(self.strategies.given), always=False)
         end = len(self.graph.nodes)
         stay = (v for v in self.sizes if self.spans[v][1] >= end)
         yield end, {v: self.sizes[v] + sum(n for _, n in self.moved.get(v, ())) for v in stay}
 
     def _too_full(self, limits: Sequence[int]) -> str:
-        """Where what has to be in L1 is too much, and what that is."""
+        """Return the error text: the step where too much must be in L1, and the largest values."""
         most, at, names = -inf, "", list[str]()
-        for n, live in self._alive():
+        for n, live in self._live():
             near = {v: size for v, size in live.items() if self.fixed.get(v) is False}
             if (more := sum(near.values()) - limits[n]) > most:
-                largest = sorted(near, key=lambda v: -near[v])[:MOST_ALIVE]
+                largest = sorted(near, key=lambda v: -near[v])[:MOST_LISTED]
                 most = more
                 at = self.graph.nodes[n].name if n < len(self.graph.nodes) else "the end"
                 names = [f"{self.strategies.described(v)}: {near[v]:,} B" for v in largest]
         return (
-            f"a core's {room_in_l1(self.machine):,} B of L1 for values have no room at {at} for "
-            f"what has to be there: {'; '.join(names)}. Leave them to the plan, or fix them with "
-            "memory_space='dram'"
+            f"a core's {room_in_l1(self.machine):,} B of L1 for values are too few at {at} for the "
+            f"values that have to be there: {'; '.join(names)}. Leave them to the plan, or fix "
+            "them with memory_space='dram'"
         )
 
     def _placed(self, dram: Collection[int]) -> tuple[Placed, ...]:
-        """What is in L1, and where: as an allocator does that takes the first hole for each."""
+        """Return the values in L1 with their addresses, as a first-fit allocator places them."""
         near = [v for v in sorted(self.sizes) if v not in dram]
         near.sort(key=lambda v: self.spans[v][0])
         blocks = [Block(self.sizes[v], *self.spans[v]) for v in near]
@@ -300,7 +300,7 @@ class _Search:
         return tuple(found)
 
     def _used(self, placed: Collection[Placed], steps: int) -> list[int]:
-        """Up to which byte L1 is in use at each step."""
+        """Return the end of the used part of L1 at each step."""
         used = [0] * steps
         for each in placed:
             for n in range(each.block.first, min(each.block.last + 1, steps)):
@@ -308,19 +308,19 @@ class _Search:
         return used
 
     def _shared_by(self, dram: Collection[int]) -> int:
-        """A core's share of the values in DRAM; `LayoutError` where that has no room for them."""
+        """Return a core's share of the values in DRAM; `LayoutError` where DRAM is too small."""
         shared = sum(self._shared(v) for v in dram)
         room = self.machine.chip.capacity.get("dram")
         if room is not None and shared > room:
             cores = prod((self.machine.mesh or ())[-len(self.machine.chip.grid) :])
             raise LayoutError(
-                f"{shared * cores:,} B in DRAM have no room on a chip of {room * cores:,} B: plan "
+                f"{shared * cores:,} B in DRAM do not fit a chip of {room * cores:,} B: plan "
                 "for more chips"
             )
         return shared
 
     def _costs(self, value: int) -> list[float]:
-        """Seconds in L1, and in DRAM."""
+        """Return the seconds with the value in L1, and in DRAM."""
         there, streamed = self.fixed.get(value), 0.0
         for path in self.nodes_of.get(value, ()):
             streamed += self._streaming(path, {value})
@@ -331,7 +331,7 @@ class _Search:
         return self.strategies.ways.streaming(node, self.choices.get(path), dram)
 
     def _shared(self, value: int) -> int:
-        """A core's share of a value in DRAM, of which each chip has its part once."""
+        """Return a core's share of a value in DRAM, where each chip stores its part once."""
         division, chips = self.held[value], self.units.chips
         parts = self.units.count(u for units in division for u in units if u in chips)
         whole = prod(self.graph.shapes[value]) * self.graph.itemsizes[value]

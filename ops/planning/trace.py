@@ -8,7 +8,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
-_MOST = 64  # devices that are written
+_MOST = 64  # the most devices that are written
 
 
 def write_trace(
@@ -18,11 +18,11 @@ def write_trace(
     spans: Sequence[tuple[float, str, float, Sequence[tuple[str, float]]]],
     held: Sequence[tuple[str, int]],
 ) -> None:
-    """Write what devices do: a process a device, with a thread that computes and one a link axis.
+    """Write what devices do: a process per device, with a thread to compute and one per link axis.
 
-    mesh: the size of each axis. spans: of each equation its start, name, seconds of computing, and
-    the axes and seconds of what is sent after it. held: bytes that a device holds over time.
-    Microseconds in the file, as the format wants.
+    mesh: the size of each axis. spans: for each equation its start, name, seconds of computation,
+    and the axes and seconds of the collectives after it. held: the bytes that a device holds over
+    time. The file has microseconds, as the format requires.
     """
     axes = list(dict.fromkeys(axis for *_, sent in spans for axis, _ in sent))
     places = islice(product(*map(range, mesh.values())), _MOST)

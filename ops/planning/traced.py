@@ -1,4 +1,4 @@
-"""`Traced`: a function as a jaxpr on the mesh of a machine, and where its arguments may be."""
+"""`Traced`: a function traced to a jaxpr for a machine's mesh, with its arguments' choices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from gridlayout.ops.programs.program import Program
 from gridlayout.ops.programs.report import Report
 from gridlayout.ops.rules.table import rules_version
 from gridlayout.ops.solver.terms import no_step
-from gridlayout.ops.trees.layouts import asked
+from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
@@ -44,11 +44,11 @@ from gridlayout.sharding.machine import Machine
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """A function as a jaxpr on a device grid, its constants operands.
+    """A function as a jaxpr on a device grid, with its constants as operands.
 
-    leaves: its arguments' arrays. asks: the layouts that are fixed. next_of: of results the operand
-    whose next value each is, as in a training step. space: of cores, the memory in which arguments
-    and results are, None for either.
+    leaves: the arrays of its arguments. fixed_layouts: their layouts that are fixed, or None.
+    next_of: for results, the operands whose next values they are, as in a training step. space: on
+    cores, the memory space of arguments and results; None for either one.
     """
 
     fn: Callable[..., Any]
@@ -58,18 +58,18 @@ class Traced:
     specs: tuple[Spec, ...]
     consts: int
     leaves: tuple[Leaf, ...]
-    asks: tuple[Layout | None, ...]
+    fixed_layouts: tuple[Layout | None, ...]
     result_names: tuple[str, ...]
     next_of: Mapping[int, int]
     space: str | None = None
 
     def graph(self, trips: int | None) -> Graph:
-        """The graph of the program."""
+        """Return the graph of the program."""
         return Graph.of(self.closed, LIMITS.trips if trips is None else trips)
 
     def units(self, graph: Graph, idle: bool = False) -> Units:
-        """The units of the mesh that divide its values; idle: as of `strategies`."""
-        fixed = [layout for layout in self.asks if layout is not None]
+        """Return the units of the mesh that divide its values; idle: as in `strategies`."""
+        fixed = [layout for layout in self.fixed_layouts if layout is not None]
         stated = [self.placed(layout) for layout in (*fixed, *graph.stated)]
         products = sum(bool(node.flops) for node in graph.nodes)
         most = LIMITS.parted_cores if self.device.machine.has_cores else LIMITS.parted
@@ -85,9 +85,9 @@ class Traced:
         idle: bool = False,
         each_step: Callable[[], None] = no_step,
     ) -> Strategies:
-        """What can be chosen; idle: whether up to half of the cores along a dim may have nothing.
+        """Return the choices; idle: whether up to half of the cores along a dim may have no part.
 
-        Of small programs alone: there are more choices. each_step: called while it is made.
+        That applies only to small programs, because it adds choices. each_step: called on the way.
         """
         graph = self.graph(trips)
         units = self.units(graph, idle)
@@ -105,11 +105,11 @@ class Traced:
 
     @cached_property
     def digest(self) -> str:
-        """What is equal of jaxprs that a plan is for."""
+        """A digest of the jaxpr, by which a plan recognises its program."""
         return digest_of(self.closed)
 
     def specs_in(self, layouts: Sequence[Layout | None]) -> list[Spec]:
-        """The operands' specs, the last ones in these layouts; None for those in none."""
+        """Return the operands' specs, the last ones with these layouts, if they are not None."""
         first = len(self.specs) - len(layouts)
         laid = zip(self.specs[first:], layouts, strict=True)
         placed = (spec if layout is None else self.placed(layout) for spec, layout in laid)
@@ -122,80 +122,80 @@ class Traced:
 
     @property
     def operand_names(self) -> list[str]:
-        """What each operand is called, constants too."""
+        """The name of each operand, constants included."""
         return [*["a constant"] * self.consts, *self.names]
 
-    def ask(self, operand: int) -> Layout | None:
-        """The layout that an operand is fixed to."""
-        return self.asks[operand - self.consts] if operand >= self.consts else None
+    def fixed_layout(self, operand: int) -> Layout | None:
+        """Return the layout that an operand is fixed to, or None."""
+        return self.fixed_layouts[operand - self.consts] if operand >= self.consts else None
 
-    def default(self, operand: int, kept: bool = True) -> Layout | None:
-        """The layout of an operand that no plan chooses; kept: whether `GridArray`s keep theirs."""
+    def default(self, operand: int, keep: bool = True) -> Layout | None:
+        """Return an operand's layout without a plan; keep: whether `GridArray`s keep theirs."""
         if operand < self.consts:
             return None
         leaf = self.leaves[operand - self.consts]
-        if (ask := self.ask(operand)) is not None:
-            return ask
-        if kept and leaf.is_laid_out:
+        if (fixed_layout := self.fixed_layout(operand)) is not None:
+            return fixed_layout
+        if keep and leaf.is_laid_out:
             return leaf.value.layout
         if not leaf.has_layout:
             return None
         return self.tiled(fill_devices(leaf.shape, leaf.dtype, None, self.device))
 
     def placed(self, layout: Layout) -> Sharded:
-        """An operand in a layout; on cores, also where it is in DRAM."""
+        """Return the spec of an operand in a layout; on cores, also for one in DRAM."""
         return Sharded(layout, self.device.placement(layout.core_shape))
 
     def layout(self, units: Units, operand: int, place: Place) -> Layout:
-        """The layout of an operand that is there."""
+        """Return the layout of an operand at a place."""
         spec = self.specs[operand]
         space = "dram" if place.in_dram else "l1"
         made = units.spec(tuple(spec.shape), spec.dtype, place.division, space)
         return self.tiled(made.layout)
 
     def report(self, program: Program) -> Report:
-        """The report of a program, with the names of arguments and results."""
+        """Return the report of a program, with the names of arguments and results."""
         names = (*["constant"] * self.consts, *self.names)
         return Report.of(program).named(names, self.result_names, function_name(self.fn))
 
     def tiled(self, layout: Layout) -> Layout:
-        """A layout in the tiles that the chip computes with, where it has such."""
+        """Return a layout in the tiles of the chip's compute units, if it has tiles."""
         tiles = self.device.machine.chip.tiles
         if not tiles or layout.ndim < 2 or not isinstance(layout, GridLayout):
             return layout
         return layout.replace(tile=tiles[0])
 
     def places(self, units: Units, operand: int) -> list[Place]:
-        """Where an operand may be: in divisions that a layout on this mesh states.
+        """Return the places that an operand may have, in divisions that a layout can state.
 
-        In DRAM, where cores have such, it is divided among chips.
+        On chips with cores these include DRAM, where it is divided over chips.
         """
-        found, ask = self.divisions(units, operand), self.ask(operand)
+        found, fixed_layout = self.divisions(units, operand), self.fixed_layout(operand)
         if not self.device.machine.has_cores:
             return list(map(Place, found))
         space = self.space if operand >= self.consts else None
-        space = space if ask is None else ask.memory
+        space = space if fixed_layout is None else fixed_layout.memory
         far = dict.fromkeys(map(units.among_chips, found))
         places = [Place(x) for x in found if space != "dram" or not x]
         return places + [Place(x, True) for x in far if space != "l1" and len(x)]
 
     def divisions(self, units: Units, operand: int) -> list[Division]:
-        """The divisions that an operand may have: those that a layout on this mesh states."""
+        """Return the divisions that an operand may have: those that a layout here can state."""
         spec = self.specs[operand]
         whole: Division = ((),) * len(spec.shape)
-        if (layout := self.ask(operand)) is not None:
+        if (layout := self.fixed_layout(operand)) is not None:
             name = self.names[operand - self.consts]
             return [units.stated(layout, f"fixed: {layout!r} of {name!r}")]
         free = operand >= self.consts and self.leaves[operand - self.consts].has_layout
         return self.stated(units, spec) if free else [whole]
 
     def _results(self, units: Units, aval: Any) -> list[Division]:
-        """The divisions that a result may have; none of random keys, which no layout lays out."""
+        """Return the divisions that a result may have; none for random keys, without layouts."""
         is_key = jax.numpy.issubdtype(aval.dtype, jax.dtypes.extended)
         return [] if is_key else self.stated(units, aval)
 
     def stated(self, units: Units, spec: Any) -> list[Division]:
-        """The divisions of an array that a layout on this mesh states."""
+        """Return the divisions of an array that a layout on this mesh can state."""
         shape = tuple(spec.shape)
         rank = len(shape)
         if 0 in shape or not rank:
@@ -218,11 +218,12 @@ class Traced:
         algorithm: str | None = None,
         requested: Sequence[Spec | None] = (),
     ) -> Program:
-        """The decisions for operands that are placed so.
+        """Return the program for operands with these specs.
 
         algorithm: of all products, by name. requested: the specs of results, None for any.
         """
-        # What a plan has in DRAM is read from there while it is computed with: nothing else is.
+        # Values that a plan has in DRAM are read during computation: the program treats them as
+        # values in L1.
         near = specs if stated is None else [in_space(spec, "l1") for spec in specs]
         layouts = [layout for spec in near if (layout := layout_of(spec)) is not None]
         templates = {layout.shape: layout for layout in reversed(layouts)}
@@ -240,16 +241,16 @@ class Traced:
 def traced_for(
     fn: Callable[..., Any], args: Any, machine: Any, fixed: Any, space: str | None = None
 ) -> Traced:
-    """A function traced for a machine; `LayoutError` where one of these is impossible."""
+    """Return a function traced for a machine; `LayoutError` where any of these is impossible."""
     if not callable(fn):
-        raise LayoutError(f"a plan is of a function, not of {type(fn).__name__} {fn!r}")
+        raise LayoutError(f"fn must be a function, not {type(fn).__name__} {fn!r}")
     args, leaves, stated = _arguments(fn, args)
     chips, device = _device(machine, leaves)
     if space is not None:
         one_of(space, ("l1", "dram"), "memory_space")
         if not device.machine.has_cores:
             raise LayoutError(
-                f"memory_space {space!r} is of machines whose chips have cores, such as 'n150': "
+                f"memory_space {space!r} is for machines whose chips have cores, such as 'n150': "
                 f"devices of {device.machine.chip.name} have one memory, leave it out"
             )
     numbers = [k for k, x in enumerate(leaves) if x.is_array or x.is_number]
@@ -260,17 +261,17 @@ def traced_for(
     signature = Signature(structure, static, kinds, device, None, rules_version())
     closed, shapes, nexts = _jaxpr(fn, signature)
     jaxpr, consts = with_constants_as_operands(closed)
-    asks = asked(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
-    asks = [stated[k] or ask for k, ask in zip(numbers, asks, strict=True)]
-    for leaf, ask in zip(arrays, asks, strict=True):
-        if ask is not None and (ask.shape != leaf.shape or ask.dtype != leaf.dtype):
-            raise LayoutError(f"fixed: {ask!r} is no layout of {leaf}")
+    given = requested_layouts(fixed, None, arrays) if fixed is not None else [None] * len(arrays)
+    layouts = [stated[k] or layout for k, layout in zip(numbers, given, strict=True)]
+    for leaf, layout in zip(arrays, layouts, strict=True):
+        if layout is not None and (layout.shape != leaf.shape or layout.dtype != leaf.dtype):
+            raise LayoutError(f"fixed: {layout!r} is no layout of {leaf}")
     return Traced(
         *(fn, chips, device, jaxpr),
         (*(spec_of(jax.typeof(x)) for x in consts), *kinds),
         len(consts),
         tuple(arrays),
-        tuple(asks),
+        tuple(layouts),
         tuple(result_names(jax.tree.structure(shapes))),
         nexts,
         space,
@@ -278,7 +279,7 @@ def traced_for(
 
 
 def _arguments(fn: Callable[..., Any], args: Any) -> tuple[Any, list[Leaf], list[Layout | None]]:
-    """The arguments, layouts among them shapes; their leaves; and those layouts."""
+    """Return the arguments with shapes in place of layouts, their leaves, and the layouts."""
 
     def is_leaf(x: Any) -> bool:
         return isinstance(x, (Layout, GridArray))
@@ -298,7 +299,7 @@ def _arguments(fn: Callable[..., Any], args: Any) -> tuple[Any, list[Leaf], list
 
 
 def _jaxpr(fn: Callable[..., Any], signature: Signature) -> tuple[Any, Any, dict[int, int]]:
-    """The function's jaxpr, the shapes of its results, and whose next values these are."""
+    """Return the function's jaxpr, its results' shapes, and `Traced.next_of`."""
     try:
         closed, shapes, env = function_of(fn, same_grid_and_tile).jaxpr(signature)
     except LayoutError:
@@ -318,7 +319,7 @@ def _kind(x: Any) -> Spec:
 
 
 def as_machine(machine: Any) -> Machine:
-    """A machine, or the ready one of a name; `LayoutError` for anything else."""
+    """Return a machine, or the ready one of a name; `LayoutError` for anything else."""
     made = Machine(machine) if isinstance(machine, str) else machine
     if not isinstance(made, Machine):
         raise LayoutError(
@@ -329,7 +330,7 @@ def as_machine(machine: Any) -> Machine:
 
 
 def _device(machine: Any, leaves: Sequence[Leaf]) -> tuple[Machine, DeviceGrid]:
-    """The machine, of chips, and the mesh that is planned for: its own, or that of the arrays."""
+    """Return the machine of chips and the mesh to plan for: its own, or that of the arrays."""
     grids = {leaf.value.device: None for leaf in leaves if leaf.is_laid_out}
     if len(grids) > 1:
         raise LayoutError(

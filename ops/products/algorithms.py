@@ -1,22 +1,25 @@
-"""Matrix products by named algorithms, and where each lays its parts.
+"""Matrix products by named algorithms, and where each of them places its parts.
 
-The mesh axes that divide the result's rows are R, those that divide its columns C; devices along
-other axes hold copies of the result. The algorithms differ in where the contracted dim K lies:
+R are the mesh axes that divide the result's rows, C those that divide its columns. Devices along
+other axes hold copies of the result. The algorithms differ in the axes that divide the contracted
+dim K:
 
-* `gathered`: every device gathers its rows of the left operand and its columns of the right one
-  (that one is in `gathered.py`).
-* `ring`: K lies over C on the left and over R on the right; the smaller operand is gathered, the
-  chunks of the other go round a ring.
-* `summa`: K lies as for `ring`; panel after panel of it is broadcast to the devices that need it.
-* `cannon`: K lies as for `ring`, over as many devices in R as in C; after a skew the chunks of both
-  operands go round.
-* `k_split`: K lies alike in both, over all of C, or R, or the axes left over; each device
-  multiplies its part of K; the sums are scattered over the columns, the rows, or made everywhere.
+* `gathered`: every device gathers its rows of the left operand and its columns of the right one.
+  This one is in `gathered.py`.
+* `ring`: K is divided over C in the left operand and over R in the right one. The smaller operand
+  is gathered; the chunks of the other one rotate around a ring.
+* `summa`: K is divided as for `ring`. Its panels are broadcast, one after the other, to the devices
+  that need them.
+* `cannon`: K is divided as for `ring`, over as many devices in R as in C. After a skew, the chunks
+  of both operands rotate.
+* `k_split`: K is divided over the same axes in both operands: all of C, all of R, or the remaining
+  axes. Each device multiplies its part of K. The sums are scattered over the columns or the rows,
+  or all-reduced.
 * `3d`: as `k_split`, over a part of C or R, so that rows, columns and K are all divided.
-* `2.5d`: as `3d`, with the part of K divided further, as for `ring`, whose chunks go round.
+* `2.5d`: as `3d`, and the part of K is divided further, as for `ring`; its chunks rotate.
 
-Gathered, ring and summa receive the same bytes, cannon a skew more; ring, summa and cannon hold
-less at a time. Which one is taken is chosen in `choose.py`.
+`gathered`, `ring` and `summa` receive the same number of bytes; `cannon` also receives a skew.
+`ring`, `summa` and `cannon` hold less at a time. `choose.py` chooses between them.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ ALGORITHMS = ("gathered", "ring", "summa", "cannon", "k_split", "2.5d", "3d")
 
 @dataclass(frozen=True)
 class Operand:
-    """One factor: its layout, and which logical dims are batch, free and contracted."""
+    """One operand: its layout, and its batch, free and contracted logical dims."""
 
     layout: Layout
     batch: Dims
@@ -53,10 +56,10 @@ class Operand:
 
 @dataclass(frozen=True)
 class Matrices:
-    """A product as batches of rows x K times K x columns.
+    """A product as batches of (rows, K) times (K, columns).
 
-    batch, rows, columns: the result's dims that come from each. grid: cores along each of them.
-    is_swapped: whether `left` is the second operand.
+    batch, rows, columns: the dims of the result that come from each. grid: the number of cores
+    along each of them. is_swapped: whether `left` is the second operand.
     """
 
     left: Operand
@@ -70,7 +73,7 @@ class Matrices:
     is_swapped: bool = False
 
     def swapped(self) -> Matrices:
-        """The same product with rows and columns, and so its factors, exchanged."""
+        """Return the same product with rows and columns, and so the operands, exchanged."""
         batch, rows, columns = self.grid
         return Matrices(
             *(self.right, self.left, self.shape, self.dtype),
@@ -81,12 +84,12 @@ class Matrices:
 
     @cached_property
     def k(self) -> int:
-        """Elements contracted."""
+        """The number of contracted elements."""
         return prod(self.left.layout.shape[d] for d in self.left.contract)
 
     @cached_property
     def extents(self) -> tuple[int, int, int]:
-        """Batches, rows and columns."""
+        """The numbers of batches, rows and columns."""
         left, right = self.left, self.right
         pairs = ((left, left.batch), (left, left.free), (right, right.free))
         batch, rows, columns = (prod(x.layout.shape[d] for d in dims) for x, dims in pairs)
@@ -94,18 +97,19 @@ class Matrices:
 
     @cached_property
     def shards(self) -> tuple[int, ...]:
-        """Batches, rows and columns of one core."""
+        """The numbers of batches, rows and columns per core."""
         return tuple(-(-n // g) for n, g in zip(self.extents, self.grid, strict=True))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A product and where its parts lie.
+    """A product, and where its parts are placed.
 
-    mirrored: whether `matrices` has the result's rows for columns, to do the same to the other
-    factor. placed: where batch, rows and columns lie. left_k, right_k: the mesh axes of K in each
-    factor. layers: those of them that the sums go over, the last of the columns' axes if
-    `scattered` over these, else every device along them gets the sums. panels: parts of K.
+    mirrored: whether the rows of `matrices` are the columns of the placed result, which applies the
+    algorithm to the other operand. placed: the placement of batch, rows and columns. left_k,
+    right_k: the mesh axes of K in each operand. layers: those of them that sums are reduced over.
+    scattered: whether the sums are scattered over `layers`, which are then the last of the columns'
+    axes; otherwise every device along them gets the sums. panels: the number of parts of K.
     """
 
     name: str
@@ -120,22 +124,22 @@ class Plan:
     panels: int
 
     def count(self, axes: Axes) -> int:
-        """Devices along some axes."""
+        """Return the number of devices along some axes."""
         return self.device.count(axes)
 
     def left(self) -> tuple[GridLayout, Placement]:
-        """The left factor as batch, rows and K, untiled, and where they lie."""
+        """Return the left operand's layout as (batch, rows, K), untiled, and its placement."""
         x, placed = self.matrices.left, self.placed
         slots = (placed.slots[0], placed.slots[1], self.panels)
-        return self._entry(
+        return self._operand_layout(
             x, (x.batch, x.free, x.contract), slots, (*placed.axes[:2], self.left_k), (0, 1, None)
         )
 
     def right(self) -> tuple[GridLayout, Placement]:
-        """The right factor as batch, K and columns, untiled, and where they lie."""
+        """Return the right operand's layout as (batch, K, columns), untiled, and its placement."""
         x, placed = self.matrices.right, self.placed
         slots = (placed.slots[0], self.panels, placed.slots[2])
-        return self._entry(
+        return self._operand_layout(
             x,
             (x.batch, x.contract, x.free),
             slots,
@@ -144,11 +148,11 @@ class Plan:
         )
 
     def result(self) -> GridLayout:
-        """The result as batch, rows and columns, untiled; its place is the device grid's choice."""
+        """Return the result's untiled layout (batch, rows, columns); the device grid places it."""
         m = self.matrices.swapped() if self.mirrored else self.matrices
         return _as_matrix(m.shape, m.dtype, (m.batch, m.rows, m.columns), m.grid)
 
-    def _entry(
+    def _operand_layout(
         self,
         x: Operand,
         roles: tuple[Dims, Dims, Dims],
@@ -163,7 +167,9 @@ class Plan:
 
     @cached_property
     def parts(self) -> tuple[Dims, Dims]:
-        """Parts: (batch, rows, panels, K in each) and (batch, panels, K in each, columns)."""
+        """Shapes of one device's parts: (batch, rows, panels, K per panel) and
+        (batch, panels, K per panel, columns).
+        """
         m, placed, shards = self.matrices, self.placed, self.matrices.shards
         batch, rows = (placed.per_device[k] * shards[k] for k in (0, 1))
         columns = placed.slots[2] // self.count(self.columns) * shards[2]
@@ -173,19 +179,19 @@ class Plan:
 
     @cached_property
     def work(self) -> int:
-        """Multiplications of one device."""
+        """The multiplications of one device."""
         (batch, rows, _, width), (*_, columns) = self.parts
         return batch * rows * columns * self.panels * width // self.count(self.layers)
 
     @cached_property
     def columns(self) -> Axes:
-        """The mesh axes that divide the columns where they are multiplied."""
+        """The mesh axes that divide the columns during the multiplication."""
         columns = self.placed.axes[2]
         return columns[: len(columns) - len(self.layers)] if self.scattered else columns
 
 
 def _placed(matrices: Matrices, mirrored: bool, device: DeviceGrid) -> Placement:
-    """The device grid's choice for the result, as (batch, rows, columns) of `matrices`."""
+    """Return the device grid's placement of the result, as (batch, rows, columns) of `matrices`."""
     if not mirrored:
         return device.placement(matrices.grid)
     found = device.placement(matrices.swapped().grid)
@@ -197,7 +203,7 @@ def _placed(matrices: Matrices, mirrored: bool, device: DeviceGrid) -> Placement
 def _as_matrix(
     shape: Dims, dtype: np.dtype[Any], roles: tuple[Dims, Dims, Dims], grid: Dims
 ) -> GridLayout:
-    """An array with the dims of each role joined, untiled."""
+    """Return an untiled layout with the dims of each role joined."""
     linear = AffineMap(len(shape), tuple(linearized(shape, dims) for dims in roles))
     return GridLayout(shape, dtype, grid, linear=linear)
 
@@ -206,10 +212,10 @@ def _as_matrix(
 
 
 def plans(name: str, matrices: Matrices, device: DeviceGrid) -> list[Plan]:
-    """Every way to run a product by an algorithm; empty where it has none.
+    """Return all plans of a product by one algorithm; an empty list where it has none.
 
-    Either factor may be the left one, and either's free dims the rows that are placed first, which
-    is another way where they are placed elsewhere then.
+    Either operand may be the left one. The free dims of either may be the rows that are placed
+    first, which is another plan where the placements differ.
     """
     found = []
     for each in (matrices, matrices.swapped()):
@@ -223,7 +229,7 @@ def plans(name: str, matrices: Matrices, device: DeviceGrid) -> list[Plan]:
 def _crossed(
     name: str, matrices: Matrices, mirrored: bool, device: DeviceGrid, placed: Placement
 ) -> list[Plan]:
-    """K over the other's axes on both sides: ring, SUMMA, Cannon."""
+    """Return the plan that divides K over the other operand's axes: ring, SUMMA, Cannon."""
     _, rows, columns = placed.axes
     down, across = device.count(rows), device.count(columns)
     if name == "cannon" and down != across:
@@ -235,7 +241,7 @@ def _crossed(
 def _layered(
     name: str, matrices: Matrices, mirrored: bool, device: DeviceGrid, placed: Placement
 ) -> list[Plan]:
-    """K over axes of its own on both sides: k_split, 3D, 2.5D."""
+    """Return the plans that divide K over axes of its own: k_split, 3D, 2.5D."""
     _, rows, columns = placed.axes
     used = {axis for axes in placed.axes for axis in axes}
     free = tuple(axis for axis in device.fine.axis_names if axis not in used)
@@ -243,14 +249,14 @@ def _layered(
     found = [(columns[at:], True, columns[:at]) for at in range(len(columns))]
     found += [(free, False, columns)] if free else []
     made = []
-    for layers, scattered, kept in found:
-        panels, down, across = map(device.count, (layers, rows, kept))
+    for layers, scattered, rest in found:
+        panels, down, across = map(device.count, (layers, rows, rest))
         is_3d = down > 1 and across > 1
         if panels == 1 or is_3d == (name == "k_split"):
             continue
         left_k = right_k = layers
         if name == "2.5d":
-            left_k, right_k = (*layers, *kept), (*layers, *rows)
+            left_k, right_k = (*layers, *rest), (*layers, *rows)
             panels *= lcm(across, down)
         ks = (left_k, right_k, layers)
         made.append(Plan(name, matrices, mirrored, device, placed, *ks, scattered, panels))

@@ -1,16 +1,16 @@
-"""What a device sends or receives at least for a matrix product, by whatever algorithm."""
+"""A lower bound of what a device sends or receives for a matrix product, with any algorithm."""
 
 from __future__ import annotations
 
 
 def least_words(m: int, k: int, n: int, devices: int) -> tuple[float, int]:
-    """Words that a device sends or receives at least for an (m, k) matrix times a (k, n) one.
+    """Return the fewest words that a device sends or receives to multiply (m, k) by (k, n).
 
-    And the regime: how many of the three dims an algorithm that reaches the bound divides. It holds
-    where each word of the operands and of the result is on one device before and after, and devices
-    multiply or hold equal parts, whatever room they have. Formulas of H. Al Daas, G. Ballard,
-    L. Grigori, S. Kumar and K. Rouse, "Tight Memory-Independent Parallel Matrix Multiplication
-    Communication Lower Bounds" (2022), arXiv:2205.13407.
+    The second result is the regime: how many of the three dims are divided by an algorithm that
+    attains the bound. The bound holds where each word of the operands and of the result is on one
+    device before and after, and devices multiply or hold equal parts, with any memory size.
+    Formulas of H. Al Daas, G. Ballard, L. Grigori, S. Kumar and K. Rouse, "Tight Memory-Independent
+    Parallel Matrix Multiplication Communication Lower Bounds" (2022), arXiv:2205.13407.
 
     >>> least_words(16384, 256, 256, 8)
     (57344.0, 1)

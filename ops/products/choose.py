@@ -1,7 +1,7 @@
-"""Which way to do a product: the cheapest one on the machine.
+"""The choice of how to compute a product: the cheapest way on the machine.
 
-Every algorithm is tried on every grid that the devices fit, operands and result brought to their
-places included.
+Every algorithm is considered on every grid that fits the devices. Costs include the relayouts of
+operands and result.
 """
 
 from __future__ import annotations
@@ -40,21 +40,20 @@ _NEEDS = {
 def choose(
     matrices: Matrices,
     device: DeviceGrid,
-    wanted: Layout,
+    target: Layout,
     gathered: tuple[int, float],
     name: str | None,
 ) -> Plan | None:
-    """The plan of a named algorithm, or the cheapest one; None for `gathered`.
+    """Return the plan of a named algorithm, or the cheapest plan; None for `gathered`.
 
-    wanted: the layout that the result goes to. gathered: the multiplications of a device, and
-    seconds of what is sent, if K is gathered. `LayoutError` where the devices do not lie as a named
-    algorithm needs it.
+    target: the result's layout. gathered: for `gathered`, the multiplications of a device and the
+    seconds of its collectives. `LayoutError` where a named algorithm does not fit the devices.
     """
     if name == "gathered" or device.size == 1 or matrices.dtype == np.bool_:
         return None
     if name is None:
-        return _best(matrices, device, wanted, gathered)
-    grids = dict.fromkeys([matrices.grid, _grid_of(wanted, matrices)])
+        return _best(matrices, device, target, gathered)
+    grids = dict.fromkeys([matrices.grid, _grid_of(target, matrices)])
     found = [plan for grid in grids for plan in plans(name, replace(matrices, grid=grid), device)]
     if not found:
         _, rows, columns = device.placement(matrices.grid).axes
@@ -64,30 +63,30 @@ def choose(
             f"{list(matrices.shape)}, of {device.size}; 'gathered' always works"
         )
 
-    # Where it costs the same, the factor that is larger when gathered is the left one.
+    # At equal cost, the operand that is larger when gathered is the left one.
     def cost(plan: Plan) -> tuple[float, int]:
         sent = price(device, sends(plan)[0].found)
-        return sent + relayout_seconds(plan, wanted, (0, 0, 0)), -plan.matrices.left.layout.size
+        return sent + relayout_seconds(plan, target, (0, 0, 0)), -plan.matrices.left.layout.size
 
     return min(found, key=cost)
 
 
-# Of algorithms that always multiply and receive as much, the first: SUMMA is as the ring, Cannon's
-# has a skew besides. What they hold at a time is not what is chosen by.
+# The algorithms that are tried. SUMMA always multiplies and receives as much as the ring, and
+# Cannon's adds a skew; what they hold at a time does not count in the choice.
 _TRIED = ("ring", "k_split", "2.5d", "3d")
 
 
 def _best(
     matrices: Matrices,
     device: DeviceGrid,
-    wanted: Layout,
+    target: Layout,
     gathered: tuple[int, float],
 ) -> Plan | None:
-    """The cheapest plan of all; None where `gathered` is as cheap.
+    """Return the cheapest plan; None where `gathered` is as cheap.
 
-    What is quick to know comes first: a plan that costs too much by its kernel and by the bytes
-    that devices lack at least is dropped. So do the grids of the operands and of the result: what
-    is found on them bounds what is worth costing on others.
+    Cheap bounds come first: a plan is dropped if its kernel and the least bytes that devices have
+    to receive cost too much already. The grids of the operands and of the result are tried first,
+    and the best plan on them bounds the search on all others.
     """
     machine = device.machine
 
@@ -106,42 +105,43 @@ def _best(
                 if kernel < least:
                     kernel += price(device, sends(plan)[0].found)
                     if kernel < least:
-                        found.append(_offer(plan, kernel, wanted))
+                        found.append(_offer(plan, kernel, target))
         return sorted(found, key=lambda each: each.bound)
 
-    own = dict.fromkeys((matrices.grid, _grid_of(wanted, matrices)))
+    own = dict.fromkeys((matrices.grid, _grid_of(target, matrices)))
     others = [grid for grid in dict.fromkeys(_grids(matrices, device)) if grid not in own]
     for grids, most in ((own, inf), (others, LIMITS.plans)):
         best, least = cheapest(offers(grids), best, least, most)
     return best
 
 
-def _offer(plan: Plan, kernel: float, wanted: Layout) -> Offer[Plan | None]:
-    """A plan whose kernel takes so many seconds, relayouts of operands and result included."""
-    lacks, device = lacking(plan, wanted), plan.device
-    bound = kernel + device.machine.bytes_seconds(sum(lacks) / device.size)
+def _offer(plan: Plan, kernel: float, target: Layout) -> Offer[Plan | None]:
+    """Return the offer of a plan: `kernel` seconds, plus the relayouts of operands and result."""
+    missing, device = missing_bytes(plan, target), plan.device
+    bound = kernel + device.machine.bytes_seconds(sum(missing) / device.size)
     return Offer(
-        plan, lambda least: kernel + relayout_seconds(plan, wanted, lacks, least - kernel), bound
+        plan, lambda least: kernel + relayout_seconds(plan, target, missing, least - kernel), bound
     )
 
 
 def price(device: DeviceGrid, collectives: Sequence[Collective]) -> float:
-    """Seconds of collectives; where only bytes count, of what a device receives on average."""
+    """Return the seconds of collectives; without latency, of a device's average received bytes."""
     if device.machine.has_latency:
         return device.machine.seconds(collectives)
     return device.machine.bytes_seconds(total_bytes(collectives) / device.size)
 
 
 def move_price(move: LocalMove | None, device: DeviceGrid) -> float:
-    """The same of a move."""
+    """Return the seconds of a move's collectives."""
     return 0.0 if move is None else price(device, move.collectives)
 
 
 @dataclass(frozen=True)
-class _Held:
-    """What a device holds of a matrix, or of a batch of them: no more than `sizes` of each role.
+class _Holding:
+    """An upper bound of the part of a matrix, or of a batch of them, that a device holds.
 
-    elements: no more than these of all roles, padding included. copies: devices with an element.
+    sizes: the most positions of each role. elements: the most elements over all roles, padding
+    included. copies: the number of devices that hold any one element.
     """
 
     sizes: tuple[int, int, int]
@@ -149,10 +149,10 @@ class _Held:
     copies: int
 
 
-def lacking(plan: Plan, wanted: Layout) -> tuple[int, int, int]:
-    """Bytes that all devices receive at least before and after the kernel.
+def missing_bytes(plan: Plan, target: Layout) -> tuple[int, int, int]:
+    """Return lower bounds of the bytes that all devices receive around the kernel.
 
-    Of its result for the layout that is wanted, and of both operands for the kernel.
+    The first is for relaying out the result to `target`, the others are for the two operands.
     """
     m, size = plan.matrices, plan.device.size
     (batch, rows, *k), (_, *other_k, columns) = plan.parts
@@ -167,24 +167,24 @@ def lacking(plan: Plan, wanted: Layout) -> tuple[int, int, int]:
     found = []
     for x, sizes, parts in needs:
         held = _held(x.layout, plan.device, (x.batch, x.free, x.contract))
-        need = _Held(sizes, prod(sizes), size // parts)
-        found.append(_lacking(x.layout, held, need, size))
+        need = _Holding(sizes, prod(sizes), size // parts)
+        found.append(_missing_bytes(x.layout, held, need, size))
     after = 0
     if m.shape:
         parts = prod(plan.count(axes) for axes in placed.axes)
-        need = _held(wanted, plan.device, (m.batch, m.rows, m.columns))
-        after = _lacking(wanted, _Held(made, prod(made), size // parts), need, size)  # type: ignore[arg-type]
+        need = _held(target, plan.device, (m.batch, m.rows, m.columns))
+        after = _missing_bytes(target, _Holding(made, prod(made), size // parts), need, size)  # type: ignore[arg-type]
     return after, found[0], found[1]
 
 
-def _lacking(layout: Layout, held: _Held, need: _Held, size: int) -> int:
-    alike = prod(min(pair) for pair in zip(held.sizes, need.sizes, strict=True))
-    alike = min(alike, held.elements, need.elements)
-    return max(layout.size * need.copies - alike * size, 0) * layout.dtype.itemsize
+def _missing_bytes(layout: Layout, held: _Holding, need: _Holding, size: int) -> int:
+    common = prod(min(pair) for pair in zip(held.sizes, need.sizes, strict=True))
+    common = min(common, held.elements, need.elements)
+    return max(layout.size * need.copies - common * size, 0) * layout.dtype.itemsize
 
 
 @lru_cache(maxsize=4096)
-def _held(layout: Layout, device: DeviceGrid, roles: tuple[Dims, Dims, Dims]) -> _Held:
+def _held(layout: Layout, device: DeviceGrid, roles: tuple[Dims, Dims, Dims]) -> _Holding:
     placed = device.placement(layout.core_shape)
     elements = prod(placed.per_device) * prod(layout.local_shape)
     copies = device.size // prod(device.count(axes) for axes in placed.axes)
@@ -194,14 +194,14 @@ def _held(layout: Layout, device: DeviceGrid, roles: tuple[Dims, Dims, Dims]) ->
         for k, group in enumerate(own.groups):
             mine = [i for i, dims in enumerate(roles) if set(group) & set(dims)]
             part = placed.per_device[k] * own.shard_shape[k]
-            for i in mine:  # of dims joined with those of another role any number may be here
+            for i in mine:  # a dim joined with those of another role may have any positions here
                 parts[i] *= part if len(mine) == 1 else sizes[i]
         sizes = [min(pair) for pair in zip(sizes, parts, strict=True)]
-    return _Held((sizes[0], sizes[1], sizes[2]), elements, copies)
+    return _Holding((sizes[0], sizes[1], sizes[2]), elements, copies)
 
 
 def _grids(matrices: Matrices, device: DeviceGrid) -> Iterator[Grid]:
-    """Cores of batch, rows and columns that fill the devices."""
+    """Yield the grids of batch, rows and columns that fill the devices."""
     batch = matrices.grid[0]
     left = device.size // batch if device.size % batch == 0 else 1
     for rows in _divisors(left):
@@ -216,24 +216,24 @@ def _divisors(n: int) -> list[int]:
 
 
 def relayout_seconds(
-    plan: Plan, wanted: Layout, lacks: tuple[int, int, int], least: float = inf
+    plan: Plan, target: Layout, missing: tuple[int, int, int], least: float = inf
 ) -> float:
-    """Seconds to bring both operands to a plan's places, and the result to its own.
+    """Return the seconds to relay out both operands for a plan, and its result to `target`.
 
-    lacks: bytes that all devices receive for each of these at least. Not priced to the end where
-    all take `least`.
+    missing: lower bounds of the bytes received for the result and for each operand. Pricing stops
+    early where the total reaches `least`.
     """
     device = plan.device
 
     def at_least(nbytes: int) -> float:
         return device.machine.bytes_seconds(nbytes / device.size)
 
-    total, bounded = sum(map(at_least, lacks)), []
-    for lack, move in zip(lacks, _moves(plan, wanted), strict=True):
+    total, bounded = sum(map(at_least, missing)), []
+    for nbytes, move in zip(missing, _moves(plan, target), strict=True):
         if total >= least:
             return total
-        bound = at_least(lack if move is None else max(lack, _has_to_move(*move)))
-        total += bound - at_least(lack)
+        bound = at_least(nbytes if move is None else max(nbytes, _has_to_move(*move)))
+        total += bound - at_least(nbytes)
         bounded.append((bound, move))
     for bound, move in bounded:
         if move is not None and total < least:
@@ -241,23 +241,23 @@ def relayout_seconds(
     return total
 
 
-def _moves(plan: Plan, wanted: Layout) -> Iterator[tuple[Any, ...] | None]:
-    """The moves of the result, if it has a layout, and of both operands."""
+def _moves(plan: Plan, target: Layout) -> Iterator[tuple[Any, ...] | None]:
+    """Yield the moves of the result (None for a scalar) and of both operands."""
     m, device = plan.matrices, plan.device
     if m.shape:
         made = plan.result()
-        yield made, wanted, device, device.placement(made.grid), device.placement(wanted.core_shape)
+        yield made, target, device, device.placement(made.grid), device.placement(target.core_shape)
     else:
         yield None
-    for x, entry in ((m.left, plan.left), (m.right, plan.right)):
-        layout, after = entry()
+    for x, operand in ((m.left, plan.left), (m.right, plan.right)):
+        layout, after = operand()
         yield x.layout, layout, device, device.placement(x.layout.core_shape), after
 
 
 def _has_to_move(
     old: Layout, new: Layout, device: DeviceGrid, before: Placement, after: Placement
 ) -> int:
-    """Bytes that any move receives at least: of elements that a device wants and has not."""
+    """Return the least bytes that any move receives: elements that a device needs and lacks."""
     if before == after and nothing_moves(old, new):
         return 0
     pieces = find_pieces(old.with_oob(None), new.with_oob(None), device, before, after)
@@ -265,7 +265,10 @@ def _has_to_move(
 
 
 def _grid_of(layout: Layout, matrices: Matrices) -> tuple[int, int, int]:
-    """The cores of batch, rows and columns in a layout of the result, if it keeps these apart."""
+    """Return the cores of batch, rows and columns in a layout of the result.
+
+    These are the cores of `matrices` where the layout joins dims of different roles.
+    """
     if (own := grouped(layout)) is None:
         return matrices.grid
     cores = [1, 1, 1]

@@ -1,8 +1,8 @@
-"""A product or convolution in one step: each device multiplies its blocks; partial sums are added.
+"""A product or convolution in one step: each device multiplies its blocks and sums are reduced.
 
-The mesh axes along each dim are stated: of batch and free dims, which the result keeps, and of
-contracted ones, along which devices have partial sums. These are added up for all of them (an
-all-reduce), or so that each keeps its part (a reduce-scatter).
+The request states the mesh axes along each dim: along batch and free dims, which the result keeps,
+and along contracted dims, where devices have partial sums. Partial sums are all-reduced, or
+reduce-scattered so that each device keeps its part of the sum.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ Shape = tuple[int, ...]
 
 
 def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) -> Value:
-    """The product of operands divided as `requested` says."""
+    """Return the product of operands that are divided as `requested` states."""
     is_product = op.name == "dot_general"
     numbers = op.params["dimension_numbers"]
     contracted = numbers[0] if is_product else ((numbers.lhs_spec[1],), (numbers.rhs_spec[1],))
     values = []
-    for value, entry, dims in zip((lhs, rhs), requested.ins, contracted, strict=True):
-        assert entry is not None
-        there = b.on_cores(value, entry.layout, placement=entry.placement)
-        grid = grouped(entry.layout)
+    for value, spec, dims in zip((lhs, rhs), requested.ins, contracted, strict=True):
+        assert spec is not None
+        there = b.on_cores(value, spec.layout, placement=spec.placement)
+        grid = grouped(spec.layout)
         assert grid is not None
-        # Zeros after the end of contracted dims: what lies there is multiplied too.
+        # Contracted dims are filled with 0 beyond their end, because the padding is multiplied too.
         along = [d for k in dims for d in grid.axis_dims(k)]
         values.append(b.filled(there, 0, along) if along else there)
     dtype, made = op.out.dtype, requested.made
     wide = sum_dtype(dtype) if requested.summed else dtype
-    specs = [entry for entry in requested.ins if entry is not None]
+    specs = [spec for spec in requested.ins if spec is not None]
     shapes, block = list(map(block_shape, specs)), block_shape(made)
     b.note = requested.note
     b.device_flops = of_blocks(op, shapes[0], block, b.device.machine)
@@ -70,9 +70,9 @@ def divided(b: Builder, op: Op, requested: Requested, lhs: Value, rhs: Value) ->
 
 
 def _order(op: Op, left: int) -> tuple[bool, Shape | None]:
-    """Whether to multiply the other way round, and how to transpose the product; None: as it is.
+    """Return whether to swap the operands, and how to transpose the product (None: not at all).
 
-    So its dims are in the order in which `op` wants them. left: dims of the left operand.
+    The result then has its dims in the order that `op` requests. left: rank of the left operand.
     """
     if op.permutation is None or op.name != "dot_general":
         return False, op.permutation
@@ -85,7 +85,7 @@ def _order(op: Op, left: int) -> tuple[bool, Shape | None]:
 
 
 def summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any) -> Value:
-    """Partial sums added up, for all devices or each its part."""
+    """Return the sum of partial sums, on all devices or scattered."""
     axes, shape = requested.summed, part.shape
     if not requested.scattered:
         return b.all_reduced(part, axes, requested.made, dtype)
@@ -99,7 +99,7 @@ def summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any)
         order.append(after[len(before) :])
     scattered = tuple(axis for some in order for axis in some)
     padded = tuple(n * count for n, count in zip(block, pieces, strict=True))
-    # Pieces of the first dim are one after another as they are.
+    # The pieces of the first dim are contiguous already.
     later = any(n > 1 for n in pieces[1:])
     sent.reduce_scatter(axes, prod(padded) * wide.itemsize, int(later))
 
@@ -116,7 +116,7 @@ def summed(b: Builder, part: Value, requested: Requested, wide: Any, dtype: Any)
 
     whole = prod(padded) * wide.itemsize
     is_copied = padded != shape or later
-    chain = Chain(nbytes).see() if is_copied else Chain(nbytes)
+    chain = Chain(nbytes).view() if is_copied else Chain(nbytes)
     space = Workspace((chain,), (*((whole,) if is_copied else ()), whole // prod(pieces)))
     return b.run(
         lambda view: [run_alone(phases(view))],

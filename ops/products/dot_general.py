@@ -1,7 +1,8 @@
 """`dot_general`: the ways to do a product, and where its result is.
 
-Rows lie as the left operand's, columns as the right one's; where that is not the layout for the
-result (that to which its readers bring it, else the policy's), the result moves there.
+Rows are placed as in the left operand, columns as in the right one. Where that is not the result's
+requested layout (the one to which its consumers relay it out, else the policy's), the result is
+relaid out to that.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from gridlayout.ops.products import schedules
 from gridlayout.ops.products.algorithms import ALGORITHMS, Matrices, Operand, Plan
 from gridlayout.ops.products.choose import choose, price
 from gridlayout.ops.products.divided import divided
-from gridlayout.ops.products.entry import Dims
 from gridlayout.ops.products.gathered import Product, gathered_cost, multiplied
+from gridlayout.ops.products.inputs import Dims
 from gridlayout.ops.products.roles import Pair, product_of, sides_of
 from gridlayout.sharding.collectives import Collective
 
 
 def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
-    """The product, its dims in the order that is wanted."""
+    """Return the product, with its dims in the requested order."""
     (lc, rc), (lb, rb) = op.params["dimension_numbers"]
     if not lhs.ndim or not rhs.ndim:
         return _scaled(b, op, lhs, rhs)
@@ -62,11 +63,11 @@ def dot_general(b: Builder, op: Op, lhs: Value, rhs: Value) -> Any:
     order = op.permutation or tuple(range(len(shape)))
     product = product_of(left, right, contract, batch, order, shape, dtype)
     layouts = (x.layout.with_oob(None), y.layout.with_oob(None))
-    wanted = _unmoved(b.wanted(op, left.layout), product.natural, bool(batch[0]))
-    wanted = _cheaper(b, op, product, layouts, wanted)
-    cost = gathered_cost(b.device, product, layouts, wanted)
+    target = _unmoved(b.wanted(op, left.layout), product.natural, bool(batch[0]))
+    target = _cheaper(b, op, product, layouts, target)
+    cost = gathered_cost(b.device, product, layouts, target)
     matrices = _matrices(product, layouts, batch, order, shape, dtype)
-    return _Ways(b.env, product, matrices, wanted, cost).choice
+    return _Ways(b.env, product, matrices, target, cost).choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,7 @@ class _Ways:
     env: Env
     product: Product
     matrices: Matrices
-    wanted: Layout
+    target: Layout
     cost: tuple[int, Sequence[Collective]]
 
     @property
@@ -93,7 +94,7 @@ class _Ways:
 
     def _pick(self, algorithm: str | None) -> Plan | None:
         """The best plan, of an algorithm if one is named; None for the gathered one."""
-        return choose(self.matrices, self.env.device, self.wanted, self._priced, algorithm)
+        return choose(self.matrices, self.env.device, self.target, self._priced, algorithm)
 
     @cached_property
     def _priced(self) -> tuple[int, float]:
@@ -105,52 +106,52 @@ class _Ways:
             b.note = "gathered" if plan is None else plan.name
             b.device_flops = 2 * (self.cost[0] if plan is None else plan.work)
             if plan is None:
-                return multiplied(b, op, self.product, x, y, self.wanted)
-            return schedules.multiplied(b, op, plan, x, y, self.wanted)
+                return multiplied(b, op, self.product, x, y, self.target)
+            return schedules.multiplied(b, op, plan, x, y, self.target)
 
         return rule
 
     def _others(self, best: Plan | None) -> list[Decide]:
         found = []
         for name in ALGORITHMS if self.env.algorithm is None else ():
-            with suppress(LayoutError):  # the devices do not lie as it needs them
+            with suppress(LayoutError):  # the algorithm does not fit the devices
                 plan = self._pick(name)
                 if (plan is None) == (name == "gathered") and plan != best:
                     found.append(self._way(plan))
         return found
 
 
-def _unmoved(wanted: Layout, natural: GridLayout | None, has_batch: bool) -> Layout:
-    """The natural layout instead of the wanted one, where its blocks and cores are the same.
+def _unmoved(target: Layout, natural: GridLayout | None, has_batch: bool) -> Layout:
+    """Return the natural layout instead of the target where both have equal blocks and cores.
 
-    Batch, rows and columns stay apart; which of the grid's dims each takes is left open.
+    Batch, rows and columns stay separate; the grid dim of each is left open.
     """
-    grid = as_grid(wanted)
+    grid = as_grid(target)
     if natural is None or grid is None or grid.face is not None or grid.row_alignment:
-        return wanted
+        return target
     have, want = _blocks(natural), _blocks(grid)
-    alike = have == want or (has_batch and sorted(have) == sorted(want))
-    return natural if alike else wanted
+    is_same = have == want or (has_batch and sorted(have) == sorted(want))
+    return natural if is_same else target
 
 
 def _cheaper(
-    b: Builder, op: Op, product: Product, layouts: tuple[Layout, Layout], wanted: Layout
+    b: Builder, op: Op, product: Product, layouts: tuple[Layout, Layout], target: Layout
 ) -> Layout:
-    """The natural layout of a vector that nobody brings elsewhere, where less is sent so.
+    """Return the natural layout of a vector without a requested layout, if that sends less.
 
-    What divides matrices is made for no vector: the policy's layout is one of several.
+    Grids are made for matrices, so the policy's layout of a vector is only one of several.
     """
     natural = product.natural
     if natural is None or op.layout is not None or len(op.out.shape) != 1:
-        return wanted
+        return target
     most = most_bytes(natural.data_bytes, layouts, b.device)
     if b.env.policy is not same_grid_and_tile or storage_bytes(natural, b.device) > most:
-        return wanted
+        return target
 
     def seconds(layout: Layout) -> float:
         return price(b.device, gathered_cost(b.device, product, layouts, layout)[1])
 
-    return natural if seconds(natural) < seconds(wanted) else wanted
+    return natural if seconds(natural) < seconds(target) else target
 
 
 def _matrices(
@@ -161,7 +162,7 @@ def _matrices(
     shape: Dims,
     dtype: Any,
 ) -> Matrices:
-    """The product as `algorithms.py` takes it, rows from the left operand."""
+    """Return the product in the form of `algorithms.py`, with the left operand's rows."""
     at, found = len(batch[0]), []
     sides = (product.left, product.right)
     for side, layout, own, contract in zip(sides, layouts, batch, product.contract, strict=True):
@@ -177,7 +178,7 @@ def _matrices(
 
 
 def _scaled(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:
-    """A product with a scalar, which lies as the other operand."""
+    """Return a product with a scalar, in the other operand's layout."""
     scalar, other = (lhs, rhs) if not lhs.ndim else (rhs, lhs)
     dtype, factor = op.out.dtype, b.replicated(scalar)
     x = b.on_cores(other) if other.ndim else b.replicated(other)
@@ -193,5 +194,5 @@ def _scaled(b: Builder, op: Op, lhs: Value, rhs: Value) -> Value:
 
 
 def _blocks(layout: GridLayout) -> list[tuple[int, int]]:
-    """Cores and tile of each collapsed dim."""
+    """Return the cores and the tile of each collapsed dim."""
     return list(zip(layout.grid, layout.padded_tile, strict=True))

@@ -1,7 +1,7 @@
-"""A product on the devices: gather, multiply, back into tiles, inside `shard_map`.
+"""A product by gathering: gather, multiply, and retile the result, inside `shard_map`.
 
 Each device has its rows of the left operand and its columns of the right one as matrices
-(`entry.py`), multiplies them, and keeps the result in tiles.
+(`inputs.py`), multiplies them, and keeps the result in tiles.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.relayout import find_move
 from gridlayout.ops.moves.workspace import Workspace
-from gridlayout.ops.products.entry import Dims, Entry, Gather, Side, entered, extents
+from gridlayout.ops.products.inputs import Dims, Gather, KernelInput, Side, as_matrix, extents
 from gridlayout.sharding.collectives import Collective, Collectives
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.placement import Placement
@@ -32,7 +32,7 @@ from gridlayout.sharding.placement import Placement
 
 @dataclass(frozen=True)
 class Row:
-    """A collapsed dim of the result: the operand and the collapsed dim there that it comes from.
+    """A collapsed dim of the result, and collapsed dim `k` of the operand that it comes from.
 
     names: pairs (logical dim of the operand, logical dim of the result).
     """
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Product:
-    """All that is static about one product; `natural` is None when the result is a scalar."""
+    """The static description of one product; `natural` is None when the result is a scalar."""
 
     left: Side
     right: Side
@@ -55,60 +55,60 @@ class Product:
 
     @property
     def first(self) -> int:
-        """The collapsed dim of `natural` that is row 0: those before it hold nothing."""
+        """The first collapsed dim of `natural` that is a row; those before it are empty."""
         return 0 if self.natural is None else len(self.natural.grid) - len(self.rows)
 
 
-def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, wanted: Layout) -> Value:
-    """The product in the layout that is wanted, or the scalar that it is."""
-    entries, natural = _entries(b.device, product), product.natural
+def multiplied(b: Builder, op: Op, product: Product, x: Value, y: Value, target: Layout) -> Value:
+    """Return the product in the layout `target`, or the scalar that it is."""
+    operands, natural = _inputs(b.device, product), product.natural
     matrices = [
-        entered(b, value, entry, dims)
-        for value, entry, dims in zip((x, y), entries, product.contract, strict=True)
+        as_matrix(b, value, operand, dims)
+        for value, operand, dims in zip((x, y), operands, product.contract, strict=True)
     ]
-    left_kept, right_kept = (entry.kept for entry in entries)
-    first = (entries[0].contract_first, entries[1].contract_first)
+    left_shapes, right_shapes = (operand.result_shapes for operand in operands)
+    first = (operands[0].contract_first, operands[1].contract_first)
 
     def kernel(left: LazyView, right: LazyView) -> list[LazyView]:
         out = _times(left.materialize(), right.materialize(), first, op)
         if natural is None:
             return [LazyView.of(out).reshape()]
-        return [_in_tiles(out, left_kept, right_kept, product)]
+        return [_in_tiles(out, left_shapes, right_shapes, product)]
 
     spec = Replicated((), op.out.dtype) if natural is None else b.sharded(natural)
-    workspace = cache(partial(_workspace, entries, product, op.out.dtype))
+    workspace = cache(partial(_workspace, operands, product, op.out.dtype))
     (out,) = b.run(kernel, matrices, [spec], is_lazy=True, workspace=workspace)
-    return out if natural is None else b.relayout(out, wanted)
+    return out if natural is None else b.relayout(out, target)
 
 
 @lru_cache(maxsize=4096)
 def gathered_cost(
-    device: DeviceGrid, product: Product, layouts: tuple[Layout, Layout], wanted: Layout | None
+    device: DeviceGrid, product: Product, layouts: tuple[Layout, Layout], target: Layout | None
 ) -> tuple[int, tuple[Collective, ...]]:
-    """Multiplications of a device, and what is sent, if each gathers K whole and at once.
+    """Return the multiplications of a device and the collectives, if each device gathers all of K.
 
-    layouts: those that the operands come in. wanted: where the result goes.
+    layouts: of the operands before. target: the result's layout.
     """
     made = Collectives(device)
-    entries = _entries(device, product)
-    for old, entry in zip(layouts, entries, strict=True):
+    operands = _inputs(device, product)
+    for old, operand in zip(layouts, operands, strict=True):
         before = device.placement(old.core_shape)
-        move = find_move(old, entry.spec.layout, device, before, entry.spec.placement)
+        move = find_move(old, operand.spec.layout, device, before, operand.spec.placement)
         made.found += () if move is None else move.collectives
-        entry.collectives(made)
-    if (natural := product.natural) is not None and wanted is not None:
-        places = device.placement(natural.core_shape), device.placement(wanted.core_shape)
-        move = find_move(natural, wanted, device, *places)
+        operand.collectives(made)
+    if (natural := product.natural) is not None and target is not None:
+        places = device.placement(natural.core_shape), device.placement(target.core_shape)
+        move = find_move(natural, target, device, *places)
         made.found += () if move is None else move.collectives
-    left, right = (extents(entry.side, entry.spec.placement, False) for entry in entries)
+    left, right = (extents(operand.side, operand.spec.placement, False) for operand in operands)
     batch, free, columns = left[0], left[1], right[1]
     k = prod(product.left.layout.shape[d] for d in product.contract[0])
     return batch * free * columns * k, tuple(made.found)
 
 
 @lru_cache(maxsize=4096)
-def _entries(device: DeviceGrid, product: Product) -> tuple[Entry, Entry]:
-    """Rows enter as the result wants them; contracted dims keep the mesh axes left over."""
+def _inputs(device: DeviceGrid, product: Product) -> tuple[KernelInput, KernelInput]:
+    """Return both operands: rows placed as in the result, contracted dims over the other axes."""
     where: dict[tuple[bool, int], tuple[tuple[str, ...], int]] = {}
     if product.natural is not None:
         placement = device.placement(product.natural.grid)
@@ -116,10 +116,10 @@ def _entries(device: DeviceGrid, product: Product) -> tuple[Entry, Entry]:
             where[row.is_right, row.k] = (placement.axes[i], placement.slots[i])
         for a, b in zip(product.left.batch, product.right.batch, strict=True):
             where[True, b] = where[False, a]
-    return _entry(device, product.left, False, where), _entry(device, product.right, True, where)
+    return _input(device, product.left, False, where), _input(device, product.right, True, where)
 
 
-def _entry(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]) -> Entry:
+def _input(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]) -> KernelInput:
     own = device.placement(side.layout.grid)
     taken = {a for (right, _), (axes, _) in where.items() if right == is_right for a in axes}
     spec: list[tuple[str, ...]] = []
@@ -127,7 +127,7 @@ def _entry(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]
     gathered: dict[int, tuple[str, ...]] = {}
     axes: tuple[str, ...]
     for k in range(len(side.layout.grid)):
-        if k in side.empty:  # one position, which every device gets
+        if k in side.empty:  # one position, which every device has
             axes, count = (), 1
         elif (is_right, k) in where:
             axes, count = where[is_right, k]
@@ -147,7 +147,7 @@ def _entry(device: DeviceGrid, side: Side, is_right: bool, where: dict[Any, Any]
     first = bool(side.contract) and (not side.free or min(side.contract) < min(side.free))
     first = first or bool(gathered and not side.batch and device.platform == "cpu")
     found = tuple(_gathers(device, side, placement, gathered, first))
-    return Entry(side, Sharded(layout.with_oob(None), placement), first, found)
+    return KernelInput(side, Sharded(layout.with_oob(None), placement), first, found)
 
 
 def _gathers(
@@ -165,19 +165,21 @@ def _gathers(
         shape[at] *= n
 
 
-def _workspace(entries: tuple[Entry, Entry], product: Product, dtype: Any) -> Workspace:
-    """The product, which is seen in tiles."""
-    left, right = (entry.kept for entry in entries)
+def _workspace(
+    operands: tuple[KernelInput, KernelInput], product: Product, dtype: Any
+) -> Workspace:
+    """Return the workspace: the product, which is a view where it is retiled."""
+    left, right = (operand.result_shapes for operand in operands)
     shape = [prod(shape) for shape in left.values()]
-    shape += [prod(shape) for k, shape in right.items() if k not in entries[1].side.batch]
-    out, is_seen = jax.ShapeDtypeStruct(tuple(shape), dtype), False
+    shape += [prod(shape) for k, shape in right.items() if k not in operands[1].side.batch]
+    out, is_view = jax.ShapeDtypeStruct(tuple(shape), dtype), False
     if product.natural is not None:
-        is_seen = not _in_tiles(out, left, right, product).is_in_order  # type: ignore[arg-type]
-    return Workspace((), (prod(shape) * out.dtype.itemsize,), is_seen)
+        is_view = not _in_tiles(out, left, right, product).is_in_order  # type: ignore[arg-type]
+    return Workspace((), (prod(shape) * out.dtype.itemsize,), is_view)
 
 
 def _times(a: jax.Array, b: jax.Array, contract_first: tuple[bool, bool], op: Op) -> jax.Array:
-    """(batch, left rows, right rows); no batch dim in the product where there is one batch."""
+    """Return (batch, left rows, right rows); for one batch there is no batch dim."""
     batch = tuple(range(a.ndim - 2))
     left, right = (len(batch) + (0 if first else 1) for first in contract_first)
     dimensions = (((left,), (right,)), (batch, batch))
@@ -185,14 +187,14 @@ def _times(a: jax.Array, b: jax.Array, contract_first: tuple[bool, bool], op: Op
 
 
 def precision(op: Op) -> dict[str, Any]:
-    """How precisely `lax.dot_general` is to multiply."""
+    """Return the keywords of `lax.dot_general` that set its precision."""
     return {name: op.params[name] for name in ("precision", "preferred_element_type")}
 
 
 def _in_tiles(
     out: jax.Array, left: dict[int, Dims], right: dict[int, Dims], product: Product
 ) -> LazyView:
-    """The product's rows and columns as cores and tiles, in the natural layout's order."""
+    """Return the product's rows and columns as cores and tiles, in the natural layout's order."""
     natural = product.natural
     assert natural is not None
     keys = [(False, k) for k in product.left.batch + product.left.free]

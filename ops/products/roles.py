@@ -17,7 +17,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.builder import Builder
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.products.choose import price
-from gridlayout.ops.products.entry import Dims, Side
+from gridlayout.ops.products.inputs import Dims, Side
 from gridlayout.ops.products.gathered import Product, Row, gathered_cost
 from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.limits import LIMITS
@@ -83,7 +83,7 @@ def sides_of(b: Builder, x: Value, y: Value, contract: Pair, batch: Pair) -> tup
 
 
 def _same_batch(left: Side, right: Side, batch: tuple[Dims, Dims]) -> bool:
-    """Whether the batch dims lie alike in both: the same joins, grid and tile, in one order."""
+    """Return whether batch dims have the same joins, grid, tile and order in both operands."""
     if not batch[0]:
         return True
     names = [{d: i for i, d in enumerate(dims)} for dims in batch]
@@ -158,10 +158,10 @@ def _held(layout: Layout, batch: Dims) -> Runs:
 def _arrangement(
     like: GridLayout, layout: Layout, runs: Runs, batch: Dims, contract: Dims, is_right: bool
 ) -> Side:
-    """The batch dims in `runs`, then free and contracted dims each joined into one collapsed dim.
+    """Return the batch dims in `runs`, and free and contracted dims joined into one dim each.
 
-    Without batch dims, left rows go down the grid's first dims and right columns along its last
-    one. Cores that the batch dims leave go along the last dim of either operand.
+    Without batch dims, left rows are divided over the grid's first dims and right columns over its
+    last one. Cores that the batch dims leave divide the last dim of either operand.
     """
     shape = layout.shape
     free = tuple(d for d in range(len(shape)) if d not in batch and d not in contract)
@@ -186,9 +186,9 @@ def _arrangement(
 
 
 def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tuple[Row, ...]:
-    """The result's collapsed dims, by the first result dim each holds.
+    """Return the result's collapsed dims, ordered by the first result dim that each holds.
 
-    So the rows of a transposed product lie along the first grid dim as well.
+    So the rows of a transposed product are divided over the first grid dim as well.
     """
     at = len(batch[0])
     found = []
@@ -207,7 +207,7 @@ def _rows(left: Side, right: Side, batch: tuple[Dims, Dims], order: Dims) -> tup
 
 @lru_cache(maxsize=4096)
 def _natural(left: Side, rows: tuple[Row, ...], dtype: Any, shape: Dims) -> GridLayout | None:
-    """The result's layout when no data moves after the product: each row as its operand has it."""
+    """Return the result's layout without a relayout: each row as in its operand; None: a scalar."""
     if not shape:
         return None
     missing = max(len(left.layout.grid) - len(rows), 0)

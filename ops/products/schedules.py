@@ -1,4 +1,4 @@
-"""Running a product by a plan: the steps of each algorithm, and what the devices send in them."""
+"""The kernels of products by a plan: the steps of each algorithm, and what the devices send."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from gridlayout.sharding.collectives import (
 )
 
 
-def multiplied(b: Builder, op: Op, plan: Plan, x: Value, y: Value, wanted: Layout) -> Value:
-    """The product in the layout that is wanted, or the scalar that it is."""
+def multiplied(b: Builder, op: Op, plan: Plan, x: Value, y: Value, target: Layout) -> Value:
+    """Return the product in the layout `target`, or the scalar that it is."""
     if plan.matrices.is_swapped:
         x, y = y, x
     (left, left_at), (right, right_at) = plan.left(), plan.right()
     spec: Sharded | Replicated = Replicated((), plan.matrices.dtype)
     if plan.matrices.shape:
         spec = b.sharded(plan.result())
-    entered = [b.relayout(x, left, left_at), b.relayout(y, right, right_at)]
+    operands = [b.relayout(x, left, left_at), b.relayout(y, right, right_at)]
     dtype, wide = plan.matrices.dtype, sum_dtype(plan.matrices.dtype)
     dot = partial(_dot, dtype=wide, precision=op.params["precision"])
     shapes = plan.parts
@@ -70,41 +70,41 @@ def multiplied(b: Builder, op: Op, plan: Plan, x: Value, y: Value, wanted: Layou
     masks = sum(
         _has_tail(plan, shape[2:] if k == 0 else shape[1:]) for k, shape in enumerate(shapes)
     )
-    workspace = cache(partial(_workspace, plan, tuple(x.spec for x in entered)))
-    (out,) = b.run(kernel, entered, [spec], sent, workspace=workspace, masks=masks, is_lazy=True)
-    return out if isinstance(spec, Replicated) else b.relayout(out, wanted)
+    workspace = cache(partial(_workspace, plan, tuple(x.spec for x in operands)))
+    (out,) = b.run(kernel, operands, [spec], sent, workspace=workspace, masks=masks, is_lazy=True)
+    return out if isinstance(spec, Replicated) else b.relayout(out, target)
 
 
-def _workspace(plan: Plan, entered: tuple[Any, ...]) -> Workspace:
-    """What a device holds: both parts as they are multiplied, what the steps hold, and the sums."""
+def _workspace(plan: Plan, specs: tuple[Any, ...]) -> Workspace:
+    """Return the workspace: both parts as multiplied, what the steps hold, and the sums."""
     chains: list[Chain] = []
-    for spec, shape in zip(entered, plan.parts, strict=True):
+    for spec, shape in zip(specs, plan.parts, strict=True):
         part = jax.ShapeDtypeStruct(spec.local_shape, spec.dtype)
         chain = Chain(spec.device_bytes)
         view = LazyView.of(part).transpose(_PANELLED)  # type: ignore[arg-type]
         inner = shape[1:] if chains else shape[2:]
         if not view.is_in_order or _has_tail(plan, inner):
-            chain.see()
-        chains.append(chain.settle())
+            chain.view()
+        chains.append(chain.materialize())
     (batch, rows, *_), (*_, columns) = plan.parts
     out = batch * rows * columns * sum_dtype(plan.matrices.dtype).itemsize
     moved = sends(plan)[1] - out - sum(chain.nbytes for chain in chains)
     together = [out + max(moved, 0)]
     if plan.layers and plan.scattered:
-        # XLA scatters along the major dim: the columns are brought there before.
+        # XLA scatters along the major dim, so the columns are transposed to it first.
         together += [out] if batch * rows > 1 else []
         together.append(out // plan.count(plan.layers))
     elif plan.layers:
         together.append(out)
-    return Workspace(tuple(chains), tuple(together), is_seen=True)
+    return Workspace(tuple(chains), tuple(together), is_view=True)
 
 
-# A part comes as the cores of each of three dims, then the shards of each.
+# A part has the cores of its three dims first, then the shards of each.
 _PANELLED = (0, 3, 1, 4, 2, 5)
 
 
 def sends(plan: Plan) -> tuple[Collectives, int]:
-    """What the devices send each other in the kernel, and the bytes that one holds there."""
+    """Return what the devices send in the kernel, and the bytes that a device holds there."""
     made = Collectives(plan.device)
     a, c = plan.parts
     size = (plan.matrices.left.layout.dtype.itemsize, plan.matrices.right.layout.dtype.itemsize)
@@ -118,12 +118,12 @@ def sends(plan: Plan) -> tuple[Collectives, int]:
 
 
 def _has_tail(plan: Plan, inner: Sequence[int]) -> bool:
-    """Whether panels go on after the end of K; inner: panels here, positions in each, ..."""
+    """Return whether the panels extend beyond the end of K; inner: (panels, width, ...) here."""
     return plan.panels * inner[1] != plan.matrices.k
 
 
 def _without_tail(plan: Plan, a: LazyView, axes: Axes, at: int) -> LazyView:
-    """Zeros after the end of K; its dims are `at`, the panels here, and the next."""
+    """Return a part with zeros beyond the end of K; dims `at` and `at + 1` are panels, width."""
     panels, width = a.shape[at], a.shape[at + 1]
     if not _has_tail(plan, (panels, width)):
         return a
@@ -136,9 +136,9 @@ def _without_tail(plan: Plan, a: LazyView, axes: Axes, at: int) -> LazyView:
 
 
 def _dot(a: LazyView, b: LazyView, dtype: Any, precision: Any) -> jax.Array:
-    """(batch, rows, K) times (batch, K, columns), K being one dim or (panels, width).
+    """Return (batch, rows, K) times (batch, K, columns), where K is one dim or (panels, width).
 
-    One batch is no batch: it has no dim in the result, and XLA's fast product.
+    For one batch the result has no batch dim, and XLA uses its fast product.
     """
     batch, rows, columns = *a.shape[:2], b.shape[-1]
     lead = () if batch == 1 else (batch,)
@@ -158,9 +158,10 @@ Dims = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Schedule:
-    """An algorithm: its steps, and what the devices send in them.
+    """An algorithm: its kernel, and a function that records what the devices send.
 
-    sends: of a plan, the shapes of both parts and their item sizes; it gives the bytes held.
+    sends: takes the plan, the collectives, the shapes of both parts and their item sizes; returns
+    the bytes held.
     """
 
     run: Callable[[Plan, Dot, LazyView, LazyView], jax.Array]
@@ -177,7 +178,7 @@ def _ring(plan: Plan, dot: Dot, left: LazyView, right: LazyView) -> jax.Array:
     n, own = plan.count(across), a.shape[2]
     here, out = index_of(across), None
     for step in range(n):
-        # The part of K that has come by now.
+        # The chunk of K that has arrived in this step.
         k = lax.rem(here + np.int32(step), np.int32(n)) if step else here
         part = dot(LazyView.of(a), LazyView.of(slice_at(b, k * own if own > 1 else k, own, 1)))
         out = part if out is None else out + part
@@ -187,7 +188,7 @@ def _ring(plan: Plan, dot: Dot, left: LazyView, right: LazyView) -> jax.Array:
 
 
 def _crossed(plan: Plan) -> tuple[Axes, Axes]:
-    """The axes of K in each factor; layers, of which each has a part of K, are not among them."""
+    """Return the axes of K in each operand, except for layers, which have different parts of K."""
     layers = len(plan.layers)
     return plan.left_k[layers:], plan.right_k[layers:]
 
@@ -241,7 +242,7 @@ def _cannon(plan: Plan, dot: Dot, left: LazyView, right: LazyView) -> jax.Array:
 def _cannon_sends(plan: Plan, made: Collectives, a: Dims, b: Dims, size: tuple[int, int]) -> int:
     n, nbytes = plan.count(plan.left_k), _nbytes(a, b, size)
     for held, axes in zip(nbytes, (plan.left_k, plan.right_k), strict=True):
-        made.permute(_both(plan), held, n * (n - 1))  # the first row, or column, is where it is
+        made.permute(_both(plan), held, n * (n - 1))  # the first row, or column, stays in place
         made.rotate(axes, held, n - 1)
     return 2 * sum(nbytes)
 
@@ -251,14 +252,14 @@ def _both(plan: Plan) -> Axes:
 
 
 def _skews(plan: Plan) -> tuple[int, Axes, list[list[tuple[int, int]]]]:
-    """Devices along either side, all their axes, and the pairs that each operand is skewed by."""
+    """Return the devices along either dim, all their axes, and each operand's skew as pairs."""
     down, across = plan.right_k, plan.left_k  # the mesh axes of rows, and of columns
     n = plan.count(across)
     both = _both(plan)
     sizes = [plan.device.fine.shape[axis] for axis in both]
 
     def number(i: int, j: int) -> int:
-        """The device in row i and column j, as `ppermute` counts: in the mesh's order."""
+        """Return the number of the device in row i and column j, in mesh order, for `ppermute`."""
         digits = {**_digits(plan, down, i), **_digits(plan, across, j)}
         return int(np.ravel_multi_index([digits[axis] for axis in both], sizes)) if both else 0
 

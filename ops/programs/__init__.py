@@ -1,1 +1,1 @@
-"""Decisions in a row: one program, how it runs, what it holds, its report."""
+"""Programs: decisions in order, how they run, what they hold, and their reports."""

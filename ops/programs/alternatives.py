@@ -1,4 +1,4 @@
-"""`Alternatives`: the ways to do one row of a report, with what each takes."""
+"""`Alternatives`: the ways to run one row of a report, with the cost of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gridlayout.sharding.placement import parts_in_words
 
 @dataclass(frozen=True)
 class Way:
-    """One way: what it is called, seconds of one device, what is sent, and whether it is done."""
+    """One way: its name, the seconds of one device, its collectives, and whether it is chosen."""
 
     note: str
     seconds: float
@@ -29,11 +29,11 @@ class Way:
 
 @dataclass(frozen=True)
 class Alternatives:
-    """The ways to do a primitive on the same operands, the one that is done first. `print` it."""
+    """The ways to run a primitive on the same operands, the chosen one first. `print` shows it."""
 
     primitive: str
     ways: tuple[Way, ...]
-    parts: tuple[str, ...] = ()  # what names of parts of mesh axes mean
+    parts: tuple[str, ...] = ()  # explanations of the names of parts of mesh axes
 
     def __str__(self) -> str:
         first = f"{self.primitive}, once, on one device:"
@@ -41,15 +41,15 @@ class Alternatives:
 
 
 def axes_in_words(sent: Iterable[Collective], program: Program) -> list[str]:
-    """What the names of parts of mesh axes mean that collectives of a program are printed with."""
+    """Return explanations of the parts of mesh axes that these collectives are printed with."""
     return parts_in_words((axis for each in sent for axis in each.axes), program.device.sizes)
 
 
 def alternatives(row: Row, decision: Decision, program: Program) -> Alternatives:
-    """The ways that a rule offers for a decision of a program, after that one.
+    """Return the decision's way, and after it the ways that its rule offers instead.
 
-    What follows a product, to bring its result where it is wanted, is in those that rules offer; in
-    one that was chosen for the program as a whole, the next rows have it.
+    The offered ways of a product include the relayout of its result. A way that was chosen for the
+    program as a whole does not: that relayout is in the next rows.
     """
     machine = program.machine
 

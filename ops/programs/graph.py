@@ -1,4 +1,4 @@
-"""`Graph`: a program's steps and the values between them, with what is moved on the way."""
+"""`Graph`: a program's steps, the values between them, and the moves of values."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from gridlayout.ops.programs.row import Row, row_of
 from gridlayout.sharding.collectives import Collective
 
 OPERAND = -1
-# What makes a value: the number of a node, or OPERAND; and which of its results, or operands.
+# What makes a value: the number of a node and of its result, or OPERAND and an operand's number.
 Source = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """A value: shape, element type by its short name, and layout.
+    """A value: its shape, its short dtype name, and its layout.
 
-    held: where it is if it has no layout of its own.
+    held: where it is stored, if it has no layout of its own.
     """
 
     shape: tuple[int, ...]
@@ -38,9 +38,10 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Move:
-    """What brings a value to where a node reads it: the first of those that do.
+    """A relayout of a value for the nodes that read it; node: the first of these.
 
-    before: the number of a move that comes first. to: how it is then, as a `Tensor` is.
+    before: the number of a move that precedes it, or None. to, held: the value's state after it, as
+    in `Tensor`.
     """
 
     node: int
@@ -53,7 +54,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Read:
-    """An operand of a node: what makes it, and the number of the move that brings it."""
+    """An operand of a node: its source, and the number of the move that relays it out."""
 
     source: Source
     move: int | None = None
@@ -61,9 +62,9 @@ class Read:
 
 @dataclass(frozen=True)
 class Body:
-    """A program inside a node: how often it runs, and whether it is counted in the rows.
+    """A program inside a node: how often it runs, and whether its rows are counted.
 
-    note: what of it is counted.
+    note: which part of it is counted.
     """
 
     title: str
@@ -75,11 +76,11 @@ class Body:
 
 @dataclass(frozen=True)
 class Node:
-    """A step: its row, what it reads and makes; constants are left out.
+    """A step: its row, and the values that it reads and makes, without constants.
 
     note: the algorithm. collectives: its own, without those of moves. within: the called functions
-    that it is in. is_listed: whether laid-out values are in it; is_row: whether the report has its
-    row, besides those of its bodies; is_run: whether it has steps that are run.
+    around it. is_listed: whether it has laid-out values. is_row: whether the report has a row for
+    it, besides those of its bodies. is_run: whether any of its steps runs.
     """
 
     row: Row
@@ -96,9 +97,9 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes in order, on operands, to results; None for a result that is a constant.
+    """Nodes in order, on operands, to results; a result that is a constant is None.
 
-    names, result_names: what users call these. title: of the function.
+    names, result_names: the users' names for operands and results. title: of the function.
     """
 
     operands: tuple[Tensor, ...]
@@ -111,7 +112,7 @@ class Graph:
 
     @property
     def rows(self) -> Iterator[Row]:
-        """The rows of a report: those of bodies stand before their node's."""
+        """The rows of a report; the rows of bodies precede that of their node."""
         for node in self.nodes:
             for body in node.bodies:
                 if body.is_counted:
@@ -121,7 +122,7 @@ class Graph:
 
     @cached_property
     def unread(self) -> frozenset[int]:
-        """The nodes that no result needs; those of them that do nothing else are not run."""
+        """The nodes that no result needs; those that have no effect are not run."""
         needed = {source[0] for source in self.results if source is not None}
         for n in reversed(range(len(self.nodes))):
             if n in needed or self.nodes[n].is_run:
@@ -129,28 +130,28 @@ class Graph:
         return frozenset(range(len(self.nodes))) - needed
 
     def tensor(self, source: Source) -> Tensor:
-        """The value that a source makes."""
+        """Return the value of a source."""
         node, k = source
         return self.operands[k] if node == OPERAND else self.nodes[node].results[k]
 
 
 def graph_of(program: Program, times: int = 1, note: str = "") -> Graph:
-    """The graph of a program that runs so many times; `note` says what of that is counted."""
+    """Return the graph of a program that runs `times` times; note: which part is counted."""
     return _Reading(program, times, note).graph()
 
 
 class _Reading:
-    """Goes through a program's decisions in order."""
+    """A walk through a program's decisions, in order."""
 
     def __init__(self, program: Program, times: int, note: str) -> None:
         self.program, self.times, self.note = program, times, note
-        self.reads: dict[Value, Read | None] = {}  # of values that decisions made
+        self.reads: dict[Value, Read | None] = {}  # the values that decisions have made
         self.nodes: list[Node] = []
         self.moves: list[Move] = []
         self.moved: dict[int, int] = {}  # the number of the move that writes a register
 
     def graph(self) -> Graph:
-        """All of it."""
+        """Return the graph of the whole program."""
         run = self.program.steps_by_decision
         for number, made in enumerate(self.program.made):
             found = [self._read(value) for value in made.values]
@@ -171,7 +172,7 @@ class _Reading:
         )
 
     def _read(self, value: Value) -> Read | None:
-        """Where a value comes from; None for a constant."""
+        """Return where a value comes from; None for a constant."""
         if value in self.reads:
             return self.reads[value]
         return Read((OPERAND, value.at)) if isinstance(value.at, int) else None
@@ -179,7 +180,7 @@ class _Reading:
     def _add(
         self, at: int, made: Made, steps: Sequence[Step], found: Sequence[Read | None]
     ) -> None:
-        """A node for decision `at` of the program, whose operands these are."""
+        """Add a node for decision `at` of the program, with these operands."""
         number, decision = len(self.nodes), self.program.done(at)
         moves, own = self._brought(made, steps, found)
         reads = dict.fromkeys(
@@ -204,7 +205,7 @@ class _Reading:
         self.reads.update({out: Read((number, k)) for k, out in enumerate(made.outs)})
 
     def _bodies(self, step: Step) -> Iterator[Body]:
-        """The programs inside a step; of branches all, in their order."""
+        """Yield the programs inside a step; for branches all of them, in their order."""
         every = [*step.bodies, *step.others]
         if step.others:
             every.sort(key=lambda body: (len(body.title), body.title))
@@ -219,14 +220,14 @@ class _Reading:
     def _brought(
         self, made: Made, steps: Sequence[Step], found: Sequence[Read | None]
     ) -> tuple[dict[int, int], list[Collective]]:
-        """The moves of operands, by their position, and the other collectives."""
-        stands: dict[int, int] = {}  # which operand a register holds, wherever that is by then
+        """Return the moves of operands, by operand number, and the step's other collectives."""
+        stands: dict[int, int] = {}  # the operand in each register, relaid out or not
         for k, value in enumerate(made.values):
             if isinstance(value.at, int):
                 stands.setdefault(value.at, k)
         moves: dict[int, int] = {}
         bringing = []
-        wanted: set[int] = set()  # by steps that do more than bring one operand somewhere
+        needed: set[int] = set()  # registers read by steps that do more than relay out one operand
         for step in steps:
             at = [k for k in step.reads if isinstance(k, int)]
             for k in at:
@@ -235,13 +236,13 @@ class _Reading:
                 stands[step.writes[0]] = stands[at[0]]
                 bringing.append(step)
             else:
-                wanted.update(at)
+                needed.update(at)
         for step in reversed(bringing):
-            if step.writes[0] in wanted:
-                wanted.add(step.reads[0])
+            if step.writes[0] in needed:
+                needed.add(step.reads[0])
         own: list[Collective] = []
         for step in steps:
-            if step in bringing and step.writes[0] in wanted:
+            if step in bringing and step.writes[0] in needed:
                 self._move(step, stands[step.reads[0]], moves, found)
             else:
                 own += step.collectives
@@ -250,7 +251,7 @@ class _Reading:
     def _shared(
         self, at: int, stands: dict[int, int], moves: dict[int, int], found: Sequence[Read | None]
     ) -> None:
-        """Notes which operand a register holds that an earlier decision brought there."""
+        """Record which operand is in a register because of an earlier decision's move."""
         number = self.moved.get(at)
         if number is None or at in stands:
             return
@@ -262,7 +263,7 @@ class _Reading:
     def _move(
         self, step: Step, k: int, moves: dict[int, int], found: Sequence[Read | None]
     ) -> None:
-        """Notes a step that brings operand `k` nearer."""
+        """Record a step that relays out operand `k` or a part of that."""
         read, number = found[k], len(self.nodes)
         if read is None or not step.collectives:
             if k in moves:
@@ -282,7 +283,7 @@ class _Reading:
 
 
 def tensor_of(spec: Any) -> Tensor:
-    """What a spec says of a value, for people."""
+    """Return a spec as a `Tensor`, for texts and drawings."""
     is_number = isinstance(spec.dtype, np.dtype)
     name = MLIR_NAMES.get(spec.dtype.name, spec.dtype.name) if is_number else str(spec.dtype)
     if isinstance(spec, Sharded):

@@ -1,7 +1,7 @@
-"""What of a graph is drawn together: called functions, runs of the same steps, parts of a long one.
+"""The groups of nodes that are drawn together: called functions, repeated steps, parts of a list.
 
-Each is a range of a graph's nodes, which are in an order in which none reads a later one; so what
-a group stands for never waits for what reads it.
+A group is a range of a graph's nodes. Nodes are in an order in which none reads a later one, so a
+group never depends on its consumers.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 from gridlayout.layouts.memory import number
 from gridlayout.ops.programs.graph import Graph, Node
 
-MOST_ITEMS = 60  # of one chart
-_PART = 40  # items of a part of a longer one
-_LEAST_CALLED = 3  # nodes of a function that is drawn apart
-_LEAST_SPARED = 8  # nodes that a run of the same steps spares
-_PERIODS = 512  # nodes of what comes again
+MOST_ITEMS = 60  # items of one chart
+_PART = 40  # items of one part of a longer chart
+_LEAST_CALLED = 3  # the fewest nodes of a function for it to be a group
+_LEAST_SPARED = 8  # the fewest nodes that a group of repeated steps hides
+_PERIODS = 512  # the most items in a repeated run of steps
 
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes from `start` to `stop`; `items` are drawn for it, of the first time of `times`."""
+    """Nodes from `start` to `stop`, drawn as `items`, the first of `times` equal repetitions."""
 
     title: str
     start: int
@@ -43,12 +43,12 @@ Item = int | Group
 
 
 def items_of(graph: Graph) -> tuple[Item, ...]:
-    """A graph's nodes, some of them grouped."""
+    """Return a graph's nodes, some of them in groups."""
     return _few(_folded(graph, _called(graph, range(len(graph.nodes)), 0)))
 
 
 def span(item: Item) -> range:
-    """The nodes of an item."""
+    """Return the nodes of an item."""
     return range(item, item + 1) if isinstance(item, int) else range(item.start, item.stop)
 
 
@@ -56,7 +56,7 @@ def span(item: Item) -> range:
 
 
 def _called(graph: Graph, nodes: range, depth: int) -> tuple[Item, ...]:
-    """Nodes, those of a called function as one, unless these are few or all."""
+    """Return nodes, with those of a called function in one group, unless these are few or all."""
 
     def call(n: int) -> tuple[str, int] | None:
         within = graph.nodes[n].within
@@ -78,11 +78,11 @@ def _called(graph: Graph, nodes: range, depth: int) -> tuple[Item, ...]:
     return tuple(found)
 
 
-# -- runs of the same steps ------------------------------------------------------------------------
+# -- repeated steps --------------------------------------------------------------------------------
 
 
 def _folded(graph: Graph, items: Sequence[Item]) -> tuple[Item, ...]:
-    """Items, those that come again and again as one group each."""
+    """Return items, with each repeated run of them in one group."""
     kinds: dict[Any, int] = {}
     codes = np.array([kinds.setdefault(_kind(graph, item), len(kinds)) for item in items], int)
     reads = _reads(graph, items)
@@ -110,7 +110,7 @@ def _repeated(
     start: int,
     stop: int,
 ) -> tuple[int, int, int]:
-    """Of items from `start` to `stop`, the run that spares most: where, its period, how often."""
+    """Return the run between `start` and `stop` that hides most: (start, period, repetitions)."""
     best, least = (start, 1, 1), _LEAST_SPARED
     for period in range(1, min((stop - start) // 2, _PERIODS) + 1):
         same = codes[start : stop - period] == codes[start + period : stop]
@@ -123,13 +123,15 @@ def _repeated(
             size = sum(len(span(item)) for item in items[first : first + period])
             if size * (times - 1) < least:
                 continue
-            if _is_wired_alike(reads, first, period, times):
+            if _has_same_data_flow(reads, first, period, times):
                 best, least = (first, period, times), size * (times - 1) + 1
     return best
 
 
-def _is_wired_alike(reads: Sequence[tuple[int, ...]], first: int, period: int, times: int) -> bool:
-    """Whether the items of each time read the same ones of that time."""
+def _has_same_data_flow(
+    reads: Sequence[tuple[int, ...]], first: int, period: int, times: int
+) -> bool:
+    """Return whether corresponding items of all repetitions read corresponding items."""
     inside = [
         tuple(back for back in reads[first + k] if back <= k % period)
         for k in range(period * times)
@@ -138,7 +140,7 @@ def _is_wired_alike(reads: Sequence[tuple[int, ...]], first: int, period: int, t
 
 
 def _reads(graph: Graph, items: Sequence[Item]) -> list[tuple[int, ...]]:
-    """How many items before itself each item reads one."""
+    """Return for each item how many items back each of its operands was made."""
     at = {n: k for k, item in enumerate(items) for n in span(item)}
     return [
         tuple(
@@ -152,20 +154,20 @@ def _reads(graph: Graph, items: Sequence[Item]) -> list[tuple[int, ...]]:
 
 
 def _kind(graph: Graph, item: Item) -> Any:
-    """What is equal in items that do the same."""
+    """Return a key that is equal for items that do the same."""
     if isinstance(item, int):
-        return _alike(graph, graph.nodes[item])
-    return item.title, *(_alike(graph, graph.nodes[n]) for n in span(item))
+        return _node_kind(graph, graph.nodes[item])
+    return item.title, *(_node_kind(graph, graph.nodes[n]) for n in span(item))
 
 
-def _alike(graph: Graph, node: Node) -> Any:
+def _node_kind(graph: Graph, node: Node) -> Any:
     row = node.row
     moves = tuple(
         None if read.move is None else graph.moves[read.move].collectives for read in node.reads
     )
     given = tuple(graph.tensor(read.source) for read in node.reads)
     inner = tuple(
-        (body.times, *(_alike(body.graph, each) for each in body.graph.nodes))
+        (body.times, *(_node_kind(body.graph, each) for each in body.graph.nodes))
         for body in node.bodies
     )
     return row.primitive, row.how, row.note, given, node.results, node.collectives, moves, inner
@@ -175,7 +177,7 @@ def _alike(graph: Graph, node: Node) -> Any:
 
 
 def _few(items: tuple[Item, ...]) -> tuple[Item, ...]:
-    """The items, put in parts where they are too many for one chart."""
+    """Return the items, split into parts where they are too many for one chart."""
     while len(items) > MOST_ITEMS:
         parts = [items[k : k + _PART] for k in range(0, len(items), _PART)]
         items = tuple(

@@ -1,8 +1,8 @@
-"""`peak_bytes`: the most that a device holds while a program runs, as XLA lays its buffers out.
+"""`peak_bytes`: the most that a device holds while a program runs, with XLA's buffer assignment.
 
-The buffers are those of results, of what steps hold on the way, and of what cannot be made where it
-is read. XLA puts them in order of time, lets a result take the place of an operand of its size that
-nobody reads any more, and puts what is not returned where a result will come to lie, if it fits.
+Results, workspaces and values that are not fused into their consumers have buffers. XLA orders them
+in time. It lets a result reuse the place of an operand of the same size at the operand's last use,
+and puts a temporary value into the place of a result that is made later, if it fits.
 """
 
 from __future__ import annotations
@@ -18,21 +18,24 @@ from gridlayout.ops.programs.program import Program, program_in
 
 @dataclass
 class _Buffer:
-    """Bytes on a device and on a core; the buffers it is made of, and whether of the same place."""
+    """A buffer: its bytes on a device and on a core, and the buffers that it is made from.
+
+    stays: whether it may reuse the place of a buffer that it reads last.
+    """
 
     nbytes: int
     core: int
     reads: set[int]
     stays: bool = False
-    inner: tuple[int, int] = (0, 0)  # held besides while it is made, in a loop or a branch
-    owner: int = 0  # the decision that makes it
+    inner: tuple[int, int] = (0, 0)  # also held while it is made, in a loop or a branch
+    owner: int = 0  # the number of the decision that makes it
     first: int = 0
     last: int = 0
 
 
 @dataclass
 class _Buffers:
-    """The buffers of a program; `at`: those that a register is, or is made of."""
+    """The buffers of a program; `at`: for each register, its buffers, or those it is made from."""
 
     program: Program
     found: list[_Buffer] = field(default_factory=list)
@@ -40,15 +43,15 @@ class _Buffers:
 
     def __post_init__(self) -> None:
         outs = {out.at for out in self.program.outs if isinstance(out.at, int)}
-        made_where_read = _made_where_read(self.program, outs)
+        fused_registers = _fused_registers(self.program, outs)
         for step, owner in zip(self.program.steps, self.program.owners, strict=True):
             count = len(self.found)
-            self._add(step, made_where_read)
+            self._add(step, fused_registers)
             for each in self.found[count:]:
                 each.owner = owner
 
     def read(self, registers: Iterable[object]) -> set[int]:
-        """The buffers that registers are, or are made of."""
+        """Return the buffers of registers, or those that these are made from."""
         return {n for k in registers if isinstance(k, int) for n in self.at.get(k, ())}
 
     def _new(self, nbytes: int, reads: set[int], core: int = 0, stays: bool = False) -> set[int]:
@@ -56,18 +59,18 @@ class _Buffers:
         return {len(self.found) - 1}
 
     def _chained(self, chain: Chain, own: set[int]) -> set[int]:
-        """The last buffers of a chain that begins with given ones."""
+        """Add the buffers of a chain that starts from `own`; return the last ones."""
         if chain.made and not chain.copies:
-            own = own | self._new(0, own)  # seen in another shape, which takes a turn
+            own = own | self._new(0, own)  # a view, which takes a turn in the order
         first: set[int] = set()
         for nbytes, pieces in chain.made:
             apart = chain.is_apart and len(own) == pieces
             reads = [{n} for n in sorted(own)] if apart else [own] * pieces
             own = {n for each in reads for n in self._new(nbytes // pieces, each)}
             first = first or own
-        return own | first if chain.is_first_kept else own
+        return own | first if chain.keeps_first else own
 
-    def _add(self, step: Step, made_where_read: set[int]) -> None:
+    def _add(self, step: Step, fused_registers: set[int]) -> None:
         held = step.workspace()
         now: set[int] = set()
         for n, k in enumerate(step.reads):
@@ -81,9 +84,9 @@ class _Buffers:
         inner = _inside(step)
         for k in step.writes:
             spec = self.program.registers[k]
-            if k in made_where_read or (has_own and not held.is_seen):
+            if k in fused_registers or (has_own and not held.is_view):
                 self.at[k] = frozenset(now)
-                for m in now if k not in made_where_read else ():
+                for m in now if k not in fused_registers else ():
                     self.found[m].core = spec.core_bytes
             else:
                 own = self._new(spec.device_bytes, now, spec.core_bytes, step.is_fused)
@@ -92,7 +95,7 @@ class _Buffers:
 
 
 def _inside(step: Step) -> tuple[int, int]:
-    """What the dearest of a step's bodies holds besides what it is given, and on a core in all."""
+    """Return what the largest of a step's bodies holds beyond its operands, and on a core."""
     most = 0, 0
     for body in step.bodies:
         device, core = peak_bytes(program_in(body))
@@ -101,39 +104,39 @@ def _inside(step: Step) -> tuple[int, int]:
     return most
 
 
-def _made_where_read(program: Program, outs: set[int]) -> set[int]:
-    """The registers that are no buffers: XLA makes what is in them with what reads them."""
-    readers: dict[int, list[tuple[Step, int]]] = {}
-    makes: dict[int, set[int]] = {}  # of a register: those whose buffers it is made with
+def _fused_registers(program: Program, outs: set[int]) -> set[int]:
+    """Return the registers without buffers: XLA fuses their values into all consumers."""
+    consumers: dict[int, list[tuple[Step, int]]] = {}
+    makes: dict[int, set[int]] = {}  # for a register: those whose buffers it is made with
     found: set[int] = set()
     for step in reversed(program.steps):
         for k in step.writes:
-            seen = step.is_fused or step.is_view or step.workspace().is_seen
-            mine = readers.get(k, [])
-            makes[k] = {made for reader, _ in mine for made in _makers(reader, found, makes)}
+            seen = step.is_fused or step.is_view or step.workspace().is_view
+            mine = consumers.get(k, [])
+            makes[k] = {made for consumer, _ in mine for made in _makers(consumer, found, makes)}
             several = len(makes[k]) > 1 or any(_reads_parts(*each) for each in mine)
             once = step.is_view or not (step.is_kept and several)
             fused = seen and once and all(_fuses(*each) for each in mine)
             if k not in outs and (step.is_view or fused):
                 found.add(k)
-            if step.is_view:  # who reads the view reads what is seen
+            if step.is_view:  # consumers of a view read what it is a view of
                 for read in step.reads:
                     if isinstance(read, int):
-                        readers.setdefault(read, []).extend(mine)
+                        consumers.setdefault(read, []).extend(mine)
         for n, k in enumerate(step.reads):
             if isinstance(k, int) and not step.is_view:
-                readers.setdefault(k, []).append((step, n))
+                consumers.setdefault(k, []).append((step, n))
     return found
 
 
-def _makers(reader: Step, found: set[int], makes: dict[int, set[int]]) -> set[int]:
-    if reader.writes and found.issuperset(reader.writes):
-        return {made for k in reader.writes for made in makes[k]}
-    return {*(reader.writes if reader.is_fused else reader.writes[:1])}
+def _makers(consumer: Step, found: set[int], makes: dict[int, set[int]]) -> set[int]:
+    if consumer.writes and found.issuperset(consumer.writes):
+        return {made for k in consumer.writes for made in makes[k]}
+    return {*(consumer.writes if consumer.is_fused else consumer.writes[:1])}
 
 
 def _reads_parts(step: Step, operand: int) -> bool:
-    """Whether it makes several things of an operand, each of a part."""
+    """Return whether a step makes several results from an operand, each from a part of it."""
     held = step.workspace()
     if operand < len(held.operands):
         made = held.operands[operand].made
@@ -142,19 +145,20 @@ def _reads_parts(step: Step, operand: int) -> bool:
 
 
 def _fuses(step: Step, operand: int) -> bool:
-    """Whether a step makes an operand as it reads it."""
+    """Return whether a step computes an operand while it reads it."""
     held = step.workspace()
     if operand < len(held.operands):
         chain = held.operands[operand]
-        return chain.copies or (chain.is_seen and not chain.made)
+        return chain.copies or (chain.is_view and not chain.made)
     return step.takes_fused
 
 
 def peak_bytes(program: Program) -> tuple[int, int]:
-    """The most bytes that are held at a time on one device, and on one core.
+    """Return the most bytes held at one time, on a device and on a core.
 
-    Operands are the caller's and are held throughout, and so are results, whose place XLA sets
-    aside. On CPUs XLA does what can be done as soon as it can be; elsewhere steps go in order.
+    Operands belong to the caller and are held throughout; so are results, whose buffers XLA
+    allocates at the start. On CPUs, XLA makes each buffer as early as possible; elsewhere steps run
+    in order.
     """
     found, outs, always = _laid_out(program)
     core = sum(spec.core_bytes for spec in program.operands) + _most(
@@ -165,9 +169,9 @@ def peak_bytes(program: Program) -> tuple[int, int]:
 
 
 def bytes_over_time(program: Program) -> list[tuple[int, int]]:
-    """Of each buffer, in the order in which they are made: its decision, and bytes held then.
+    """Return for each buffer, in order of time, its decision and the bytes held then.
 
-    The most of them is what `peak_bytes` says of a device.
+    Their maximum is the first result of `peak_bytes`.
     """
     found, outs, always = _laid_out(program)
     held = _changes(_temporary(found, outs))
@@ -180,10 +184,10 @@ def bytes_over_time(program: Program) -> list[tuple[int, int]]:
 
 
 def places(program: Program) -> list[tuple[int, int, int, int]]:
-    """The places of results and of other buffers: the decision, bytes, and the first and last time.
+    """Return the places of results and temporaries: (decision, bytes, first time, last time).
 
-    Times are positions in `bytes_over_time`, at each of which these and the operands add up to what
-    that says. Several buffers may take a place in turn: it is of the last.
+    Times are positions in `bytes_over_time`; at each of them, the places and the operands add up to
+    its bytes. Several buffers may use a place in turn; its decision is that of the last.
     """
     found, outs, _ = _laid_out(program)
     end = len(found) - 1
@@ -193,7 +197,7 @@ def places(program: Program) -> list[tuple[int, int, int, int]]:
 
 
 def _laid_out(program: Program) -> tuple[list[_Buffer], set[int], int]:
-    """The buffers in time, those that are results, and the bytes of operands and results."""
+    """Return the buffers with their times, those of results, and bytes of operands and results."""
     buffers = _Buffers(program)
     found = buffers.found
     outs = buffers.read(out.at for out in program.outs)
@@ -204,24 +208,24 @@ def _laid_out(program: Program) -> tuple[list[_Buffer], set[int], int]:
 
 
 def _as_soon_as_can_be(found: list[_Buffer]) -> list[int]:
-    """Workspace by when XLA makes them on CPUs: one is made once all that it reads are there."""
+    """Return the order in which XLA makes buffers on CPUs: each once all that it reads exist."""
     waits = [len(each.reads) for each in found]
-    readers: dict[int, list[int]] = {}
+    consumers: dict[int, list[int]] = {}
     for n, each in enumerate(found):
         for k in each.reads:
-            readers.setdefault(k, []).append(n)
+            consumers.setdefault(k, []).append(n)
     queue, order = deque(n for n, count in enumerate(waits) if not count), []
     while queue:
         order.append(n := queue.popleft())
-        for reader in readers.get(n, ()):
-            waits[reader] -= 1
-            if not waits[reader]:
-                queue.append(reader)
+        for consumer in consumers.get(n, ()):
+            waits[consumer] -= 1
+            if not waits[consumer]:
+                queue.append(consumer)
     return order
 
 
 def _live(found: list[_Buffer], order: list[int], outs: set[int]) -> None:
-    """Note when each is made, and when it is read last."""
+    """Set the live range of each buffer."""
     for time, n in enumerate(order):
         found[n].first = found[n].last = time
         for k in found[n].reads:
@@ -231,7 +235,7 @@ def _live(found: list[_Buffer], order: list[int], outs: set[int]) -> None:
 
 
 def _temporary(found: list[_Buffer], outs: set[int]) -> list[tuple[int, int, int, int]]:
-    """(first, last, bytes, owner) of the places that buffers need besides those of results."""
+    """Return (first, last, bytes, owner) of the places needed in addition to those of results."""
     place = list(range(len(found)))
     spans = {n: [(each.first, each.last)] for n, each in enumerate(found)}
     for n in sorted(range(len(found)), key=lambda n: found[n].first):
@@ -239,7 +243,7 @@ def _temporary(found: list[_Buffer], outs: set[int]) -> list[tuple[int, int, int
         for k in sorted(each.reads) if each.stays else ():
             ends = found[k].last == each.first and found[k].nbytes == each.nbytes
             if ends and place[k] not in outs:
-                # The place of what is read last here goes on; a result's place takes it in.
+                # A buffer read here for the last time passes its place on.
                 spans[n] = spans.pop(place[k]) + spans[n]
                 place = [n if p == place[k] else p for p in place]
                 break
@@ -257,7 +261,7 @@ def _temporary(found: list[_Buffer], outs: set[int]) -> list[tuple[int, int, int
 
 
 def _most(spans: list[tuple[int, int, int, int]]) -> int:
-    """The most bytes at a time of (first, last, bytes, owner)."""
+    """Return the most bytes live at one time, from (first, last, bytes, owner)."""
     changes = _changes(spans)
     held, most = 0, 0
     for time in sorted(changes):
@@ -267,7 +271,7 @@ def _most(spans: list[tuple[int, int, int, int]]) -> int:
 
 
 def _changes(spans: list[tuple[int, int, int, int]]) -> dict[int, int]:
-    """By how many bytes what is held changes, at each time where it does."""
+    """Return by how many bytes the total changes, for each time where it does."""
     changes: dict[int, int] = {}
     for first, last, nbytes, _ in spans:
         changes[first] = changes.get(first, 0) + nbytes

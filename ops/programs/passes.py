@@ -1,8 +1,8 @@
-"""What an op goes through of a device's memory, in bytes, whoever asks: plans, reports, dumps.
+"""The bytes of memory that an op passes over on a device; shared by plans, reports and dumps.
 
-An op writes its results. A product reads its operands besides, and on a core so does what reads
-more than it makes, as nothing there is fused with what comes before. What is an operand in another
-shape takes nothing, unless a core has it in tiles that change.
+An op writes its results. A product also reads its operands. On a core, so does an op that reads
+more than it makes, because nothing is fused with its producer there. An op that only changes its
+operand's shape takes nothing, except on a core where its tiles change.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from gridlayout.sharding.machine import Machine
 
 Shape = tuple[int, ...]
 
-# What is priced by its multiplications, and goes through its operands too.
+# Ops that are priced by their multiplications, and also pass over their operands.
 PRODUCTS = ("dot_general", "conv_general_dilated")
-# What is seen in another shape, or made where it is read.
-SEEN = frozenset(("broadcast_in_dim", "reshape", "squeeze", "transpose", "copy", "stop_gradient"))
-# What reads more than it makes.
+# Ops whose results are views of an operand, or fused into consumers.
+VIEWS = frozenset(("broadcast_in_dim", "reshape", "squeeze", "transpose", "copy", "stop_gradient"))
+# Ops that read more than they make.
 _READ = frozenset(
     (
         *(f"reduce_{name}" for name in ("sum", "prod", "max", "min", "and", "or", "xor")),
@@ -29,9 +29,9 @@ _READ = frozenset(
 
 
 def passed_bytes(name: str, ins: Sequence[int], outs: Sequence[int], machine: Machine) -> int:
-    """Bytes that a device goes through for an op that is no view.
+    """Return the bytes that a device passes over for an op that is no view.
 
-    ins, outs: bytes of its part of each operand and result.
+    ins, outs: the bytes of its part of each operand and result.
 
     >>> passed_bytes("reduce_sum", [4096], [128], Machine("n150").by_core)
     4096
@@ -41,7 +41,7 @@ def passed_bytes(name: str, ins: Sequence[int], outs: Sequence[int], machine: Ma
     if name in PRODUCTS:
         return sum(ins) + sum(outs)
     if name == "dynamic_update_slice" and not machine.has_cores:
-        return 2 * ins[1]  # XLA updates what is read no more where it is
+        return 2 * ins[1]  # XLA updates an operand in place at its last use
     if name in _READ and machine.has_cores:
         return max(max(ins, default=0), sum(outs))
     return sum(outs)
@@ -56,11 +56,11 @@ def computing(
     transposed: Sequence[int] = (),
     itemsize: int = 4,
 ) -> dict[str, float]:
-    """Seconds of a device by what limits it: `products` or `memory`.
+    """Return the seconds of a device by what limits it: `products` or `memory`.
 
-    flops: operations of a product. ins, outs: bytes of the device's part of each operand and
-    result. transposed: of operands, as `flops.transposed` says. itemsize: bytes of an element. A
-    product that uses each element of an operand once, as one with a vector does, packs nothing.
+    flops: operations of a product. ins, outs: the bytes of the device's part of each operand and
+    result. transposed: for each operand, as in `flops.transposed`. itemsize: bytes of an element. A
+    product that uses each element once, such as one with a vector, packs no operand.
     """
     nbytes = passed_bytes(name, ins, outs, machine)
     if name not in PRODUCTS:
@@ -70,18 +70,18 @@ def computing(
     return machine.computing(flops, nbytes, turned, packs)
 
 
-def is_seen(
+def is_view(
     name: str, params: Mapping[str, Any], before: Shape, after: Shape, machine: Machine
 ) -> bool:
-    """Whether a result is its operand in another shape, which takes no pass over memory.
+    """Return whether a result is its operand in another shape, which takes no pass over memory.
 
     >>> core = Machine("n150").by_core
-    >>> is_seen("reshape", {}, (2, 96, 64), (192, 64), core)
+    >>> is_view("reshape", {}, (2, 96, 64), (192, 64), core)
     True
-    >>> is_seen("reshape", {}, (2, 50, 96), (100, 96), core)
+    >>> is_view("reshape", {}, (2, 50, 96), (100, 96), core)
     False
     """
-    if name not in SEEN:
+    if name not in VIEWS:
         return False
     if not machine.has_cores or name not in ("reshape", "transpose") or not machine.chip.tiles:
         return True
@@ -92,7 +92,7 @@ def is_seen(
 
 
 def keeps_tiles(before: Shape, after: Shape, tile: Shape) -> bool:
-    """Whether an array has the same tiles, in the same order, in another shape.
+    """Return whether an array has the same tiles in the same order in another shape.
 
     >>> keeps_tiles((300,), (1, 300), (32, 32)), keeps_tiles((64, 300), (2, 32, 300), (32, 32))
     (True, True)

@@ -1,4 +1,4 @@
-"""A report's graph as a drawing: a card for each step, what is moved on the lines between them."""
+"""A report's graph as a drawing: one card per step, with moves on the lines between cards."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from gridlayout.ops.programs.texts import (
 )
 from gridlayout.svg import Drawing
 
-MOST_CARDS = 1000  # of all charts of a drawing
-_MOST_ENTRIES = 6  # cards of operands that one item alone reads
+MOST_CARDS = 1000  # the most cards of all charts of a drawing
+_MOST_ENTRIES = 6  # an item's own operands have one card each, unless there are more
 
 
 def draw_graph(graph: Graph, words: str) -> Drawing:
-    """The drawing of a program's graph; words: what it costs, in a sentence."""
+    """Return the drawing of a program's graph. words: a sentence that states its costs."""
     charts = _Charts()
     chart = charts.whole("", graph)
     name = graph.title or "a program"
@@ -39,20 +39,20 @@ def draw_graph(graph: Graph, words: str) -> Drawing:
 
 @dataclass
 class _Charts:
-    """What all charts of a drawing share: how many cards they have, the steps left out."""
+    """The state shared by all charts of a drawing: the number of cards, and of omitted steps."""
 
     cards: int = 0
     left: int = 0
-    readers: dict[int, dict[Source, list[int]]] = field(default_factory=dict)
+    consumers: dict[int, dict[Source, list[int]]] = field(default_factory=dict)
 
     def whole(self, title: str, graph: Graph, at: str = "") -> Chart:
-        """The chart of a graph and its parts; at: the number that those of its parts begin with."""
+        """Return the chart of a graph and its parts; at: the prefix of its parts' numbers."""
         shown = range(len(graph.nodes))
         return _Drawn(self, graph, items_of(graph), shown, at).chart(title)
 
-    def readers_of(self, graph: Graph) -> dict[Source, list[int]]:
-        """The nodes that read each value of a graph; one past the last for its results."""
-        if id(graph) not in self.readers:
+    def consumers_of(self, graph: Graph) -> dict[Source, list[int]]:
+        """Return the nodes that read each value; a result is read by number `len(nodes)`."""
+        if id(graph) not in self.consumers:
             found: dict[Source, list[int]] = {}
             for n, node in enumerate(graph.nodes):
                 for read in node.reads:
@@ -60,15 +60,15 @@ class _Charts:
             for source in graph.results:
                 if source is not None:
                     found.setdefault(source, []).append(len(graph.nodes))
-            self.readers[id(graph)] = found
-        return self.readers[id(graph)]
+            self.consumers[id(graph)] = found
+        return self.consumers[id(graph)]
 
 
 @dataclass
 class _Drawn:
-    """A chart of some items of a graph, which are the nodes `shown`, as it is being made.
+    """A chart under construction: some items of a graph, which are the nodes `shown`.
 
-    cells: the (card, cell) of each value there is; moved: the card of each move.
+    cells: the (card, cell) of each value; moved: the card of each move.
     """
 
     charts: _Charts
@@ -83,7 +83,7 @@ class _Drawn:
     moved: dict[int, int] = field(default_factory=dict)
 
     def chart(self, title: str) -> Chart:
-        """All of it."""
+        """Return the whole chart."""
         self._entries()
         own = {item for item in self.items if isinstance(item, int)}
         for item in self.items:
@@ -100,7 +100,7 @@ class _Drawn:
         return len(self.shown) == len(self.graph.nodes)
 
     def _add(self, card: Card, reads: Iterable[tuple[int, int]], makes: Iterable[Source]) -> int:
-        """A card, the lines to it, and the values in its cells."""
+        """Add a card, the lines to it, and the values in its cells; return its number."""
         at = len(self.cards)
         self.cards.append(card)
         self.lines.update(dict.fromkeys((*start, at) for start in reads))
@@ -110,11 +110,11 @@ class _Drawn:
     # -- ends ----------------------------------------------------------------------------------
 
     def _entries(self) -> None:
-        """Cards of operands: of a whole function all; many that one item alone reads have one."""
+        """Add cards of unused operands, and one card for many operands of a single item."""
         if self._is_whole and not self.at:
-            readers = self.charts.readers_of(self.graph)
+            consumers = self.charts.consumers_of(self.graph)
             for k in range(len(self.graph.operands)):
-                if (OPERAND, k) not in readers:
+                if (OPERAND, k) not in consumers:
                     self._entry((OPERAND, k))
         for item in self.items:
             alone = [source for source in self._outside(span(item)) if self._is_alone(source, item)]
@@ -124,17 +124,17 @@ class _Drawn:
                 self.cells.update(dict.fromkeys(alone, (at, 0)))
 
     def _outside(self, nodes: range) -> list[Source]:
-        """The values that nodes read and do not make."""
+        """Return the values that nodes read but do not make."""
         reads = (read.source for n in nodes for read in self.graph.nodes[n].reads)
         return list(dict.fromkeys(source for source in reads if source[0] not in nodes))
 
     def _is_alone(self, source: Source, item: Item) -> bool:
-        """Whether nothing else of this chart makes or reads a value."""
+        """Return whether nothing else in this chart makes or reads a value."""
         if source[0] in self.shown:
             return False
         own = span(item)
         return all(
-            n in own or n not in self.shown for n in self.charts.readers_of(self.graph)[source]
+            n in own or n not in self.shown for n in self.charts.consumers_of(self.graph)[source]
         )
 
     def _name(self, source: Source) -> str:
@@ -144,13 +144,13 @@ class _Drawn:
         return self.graph.names[k] if k < len(self.graph.names) else f"operand {k}"
 
     def _entry(self, source: Source) -> tuple[int, int]:
-        """Where the lines of a value begin: at a card of its own if it comes from elsewhere."""
+        """Return where the lines of a value start; a value from elsewhere gets its own card."""
         if source not in self.cells:
             self._add(end_card(self._name(source), self.graph.tensor(source)), [], [source])
         return self.cells[source]
 
     def _results(self) -> None:
-        """What the chart's values are for, outside of it."""
+        """Add cards that say where the chart's values go."""
         if not self._is_whole:
             for source in self._left(self.shown):
                 self._add(end_card("read by later steps"), [self.cells[source]], [])
@@ -164,11 +164,11 @@ class _Drawn:
                 self._add(end_card(name), [self._entry(found)], [])
 
     def _left(self, nodes: range) -> Iterator[Source]:
-        """The values that some nodes make and others read."""
-        readers = self.charts.readers_of(self.graph)
+        """Yield the values that these nodes make and other nodes read."""
+        consumers = self.charts.consumers_of(self.graph)
         for n in nodes:
             for k in range(len(self.graph.nodes[n].results)):
-                if any(reader not in nodes for reader in readers.get((n, k), ())):
+                if any(consumer not in nodes for consumer in consumers.get((n, k), ())):
                     yield n, k
 
     # -- steps ---------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class _Drawn:
         self._add(step_card(node, below, n in self.graph.unread), starts, makes)
 
     def _start(self, source: Source, move: int | None, own: set[int]) -> tuple[int, int]:
-        """Where the line of an operand begins: at its value, or at what moves it."""
+        """Return where the line of an operand starts: at its value, or at its move's card."""
         start = self._entry(source)
         if move is None or self.graph.moves[move].node not in own:
             return start
@@ -192,7 +192,7 @@ class _Drawn:
         return self.moved[move], 0
 
     def _body(self, node: Node, body: Body) -> Iterator[str]:
-        """A part of a program inside a step, and where it is drawn."""
+        """Yield the lines about a program inside a step, and where it is drawn."""
         words = [body.title, f"{body.times:,} times" if body.times > 1 else "", body.note]
         title = ", ".join(filter(None, words))
         yield title
@@ -220,7 +220,7 @@ class _Drawn:
         self._add(group_card(group.title, lines, tensors), starts, makes)
 
     def _number(self, steps: int) -> str:
-        """The number of the next part; none where there is no room for its steps."""
+        """Return the number of the next part; empty if there are too many cards already."""
         if self.charts.cards + len(self.cards) > MOST_CARDS:
             self.charts.left += steps
             return ""

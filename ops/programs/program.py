@@ -1,8 +1,8 @@
-"""`Program`: the decisions for a whole jaxpr as one list of steps, and running it.
+"""`Program`: the decisions for a whole jaxpr as one list of steps, and running them.
 
-All steps that work on one device's parts run inside one `shard_map`: what a decision says the
-devices send each other is what they send. Steps on whole storages (rules of users, calls to the
-host) run between two such regions.
+All steps that work on one device's parts run inside one `shard_map`, so devices send each other
+exactly the collectives of the decisions. Steps on whole storages (users' rules, calls to the host)
+run between two such regions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gridlayout.ops.decisions.decision import Body, Decision, Renumbering, Step
 from gridlayout.ops.decisions.place import Place
 from gridlayout.ops.decisions.specs import Held, Sharded, Spec
 from gridlayout.ops.decisions.value import Value
-from gridlayout.ops.moves.pieces import looked_up_once
+from gridlayout.ops.moves.pieces import shared_lookups
 from gridlayout.ops.moves.relayout import LocalMove
 from gridlayout.ops.programs.passes import PRODUCTS
 from gridlayout.ops.programs.row import priced
@@ -32,16 +32,16 @@ from gridlayout.sharding.device_grid import DeviceGrid
 from gridlayout.sharding.machine import Machine
 from gridlayout.sharding.pieces import Pieces
 
-RELAYOUT = "relayout"  # the op that brings values to their places, where no equation says so
+RELAYOUT = "relayout"  # the op of relayouts that no equation states
 
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """A decision as a program does it: the values that it reads and makes.
+    """A decision as part of a program, with the values that it reads and makes.
 
-    within: the called functions that it is in, the outer first, each with the number of its call.
-    is_listed: whether an equation on laid-out values asked for it. path: the number of its equation
-    in the jaxpr, behind those of the calls that it is in.
+    within: the called functions around it, outermost first, each with the number of its call.
+    is_listed: whether it is of an equation on laid-out values. path: the number of its equation in
+    the jaxpr, after the numbers of enclosing calls.
     """
 
     decision: Decision
@@ -54,7 +54,7 @@ class Made:
 
 @dataclass(frozen=True, eq=False)
 class _Deferred:
-    """A step whose result is made where it is wanted, its scope, and the decision that has it."""
+    """A step whose result is made where it is requested, with its scope and its decision."""
 
     step: Step
     scope: str
@@ -63,13 +63,13 @@ class _Deferred:
 
 @dataclass(eq=False)
 class Program:
-    """Steps on registers, the operands' first. Made by appending decisions.
+    """Steps on registers, of which the operands' come first. Built by appending decisions.
 
-    operands: specs. outs: the results. made: each decision, in order. owners: of each step, the
-    number of its decision there. parts: of each step those that are done as one in it, with their
-    owners; empty where none are. offers: all good decisions for an op on operands of some specs.
-    against: seconds of the program that this one was chosen over; None where there was none.
-    chosen: the choices for the whole of it; None where each equation chooses by itself.
+    operands: specs. outs: the results. made: the decisions in order. owners: for each step, the
+    number of its decision in `made`. parts: for each step, the steps that are joined in it, with
+    their owners; empty where none are joined. offers: a function that returns all good decisions
+    for an op and operands' specs. against: seconds of the program that this one was preferred to,
+    or None. chosen: the choices for the whole program; None where each equation chooses by itself.
     """
 
     device: DeviceGrid
@@ -106,7 +106,7 @@ class Program:
         within: tuple[tuple[str, int], ...] = (),
         path: tuple[int, ...] = (),
     ) -> list[Value]:
-        """Do a decision on these values next; `scope`: its `jax.named_scope`."""
+        """Append a decision on these values and return its results; `scope`: a `named_scope`."""
         outs = self._added(decision, values, scope, len(self.made))
         self.made.append(Made(decision, tuple(values), tuple(outs), within, listed, path))
         return outs
@@ -114,7 +114,7 @@ class Program:
     def _added(
         self, decision: Decision, values: Sequence[Value], scope: str, owner: int
     ) -> list[Value]:
-        """Do the steps of a decision next, which belong to decision number `owner`."""
+        """Append the steps of a decision, which belong to decision number `owner`."""
         at = Renumbering(decision, values, self.registers)
         for step in decision.steps:
             here = at.step(step)
@@ -135,10 +135,10 @@ class Program:
         return at.outs()
 
     def _made_in(self, register: int, place: Place) -> int:
-        """The register that holds a deferred value as it is made in a place, once for all.
+        """Return the register with a deferred value in a requested place; made once per place.
 
-        Its steps belong to the decision that deferred it. What it is made of comes first: step by
-        step, as chains are long.
+        Its steps belong to the decision that deferred it. What it is made from is made first, with
+        a list of pending values, because chains are too long for recursion.
         """
         waiting = [(register, place)]
         while waiting:
@@ -165,7 +165,7 @@ class Program:
         return self._places[register, place]
 
     def done(self, number: int) -> Decision:
-        """A decision as the program does it: what it deferred, as the largest part that is made."""
+        """Return a decision as it is run, with the largest part of a deferred value as result."""
         decision = self.made[number].decision
         if not any(step.makes for step in decision.steps):
             return decision
@@ -177,8 +177,8 @@ class Program:
         return replace(decision, outs=tuple(outs))
 
     def _made_before(self, step: Step) -> tuple[int, ...] | None:
-        """The registers that hold what a step makes, if one that does the same made it."""
-        if step.is_global:  # what devices hold of their own does not outlive a region
+        """Return the registers of an earlier step that does the same, or None."""
+        if step.is_global:  # parts inside of a region do not exist after it
             self._made.clear()
             self._places.clear()
         if step.does is None or not all(isinstance(k, int) for k in step.reads):
@@ -187,25 +187,25 @@ class Program:
         return None if known is step.writes else known
 
     def finish(self, outs: Sequence[Value]) -> Program:
-        """The program that gives these values: steps that none of them needs are dropped."""
+        """Set the program's results, and drop the steps that none of them needs."""
         self.outs = tuple(outs)
-        wanted = {out.at for out in outs if isinstance(out.at, int)}
-        kept = []
+        needed = {out.at for out in outs if isinstance(out.at, int)}
+        remaining = []
         for n in reversed(range(len(self.steps))):
             step = self.steps[n]
-            if step.is_global or wanted.intersection(step.writes):
-                wanted.update(k for k in step.reads if isinstance(k, int))
-                kept.append(n)
-        kept.reverse()
-        self.steps = [self.steps[n] for n in kept]
-        self.scopes = [self.scopes[n] for n in kept]
-        self.owners = [self.owners[n] for n in kept]
+            if step.is_global or needed.intersection(step.writes):
+                needed.update(k for k in step.reads if isinstance(k, int))
+                remaining.append(n)
+        remaining.reverse()
+        self.steps = [self.steps[n] for n in remaining]
+        self.scopes = [self.scopes[n] for n in remaining]
+        self.owners = [self.owners[n] for n in remaining]
         self._join()
         self._mark_sums()
         return self
 
     def _join(self) -> None:
-        """Join independent collectives, where that takes less time."""
+        """Join independent collectives where that takes less time."""
         if not self.is_local:
             return
         found = joined(self.steps, self.registers, self.device.machine)
@@ -226,7 +226,7 @@ class Program:
         self.owners = [self.owners[n] for n in firsts]
 
     def _mark_sums(self) -> None:
-        """Say of all-reduces which of them XLA joins."""
+        """Mark the all-reduces that XLA joins."""
         if not self.is_local:
             return
         names = [self.made[owner].decision.op.name for owner in self.owners]
@@ -236,7 +236,7 @@ class Program:
                 self.parts[n] = [(self.owners[n], self.steps[n])]
 
     def _shared(self, step: Step, count: int) -> Step:
-        """A step as a report has it, joined with others."""
+        """Return a step for reports, whose collectives are joined with those of others."""
         if count == 1:
             return step
         sent = tuple(replace(each, together=count) for each in step.collectives)
@@ -244,7 +244,7 @@ class Program:
 
     @property
     def steps_by_decision(self) -> dict[int, list[Step]]:
-        """The steps that are run, by the number of their decision."""
+        """The steps that run, by the number of their decision."""
         found: dict[int, list[Step]] = {}
         single = [[(owner, step)] for owner, step in zip(self.owners, self.steps, strict=True)]
         for owner, step in (pair for some in self.parts or single for pair in some):
@@ -263,7 +263,7 @@ class Program:
 
     @cached_property
     def machine(self) -> Machine:
-        """The device grid's, of a program that computes so long before each collective."""
+        """The device grid's machine, for a program with this computation between collectives."""
         machine = self.device.machine
         products = [each.decision for each in self.made if each.decision.op.name in PRODUCTS]
         work = sum(sum(priced(each, (), machine).values()) for each in products)
@@ -271,10 +271,10 @@ class Program:
 
     @property
     def seconds(self) -> float:
-        """What a device takes for what it sends and computes, one after another.
+        """The seconds of one device to send and compute, in sequence.
 
-        Of products their multiplications, or what they read and write where that takes longer; of
-        other equations their results, which are written once.
+        A product takes its multiplications, or its reads and writes if those take longer; another
+        equation takes the writes of its results.
         """
         machine = self.machine
         run = {owner for some in self.parts for owner, _ in some} or set(self.owners)
@@ -287,26 +287,26 @@ class Program:
 
     @property
     def masks(self) -> int:
-        """Selects that set padding."""
+        """The number of selects that set padding."""
         return sum(step.masks for step in self.steps)
 
     # -- running ---------------------------------------------------------------------------------
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:
-        """The results' storages, of the operands' ones; outside of `shard_map`."""
+        """Return the results' storages from those of the operands; outside of `shard_map`."""
         held: dict[int, Any] = dict(enumerate(arrays))
         for is_global, region in self._regions:
             if is_global:
                 run_steps(region.steps, held)
                 continue
-            # XLA's partitioner fails on operands without elements: they are made inside.
+            # XLA's partitioner fails on operands without elements, so these are made inside.
             empty = [k for k in region.reads if self.registers[k].device_bytes == 0]
             full = [k for k in region.reads if k not in empty]
 
             def run(
                 *arrays: Any, region: Any = region, full: Any = full, empty: Any = empty
             ) -> Any:
-                with looked_up_once(region.in_pieces):
+                with shared_lookups(region.in_pieces):
                     return region.run(dict(zip(full, arrays, strict=True)) | self._zeros(empty))
 
             parts = jax.shard_map(
@@ -320,13 +320,13 @@ class Program:
         return [array_at(held, out.at) for out in self.outs]
 
     def run_inside(self, arrays: Sequence[Any]) -> list[Any]:
-        """A device's parts of the results, of its parts of the operands; inside of `shard_map`."""
+        """Return a device's parts of the results from those of the operands; in `shard_map`."""
         if not self.is_local:
             return self.run(arrays)
         held: dict[int, Any] = dict(enumerate(arrays))
         steps = list(zip(self.steps, self.scopes, strict=True))
-        wanted = [out.at for out in self.outs if isinstance(out.at, int)]
-        run_steps(with_calls(steps, wanted), held)
+        needed = [out.at for out in self.outs if isinstance(out.at, int)]
+        run_steps(with_calls(steps, needed), held)
         return [array_at(held, out.at) for out in self.outs]
 
     def _zeros(self, registers: Sequence[int]) -> dict[int, Any]:
@@ -342,17 +342,17 @@ class Program:
 
     @cached_property
     def _regions(self) -> list[tuple[bool, _Region]]:
-        """Runs of steps that are global, or not."""
+        """Runs of consecutive steps that are all global, or all local."""
         steps = list(zip(self.steps, self.scopes, strict=True))
         groups = [(key, list(some)) for key, some in groupby(steps, lambda s: s[0].is_global)]
-        wanted = {out.at for out in self.outs if isinstance(out.at, int)}
+        needed = {out.at for out in self.outs if isinstance(out.at, int)}
         found: list[tuple[bool, _Region]] = []
         for is_global, some in reversed(groups):
             writes = dict.fromkeys(k for step, _ in some for k in step.writes)
             reads = dict.fromkeys(k for step, _ in some for k in step.reads if isinstance(k, int))
             outer = tuple(k for k in reads if k not in writes)
-            found.append((is_global, _Region(some, outer, tuple(k for k in writes if k in wanted))))
-            wanted |= set(outer)
+            found.append((is_global, _Region(some, outer, tuple(k for k in writes if k in needed))))
+            needed |= set(outer)
         return found[::-1]
 
 
@@ -364,7 +364,7 @@ def program_in(body: Body) -> Program:
 
 @dataclass(frozen=True)
 class _Region:
-    """Steps that run together: what they read from outside, and what of theirs is read there."""
+    """Steps that run together, with the registers that they read and that later steps need."""
 
     steps: list[tuple[Step, str]]
     reads: tuple[int, ...]
@@ -372,7 +372,7 @@ class _Region:
 
     @property
     def in_pieces(self) -> list[Pieces]:
-        """The moves that go in pieces."""
+        """The moves that run in pieces."""
         moves = [step.does for step, _ in self.steps if isinstance(step.does, LocalMove)]
         return [move.pieces for move in moves if move.pieces is not None]
 

@@ -1,4 +1,4 @@
-"""`Report`: what `gl.on_grid` does with a function, one row a primitive."""
+"""`Report`: what `gl.on_grid` does with a function, one row per primitive."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _HEAD = (
 class Report:
     """The rows of a function's primitives in order. `print` shows them as a table.
 
-    peak_bytes: the most that one device holds at a time, operands and results included;
+    peak_bytes: the most that one device holds at a time, operands and results included.
     core_peak_bytes: the most that one core holds of arrays in layouts. arguments: their layouts,
-    None of those that no core holds. graph: the primitives with the values between them, which
-    `draw` draws. program: what it is of.
+    None for arguments without one. graph: the primitives and the values between them, which `draw`
+    shows. program: the reported program.
     """
 
     rows: tuple[Row, ...]
@@ -48,42 +48,42 @@ class Report:
 
     @classmethod
     def of(cls, program: Program) -> Report:
-        """The report of a program: its decisions, and those of the programs inside."""
+        """Return the report of a program: its decisions, and those of programs inside of it."""
         graph = graph_of(program)
         arguments = tuple(map(layout_of, program.operands))
         return cls(tuple(graph.rows), *peak_bytes(program), arguments, graph, program)
 
     def named(self, operands: tuple[str, ...], results: tuple[str, ...], title: str) -> Report:
-        """The same with what users call the function, its arguments and its results."""
+        """Return the same report with the user's names of the function, arguments and results."""
         graph = replace(self.graph, names=operands, result_names=results, title=title)
         return replace(self, graph=graph)
 
     @property
     def fallbacks(self) -> tuple[Row, ...]:
-        """The primitives that had no rule."""
+        """The primitives without a rule."""
         return tuple(row for row in self.rows if row.how == FALLBACK)
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes received over all devices, in all rows."""
+        """The bytes received over all devices, in all rows."""
         return sum(row.bytes_moved for row in self.rows)
 
     @property
     def masks(self) -> int:
-        """Selects that set padding, in all rows."""
+        """The number of selects that set padding, in all rows."""
         return sum(row.masks for row in self.rows)
 
     @property
     def flops(self) -> int:
-        """Operations on logical elements, in all rows."""
+        """The number of operations on logical elements, in all rows."""
         return sum(row.flops for row in self.rows)
 
     @property
     def costs(self) -> Costs:
-        """What the layouts cost, in the numbers that `gl.compare` compares, each device a core.
+        """The costs of the layouts, in the measures of `gl.compare`, with each device as a core.
 
-        As if each primitive but views read its operands and wrote its results once, whole; which of
-        them are relayouts only is not told.
+        Every primitive except views counts as reading its operands and writing its results once.
+        It does not count which primitives are only relayouts.
         """
         touched: Counter[str] = Counter()
         rows = [row for row in self.rows if row.how != VIEW]
@@ -110,14 +110,14 @@ class Report:
 
     @property
     def seconds(self) -> float:
-        """What one device takes, row after row, on the device grid's machine."""
+        """The seconds of one device on the device grid's machine, with the rows in sequence."""
         return sum(row.seconds for row in self.rows)
 
     def why(self, row: Row | int) -> Alternatives:
-        """The ways to do a row, and what each takes on the machine; row: itself or its number.
+        """Return the ways to run a row, each with its cost on the machine; row: it or its number.
 
-        They are those that the primitive's rule offers for the same operands. `LayoutError` for
-        what is no row of this report.
+        These are the ways that the primitive's rule offers for the same operands. `LayoutError`
+        for anything that is no row of this report.
 
         >>> from gridlayout import DeviceGrid, GridLayout, on_grid
         >>> x = GridLayout((64, 64), grid=(2, 2))
@@ -135,7 +135,7 @@ class Report:
         return alternatives(row, row.decision, self.program)
 
     def by_padding(self) -> Report:
-        """The same report, the rows whose results hold the most padding on a device first.
+        """Return the report sorted by the padding of results on a device, largest first.
 
         >>> from gridlayout import DeviceGrid, GridLayout, on_grid
         >>> x = GridLayout((40, 40), grid=(2, 2), tile=(32, 32))
@@ -148,14 +148,14 @@ class Report:
         return replace(self, rows=tuple(rows))
 
     def draw(self, path: str | Path | None = None) -> Drawing:
-        """The program as a graph: its steps, the values between them, and what is moved on the way.
+        """Return a drawing of the program: its steps, the values between them, and their moves.
 
-        Each value has its shape, element type, grid and share of padding; on a line stands what
-        devices receive to bring it where it is read. Loops, branches, called functions and runs of
-        the same steps are drawn apart, and fold in notebooks. path: a file to write it to: an .svg,
-        or a page where it ends in .html.
+        Each value has its shape, element type, grid and share of padding. A line shows what devices
+        receive to relay the value out for its consumer. Loops, branches, called functions and
+        repeated steps are drawn separately, and fold in notebooks. path: a file to write: an .svg,
+        or a page if it ends in .html.
         """
-        # Few programs draw.
+        # Imported here because few programs draw.
         from gridlayout.ops.programs.picture import draw_graph
 
         words = (
@@ -194,7 +194,7 @@ class Report:
 
 
 def aligned(rows: Sequence[Sequence[str]], numbers: Container[int]) -> list[str]:
-    """The rows of a table as lines; numbers: the columns that are aligned to the right.
+    """Return the rows of a table as lines; numbers: the columns that are aligned to the right.
 
     >>> aligned([("a", "10"), ("bcd", "9")], (1,))
     ['a    10', 'bcd   9']
@@ -210,7 +210,7 @@ def aligned(rows: Sequence[Sequence[str]], numbers: Container[int]) -> list[str]
 
 
 def duration(seconds: float) -> str:
-    """Seconds for people.
+    """Return seconds as text.
 
     >>> duration(1.5e-6), duration(0.0123)
     ('1.5 us', '12,300.0 us')

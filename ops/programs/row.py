@@ -1,4 +1,4 @@
-"""`Row`: what a report says of one primitive."""
+"""`Row`: one row of a report, about one primitive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gridlayout.ops.decisions.decision import VIEW, Decision, Step
 from gridlayout.ops.decisions.flops import transposed
 from gridlayout.ops.decisions.requested import Requested
 from gridlayout.ops.decisions.specs import Deferred, Sharded, Spec, layout_of
-from gridlayout.ops.programs.passes import SEEN, computing, is_seen
+from gridlayout.ops.programs.passes import VIEWS, computing, is_view
 from gridlayout.sharding.collectives import Collective, total_bytes
 from gridlayout.sharding.cost import Cost
 from gridlayout.sharding.machine import Machine
@@ -22,19 +22,19 @@ from gridlayout.sharding.machine import Machine
 
 @dataclass(frozen=True)
 class Row:
-    """One primitive: how it ran, the layouts in and out, and what it takes.
+    """One primitive: how it ran, the layouts of operands and results, and its cost.
 
-    `bytes_moved` is received bytes, added up over all devices; `masks` counts selects that set
-    padding; `flops` counts operations on logical elements; `peak_bytes` are a core's operands,
-    results and what else the rule holds on its device. `held_bytes` are a device's results, whether
-    or not they are alive together; `padding_bytes` what of these is no element, on average over
-    devices. A layout is None for a value that no core
-    holds: a scalar, a constant. `note` names the algorithm, where a rule has several, or says what
-    of a loop or a branch is counted. `collectives` are what the devices send each other, and
-    `device_flops` one device's operations, on padding too. times: how often it runs, in a loop;
-    bytes, masks and flops are of all of them. seconds: what one device takes for it, on the device
-    grid's machine; limit: what takes the most of that, `links`, `products` or `memory`, empty where
-    nothing does. decision: what it is of; made: that as its program does it.
+    `bytes_moved` are received bytes, summed over all devices. `masks` counts selects that set
+    padding. `flops` counts operations on logical elements. `peak_bytes` are the bytes on a core of
+    operands, results and the rule's workspace. `held_bytes` are the bytes of a device's results,
+    live together or not; `padding_bytes` are the part of them that is padding, on average over
+    devices. A layout is None for a value without one: a scalar, a constant. `note` names the
+    algorithm, where a rule has several, or the part of a loop or branch that is counted.
+    `collectives` are what the devices send each other. `device_flops` counts one device's
+    operations, on padding too. times: how often it runs, in a loop; bytes, masks and flops are over
+    all runs. seconds: of one device, on the device grid's machine. limit: what takes the most of
+    that, `links`, `products` or `memory`; empty where nothing does. decision: the decision; made:
+    the same as part of its program.
     """
 
     primitive: str
@@ -60,29 +60,29 @@ class Row:
 def priced(
     decision: Decision, collectives: Sequence[Collective], machine: Machine
 ) -> dict[str, float]:
-    """Seconds of one device by what they go to; a collective that is joined, its share."""
+    """Return the seconds of one device by limit; a joined collective counts its share."""
     return {"links": machine.seconds(collectives), **_computing(decision, machine)}
 
 
 def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
-    """Seconds of what a device computes."""
+    """Return the seconds of a device's computation, by limit."""
     op, nothing = decision.op, {"products": 0.0, "memory": 0.0}
     if decision.bodies or (decision.how == VIEW and not op.outs):
         return nothing
     if decision.how == VIEW or op.name == "stop_gradient":
         shapes = [aval.shape for aval in (*op.ins[:1], *op.outs[:1])]
         before, after = shapes[0], shapes[-1]
-        if op.name not in SEEN or is_seen(op.name, op.params, before, after, machine):
+        if op.name not in VIEWS or is_view(op.name, op.params, before, after, machine):
             return nothing
     asked = op.requested.ins if isinstance(op.requested, Requested) else ()
-    specs = zip_longest(asked, decision.operands)  # None stays as it is
+    specs = zip_longest(asked, decision.operands)  # None: the operand is not relaid out
     ins = [_passed(operand if spec is None else spec, machine) for spec, operand in specs]
     outs = [_passed(out.spec, machine) for out in decision.outs]
     itemsize = getattr(op.ins[0].dtype, "itemsize", 4) if op.ins else 4
     given = ins, outs, machine, transposed(op), itemsize
     found = computing(op.name, decision.device_flops, *given)
     pairs = zip(asked, decision.operands, strict=False)
-    # What a device takes out of what it has of an operand.
+    # Slices that devices take of the parts of operands that they have.
     parts = [
         spec.device_bytes
         for spec, operand in pairs
@@ -93,7 +93,7 @@ def _computing(decision: Decision, machine: Machine) -> dict[str, float]:
 
 
 def _passed(spec: Any, machine: Machine) -> int:
-    """Bytes of a device's part of a value, in whole tiles where the chip computes with such."""
+    """Return the bytes of a device's part of a value, in whole tiles on chips with tiles."""
     own = as_grid(spec.layout) if isinstance(spec, Sharded) else None
     if not machine.chip.tiles or own is None:
         return 0 if spec is None else int(spec.device_bytes)
@@ -106,7 +106,7 @@ def _passed(spec: Any, machine: Machine) -> int:
 
 
 def _padding(spec: Spec) -> int:
-    """Bytes of a value on one device that are no elements, on average over devices."""
+    """Return the bytes of padding of a value on one device, on average over devices."""
     if isinstance(spec, Deferred):
         return _padding(spec.source)
     if not isinstance(spec, Sharded):
@@ -118,7 +118,7 @@ def _padding(spec: Spec) -> int:
 def row_of(
     decision: Decision, steps: Sequence[Step], times: int, note: str, machine: Machine
 ) -> Row:
-    """The row of a decision and its steps that are run, so many times."""
+    """Return the row of a decision, with its steps that run, `times` times."""
     own = tuple(c.times(times) for step in steps for c in step.collectives)
     before, after = (
         tuple(map(layout_of, specs)) for specs in (decision.operands, decision.results)
@@ -126,7 +126,7 @@ def row_of(
     held = sum(spec.core_bytes for spec in (*decision.operands, *decision.results))
     peak = held + decision.workspace_bytes
     seconds = dict.fromkeys(("links", "products", "memory"), 0.0)
-    if steps or not decision.steps:  # else nobody needs what it makes, or another made it
+    if steps or not decision.steps:  # else its results are unused, or another decision made them
         seconds = priced(decision, [c for step in steps for c in step.collectives], machine)
     limit = max(seconds, key=seconds.__getitem__)
     cost = decision.stated or Cost(total_bytes(own), decision.flops * times, peak)

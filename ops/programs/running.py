@@ -1,8 +1,8 @@
-"""Running steps on one device's parts; those that come again, as layers do, are traced once.
+"""Running steps on one device's parts; repeated runs of steps, such as layers, are traced once.
 
-Steps do the same where they run the same function, which decisions that are remembered share. A run
-of them that comes again, its values used alike, becomes one jitted function that is called each
-time; XLA inlines it.
+Two steps are the same if they run the same function; cached decisions share functions. A repeated
+run of steps, with the same data flow inside, becomes one jitted function that is called each time.
+XLA inlines it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from gridlayout.ops.decisions.decision import Step
 from gridlayout.ops.moves.lazy_view import LazyView
 
 Scoped = tuple[Step, str]
-# Shorter runs, and those that spare fewer steps, are not worth a call.
+# The fewest steps of a run, and the fewest steps that its calls save, for it to become a function.
 _LEAST, _SPARED = 8, 32
-# Places where a run may come again that are looked at.
+# The most positions that are compared with a run.
 _PLACES = 256
 
 
 def run_steps(steps: Sequence[Scoped], held: dict[int, Any]) -> None:
-    """Run steps, each in its `jax.named_scope`, on the arrays held in registers."""
+    """Run steps, each in its `jax.named_scope`, on the arrays in registers."""
     for scope, some in groupby(steps, lambda pair: pair[1]):
         if scope:
             with jax.named_scope(scope):
@@ -43,7 +43,7 @@ def run_steps(steps: Sequence[Scoped], held: dict[int, Any]) -> None:
 
 
 def array_at(held: dict[int, Any], at: Any) -> Any:
-    """The array in a register, made if it is a view, or the known number."""
+    """Return the array in a register, materialized if it is a view, or the constant `at`."""
     if not isinstance(at, int):
         return at
     if isinstance(array := held[at], LazyView):
@@ -51,8 +51,8 @@ def array_at(held: dict[int, Any], at: Any) -> Any:
     return array
 
 
-def with_calls(steps: Sequence[Scoped], wanted: Sequence[int]) -> list[Scoped]:
-    """The steps, runs that come again made calls; wanted: registers that are read after all."""
+def with_calls(steps: Sequence[Scoped], needed: Sequence[int]) -> list[Scoped]:
+    """Return the steps with repeated runs as calls; needed: registers that are read afterwards."""
     numbers: dict[Any, int] = {}
     names = [numbers.setdefault((step.run, scope), len(numbers)) for step, scope in steps]
     if len(names) - len(numbers) < _SPARED:
@@ -60,13 +60,13 @@ def with_calls(steps: Sequence[Scoped], wanted: Sequence[int]) -> list[Scoped]:
     places: dict[Any, list[int]] = {}
     for n in range(len(names) - _LEAST + 1):
         places.setdefault(tuple(names[n : n + _LEAST]), []).append(n)
-    readers: dict[int, list[int]] = {k: [len(steps)] for k in wanted}
+    consumers: dict[int, list[int]] = {k: [len(steps)] for k in needed}
     for n, (step, _) in enumerate(steps):
         for k in step.reads:
             if isinstance(k, int):
-                readers.setdefault(k, []).append(n)
+                consumers.setdefault(k, []).append(n)
     found: list[Scoped] = []
-    calls: dict[int, tuple[int, Step]] = {}  # by where it starts: its length, and the call
+    calls: dict[int, tuple[int, Step]] = {}  # by its start: the run's length, and its call
     n = 0
     while n < len(names):
         if n not in calls and len(again := places.get(tuple(names[n : n + _LEAST]), ())) > 1:
@@ -75,7 +75,7 @@ def with_calls(steps: Sequence[Scoped], wanted: Sequence[int]) -> list[Scoped]:
             starts = [at for at in starts if _shape(steps[at : at + length]) == shape]
             if length * (len(starts) - 1) >= _SPARED:
                 runs = [(at, steps[at : at + length]) for at in starts]
-                for at, call in zip(starts, _calls(runs, readers), strict=True):
+                for at, call in zip(starts, _calls(runs, consumers), strict=True):
                     calls[at] = length, call
         length, step = calls[n] if n in calls else (1, steps[n][0])
         found.append((step, "" if n in calls else steps[n][1]))
@@ -86,7 +86,7 @@ def with_calls(steps: Sequence[Scoped], wanted: Sequence[int]) -> list[Scoped]:
 def _longest(
     names: Sequence[Any], n: int, later: Sequence[int], calls: dict[int, tuple[int, Step]]
 ) -> tuple[int, list[int]]:
-    """Of runs from `n` on, the one that spares the most steps: its length, and its starts."""
+    """Return the length and the starts of the run from `n` on whose calls save the most steps."""
     taken = {k for at, (length, _) in calls.items() for k in range(at, at + length)}
     ends = {at: _common(names, n, at, taken) for at in later[:_PLACES]}
     best = 0, [n]
@@ -100,7 +100,7 @@ def _longest(
 
 
 def _common(names: Sequence[Any], n: int, at: int, taken: set[int]) -> int:
-    """How many steps from `n` on are those from `at` on."""
+    """Return how many steps from `n` on are equal to those from `at` on."""
     end = 0
     while n + end < at and at + end < len(names) and names[n + end] == names[at + end]:
         if n + end in taken or at + end in taken:
@@ -110,7 +110,7 @@ def _common(names: Sequence[Any], n: int, at: int, taken: set[int]) -> int:
 
 
 def _shape(run: Sequence[Scoped]) -> list[Any]:
-    """What each step of a run reads: values by number, the first that is read being 0."""
+    """Return the data flow of a run: the values that its steps read, numbered by first use."""
     numbers: dict[int, int] = {}
     found: list[Any] = []
     for step, _ in run:
@@ -125,21 +125,21 @@ def _shape(run: Sequence[Scoped]) -> list[Any]:
 
 
 def constant_key(x: Any) -> Any:
-    """What is equal in known numbers of the same bits; of any other constant, which one it is."""
+    """Return a key of a constant: equal for scalars of equal bits, else the object's id."""
     is_number = isinstance(x, (np.ndarray, np.generic)) and not x.ndim
     return (x.dtype, x.tobytes()) if is_number else id(x)
 
 
 def _calls(
-    runs: Sequence[tuple[int, Sequence[Scoped]]], readers: dict[int, list[int]]
+    runs: Sequence[tuple[int, Sequence[Scoped]]], consumers: dict[int, list[int]]
 ) -> list[Step]:
-    """A call for each of some runs that do the same, by where they start."""
+    """Return a call for each of several runs that do the same; runs: with their starts."""
     written, reads, needed = [], [], set()
     for at, run in runs:
         made = [k for step, _ in run for k in step.writes]
         inside = range(at, at + len(run))
         needed |= {
-            i for i, k in enumerate(made) if any(n not in inside for n in readers.get(k, ()))
+            i for i, k in enumerate(made) if any(n not in inside for n in consumers.get(k, ()))
         }
         outer = dict.fromkeys(k for step, _ in run for k in step.reads if isinstance(k, int))
         written.append(made)

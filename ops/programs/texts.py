@@ -1,4 +1,4 @@
-"""What the cards of a report's drawing say, and in which colours."""
+"""The texts and colours of the cards in a report's drawing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gridlayout.ops.programs.graph import Graph, Move, Node, Tensor
 from gridlayout.ops.programs.program import RELAYOUT
 from gridlayout.sharding.collectives import Collective, in_words
 
-_MOST_SENT = 4  # collectives that a card names
+_MOST_SENT = 4  # the most collectives that a card names
 _ALIKE, _INNER, _END = "c4", "c3", "paper"
 _FILLS = {RULE: "c0", VIEW: "c2", FALLBACK: "c6"}
 LEGEND = (
@@ -32,7 +32,7 @@ LEGEND = (
 
 
 def step_card(node: Node, below: Sequence[str], is_unread: bool) -> Card:
-    """A step; below: which programs inside it are drawn below."""
+    """Return the card of a step; below: the lines about programs inside it."""
     row, cells = node.row, tuple(map(_cell, node.results))
     if row.primitive == RELAYOUT:
         return Card("moved", SENT, _sent(node.collectives), cells=cells, hover=_hover(node))
@@ -43,7 +43,7 @@ def step_card(node: Node, below: Sequence[str], is_unread: bool) -> Card:
 
 
 def move_card(move: Move, graph: Graph) -> Card:
-    """What brings a value to where a step reads it."""
+    """Return the card of a relayout for a step that reads the value."""
     words = _sent(move.collectives)
     if move.to is not None and move.to.core_shape:
         words = (*words, f"to {_cores(move.to)}")
@@ -55,12 +55,12 @@ def move_card(move: Move, graph: Graph) -> Card:
 
 
 def group_card(title: str, lines: Sequence[str], results: Sequence[Tensor]) -> Card:
-    """Several steps in one."""
+    """Return one card for several steps."""
     return Card(title, _INNER, tuple(lines), cells=tuple(map(_cell, results)))
 
 
 def operands_card(names: Sequence[str], tensors: Sequence[Tensor]) -> Card:
-    """Many operands that one step reads, in one."""
+    """Return one card for many operands of a step."""
     kinds = Counter(tensor.dtype for tensor in tensors)
     held = [tensor.layout for tensor in tensors if tensor.layout is not None]
     words = ", ".join(f"{n} of {dtype}" for dtype, n in kinds.most_common(3))
@@ -77,12 +77,12 @@ def operands_card(names: Sequence[str], tensors: Sequence[Tensor]) -> Card:
 
 
 def end_card(name: str, tensor: Tensor | None = None) -> Card:
-    """An operand, with what it is; or where a value goes."""
+    """Return the card of an operand, or of where a value goes."""
     return Card(short(name, 60), _END, cells=() if tensor is None else (_cell(tensor),))
 
 
 def constant_card(name: str) -> Card:
-    """A result that depends on no operand."""
+    """Return the card of a result that depends on no operand."""
     return Card(short(name, 60), _END, ("a constant",))
 
 
@@ -90,7 +90,7 @@ def _cell(tensor: Tensor) -> Cell:
     lines = [f"{tensor.dtype}[{','.join(map(str, tensor.shape))}]"]
     layout = tensor.layout
     if layout is None:
-        # A number is where it is wanted.
+        # The place of a scalar is not shown: it is on every device.
         return Cell((*lines, tensor.held) if tensor.shape and tensor.held else tuple(lines))
     lines.append(_cores(layout))
     share = _share(layout)
@@ -105,7 +105,7 @@ def _padding(share: float) -> str:
 
 
 def _cores(layout: Layout) -> str:
-    """The grid, and the tile or memory where these are not what they mostly are."""
+    """Return the grid as text, with the tile and the memory where they are unusual."""
     cores = "core" if layout.num_cores == 1 else "cores"
     words = [f"{dims_text(layout.core_shape)} {cores}" if layout.core_shape else "one buffer"]
     if layout.tile is not None:
@@ -121,8 +121,8 @@ def _share(layout: Layout) -> float:
 
 
 def _sent(collectives: Sequence[Collective]) -> tuple[str, ...]:
-    """What each device receives, in words."""
-    # A number and its noun stay on one line.
+    """Return what each device receives, as texts."""
+    # Keep a number and its noun on one line.
     words = [each.replace(" device", "\N{NO-BREAK SPACE}device") for each in in_words(collectives)]
     more = [f"and {len(words) - _MOST_SENT} more"] if len(words) > _MOST_SENT else []
     return (*words[:_MOST_SENT], *more)

@@ -1,8 +1,8 @@
 """Joined collectives: independent collectives of several steps, run as one.
 
 Every collective has a latency, however little it sends. Independent collectives of the same kind,
-mesh axes and element type are joined where their latency exceeds the time to concatenate their
-operands, by the machine's figures. Where XLA joins all-reduces without a copy, they are left to it.
+mesh axes and element type are joined if, by the machine's figures, their latency exceeds the time
+to concatenate their operands. All-reduces that XLA joins without a copy are left to XLA.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from gridlayout.sharding.machine import Machine
 
 @dataclass(frozen=True)
 class Joined:
-    """The new order of steps: the numbers of those that are run as one, in each place."""
+    """The new order of steps; steps in one tuple are joined."""
 
     order: tuple[tuple[int, ...], ...]
 
 
 def joined(steps: Sequence[Step], registers: Sequence[Held], machine: Machine) -> Joined | None:
-    """Which steps are joined, and in which order all are run; None where none are."""
+    """Return the joined steps, and the order of all of them; None where none are joined."""
     if not machine.has_latency:
         return None
     kinds = [_kind(step, registers, machine) for step in steps]
     if sum(kind is not None for kind in kinds) < 2:
         return None
     reads = _reads(steps)
-    groups = list(range(len(steps)))  # of each step, the first one that it goes with
+    groups = list(range(len(steps)))  # for each step, the first one that it is joined with
     for group in _candidates(kinds, reads):
         merged = list(groups)
         for n in group:
@@ -51,7 +51,7 @@ def joined(steps: Sequence[Step], registers: Sequence[Held], machine: Machine) -
 
 
 def _reads(steps: Sequence[Step]) -> list[tuple[int, ...]]:
-    """The numbers of the steps that each one reads from."""
+    """Return the numbers of the steps that each step reads from."""
     writer = {k: n for n, step in enumerate(steps) for k in step.writes}
     return [
         tuple({writer[k] for k in step.reads if isinstance(k, int) and k in writer})
@@ -62,10 +62,10 @@ def _reads(steps: Sequence[Step]) -> list[tuple[int, ...]]:
 def summed(
     steps: Sequence[Step], registers: Sequence[Held], names: Sequence[str], machine: Machine
 ) -> dict[int, int]:
-    """All-reduces that XLA joins: of each such step by number, how many are done as one.
+    """Return the all-reduces that XLA joins: for the number of each, how many it joins.
 
-    names: of the primitive of each step. Those of one reduction, type and group of devices that do
-    not wait for each other are joined, without a copy.
+    names: the primitive of each step. XLA joins independent all-reduces with the same reduction,
+    element type and device groups, without a copy.
     """
     if not machine.has_latency or not machine.combines:
         return {}
@@ -82,7 +82,7 @@ def summed(
 
 
 def _kind(step: Step, registers: Sequence[Held], machine: Machine) -> Hashable | None:
-    """What is equal in steps that may be joined; None for a step that is run by itself."""
+    """Return a key that is equal for steps that can be joined; None for one that can't."""
     if step.phases is None or not step.collectives or step.is_global:
         return None
     if machine.combines and step.collectives[0].kind == ALL_REDUCE:
@@ -101,7 +101,7 @@ def _kind(step: Step, registers: Sequence[Held], machine: Machine) -> Hashable |
 
 
 def _candidates(kinds: Sequence[Any], reads: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Independent steps of one kind: those with as many of that kind before them on any path."""
+    """Return groups of independent steps: of equal kind, at equal depth among that kind."""
     depth: list[dict[Any, int]] = []
     found: dict[Any, list[int]] = {}
     for n, kind in enumerate(kinds):
@@ -119,7 +119,7 @@ def _candidates(kinds: Sequence[Any], reads: Sequence[Sequence[int]]) -> list[li
 def _in_order(
     groups: Sequence[int], reads: Sequence[Sequence[int]]
 ) -> list[tuple[int, ...]] | None:
-    """The groups in an order in which each follows all that it reads; None where there is none."""
+    """Return the groups in a topological order; None where there is none."""
     members: dict[int, list[int]] = {}
     for n, group in enumerate(groups):
         members.setdefault(group, []).append(n)
@@ -127,10 +127,10 @@ def _in_order(
         group: {groups[k] for n in mine for k in reads[n]} - {group}
         for group, mine in members.items()
     }
-    readers: dict[int, list[int]] = {}
+    consumers: dict[int, list[int]] = {}
     for group, before in waits.items():
         for each in before:
-            readers.setdefault(each, []).append(group)
+            consumers.setdefault(each, []).append(group)
     left = {group: len(before) for group, before in waits.items()}
     ready = [group for group, count in left.items() if not count]
     heapify(ready)
@@ -138,15 +138,15 @@ def _in_order(
     while ready:
         group = heappop(ready)
         found.append(tuple(members[group]))
-        for reader in readers.get(group, ()):
-            left[reader] -= 1
-            if not left[reader]:
-                heappush(ready, reader)
+        for consumer in consumers.get(group, ()):
+            left[consumer] -= 1
+            if not left[consumer]:
+                heappush(ready, consumer)
     return found if len(found) == len(members) else None
 
 
 def as_one(steps: Sequence[Step], registers: Sequence[Held]) -> Step:
-    """One step that runs several in lockstep."""
+    """Return one step that runs several in lockstep."""
     every = [step.phases for step in steps]
 
     def run(*views: LazyView) -> list[LazyView]:
@@ -158,7 +158,7 @@ def as_one(steps: Sequence[Step], registers: Sequence[Held]) -> Step:
         for some in zip(*(step.collectives for step in steps), strict=True)
     )
     parts = [registers[k].device_bytes for step in steps for k in step.reads]
-    together = [sum(parts)]  # side by side; then what comes of each collective
+    together = [sum(parts)]  # the concatenated operands; then the result of each collective
     for each in sent:
         if each.kind == ALL_GATHER:
             together.append(together[-1] * each.group_size)
@@ -166,8 +166,8 @@ def as_one(steps: Sequence[Step], registers: Sequence[Held]) -> Step:
             together.append(together[-1])
         else:
             together.append(together[-1] // each.group_size)
-    chains = tuple(Chain(n).see() for n in parts)
-    space = Workspace(chains, tuple(together), is_seen=True)
+    chains = tuple(Chain(n).view() for n in parts)
+    space = Workspace(chains, tuple(together), is_view=True)
     return Step(
         tuple(k for step in steps for k in step.reads),
         tuple(k for step in steps for k in step.writes),

@@ -1,1 +1,1 @@
-"""Choosing for many variables at once at the least cost, under limits on memory."""
+"""Joint choices for many variables at least cost, under limits on memory."""

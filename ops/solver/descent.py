@@ -1,6 +1,6 @@
-"""`Descent`: better assignments of a model by changes of one variable, or of two that are linked.
+"""`Descent`: improves assignments of a model by changing one variable, or two linked ones, at once.
 
-What exceeds a limit has a price, which grows until the limits hold.
+Exceeding a limit has a price, which grows until the limits hold.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.terms import Shared, no_step
 from gridlayout.ops.solver.usage import Usage
 
-LEAST = 1e-12  # of a cost: what a change has to save
-ROUNDS = 40  # of raising the prices of limits
+LEAST = 1e-12  # fraction of the cost that a change has to save
+ROUNDS = 40  # of raising the prices of exceeded limits
 
 
 class Descent:
-    """An assignment of a model that changes, and the sums that follow from it."""
+    """An assignment of a model that changes in place, with sums that are updated with it."""
 
     def __init__(self, model: Model, each_step: Callable[[], None] = no_step) -> None:
         self.model, self.each_step = model, each_step
@@ -37,7 +37,7 @@ class Descent:
         self.state: dict[int, int] = {}
 
     def begin(self, state: Mapping[int, int]) -> None:
-        """Take an assignment."""
+        """Start from an assignment."""
         self.state = dict(state)
         self.used = self.usage.used(state)
         for shared in self.model.shared:
@@ -55,7 +55,7 @@ class Descent:
             self.used[rows] += usage[choice] - usage[before]
 
     def conditional(self, v: int) -> np.ndarray:
-        """What each choice of a variable would cost, of all that depends on it."""
+        """Return the cost of each choice of a variable, over all terms that depend on it."""
         total = self.own[v].copy()
         for w in self.tables[v]:
             total += self.tables[w][v][self.state[w]]
@@ -75,8 +75,8 @@ class Descent:
         alone = counts == read[self.state[v]]
         return read[:, alone] @ prices[self.state[shared.source], alone]
 
-    def settle(self, variables: Iterable[int]) -> None:
-        """Change single variables, first those that are given, until no change saves anything."""
+    def improve(self, variables: Iterable[int]) -> None:
+        """Change single variables, `variables` first, until no such change saves anything."""
         queue = deque(variables)
         waiting = set(queue)
         while queue:
@@ -92,8 +92,8 @@ class Descent:
                         waiting.add(w)
                         queue.append(w)
 
-    def settle_pairs(self) -> None:
-        """Change pairs that are linked until no change saves anything."""
+    def improve_pairs(self) -> None:
+        """Change pairs of linked variables until no such change saves anything."""
         changed = set(self.state)
         while changed:
             now, changed = changed, set()
@@ -101,11 +101,11 @@ class Descent:
                 for w in self.links[v]:
                     if v < w and (v in now or w in now) and self._improve_pair(v, w):
                         touched = {v, w, *self.links[v], *self.links[w]}
-                        self.settle(sorted(touched))
+                        self.improve(sorted(touched))
                         changed |= touched
 
     def _improve_pair(self, v: int, w: int) -> bool:
-        """Change two variables at once, if that saves anything; whether it does."""
+        """Change two variables at once if that saves anything; return whether it does."""
         self.each_step()
         found = self._best_apart(v, w) if self._is_apart(v, w) else self._best_of_each(v, w)
         if found is None:
@@ -115,7 +115,7 @@ class Descent:
         return True
 
     def _is_apart(self, v: int, w: int) -> bool:
-        """Whether a table is all that links two variables."""
+        """Return whether a table is the only link of two variables."""
         if v in self.usage.groups and w in self.usage.groups:
             return False
         return not any(w in shared.scope for shared in self.model.shared_of[v])
@@ -130,9 +130,10 @@ class Descent:
         return best // table.shape[1], best % table.shape[1]
 
     def _best_of_each(self, v: int, w: int) -> tuple[int, int] | None:
-        """Of each choice of the first variable, with the best one of the other.
+        """Try each choice of `v` with the best one of `w` for it; return the best pair or None.
 
-        Only of those that cost less more than the other costs now, as no more can be saved.
+        It skips choices of `v` whose extra cost is at least the present cost of `w`, because
+        nothing more than that can be saved.
         """
         c, d = self.state[v], self.state[w]
         costs, other = self.conditional(v), self.conditional(w)
@@ -151,29 +152,29 @@ class Descent:
         return best
 
     def run(self, state: Mapping[int, int], pairs: bool = True) -> dict[int, int]:
-        """The assignment that is reached from one; it may exceed limits where none was found."""
+        """Return an assignment reached from `state`; it may exceed limits if none was found."""
         self.begin(state)
         self.weights[:] = 0
-        self.settle(self.state)
+        self.improve(self.state)
         if not self._meet_limits():
             self.begin(self._least_used())
         self.weights[:] = 10 * self.ceiling / self.usage.scale
-        self.settle(self.state)
+        self.improve(self.state)
         if pairs:
-            self.settle_pairs()
+            self.improve_pairs()
         return dict(self.state)
 
     def mend(self, state: Mapping[int, int]) -> dict[int, int]:
-        """The assignment that is reached from one while no limit may be exceeded by more."""
+        """Return an assignment reached from `state` by changes that exceed no limit any further."""
         self.begin(state)
         self.weights[:] = 10 * self.ceiling / self.usage.scale
         over = self.used > self.usage.allowed
         groups = self.usage.groups
-        self.settle([v for v in groups if any(over[rows].any() for rows, _ in groups[v])])
+        self.improve([v for v in groups if any(over[rows].any() for rows, _ in groups[v])])
         return dict(self.state)
 
     def _meet_limits(self) -> bool:
-        """Raise the prices of the limits until they hold; whether they do."""
+        """Raise the prices of exceeded limits until all hold; return whether they do."""
         first = max(min(self.model.cost(self.state), self.ceiling), 1e-9 * self.ceiling) / 100
         for _ in range(ROUNDS):
             over = self.used > self.usage.allowed
@@ -182,11 +183,11 @@ class Descent:
             weights = np.maximum(2 * self.weights, first / self.usage.scale)
             self.weights[over] = weights[over]
             groups = self.usage.groups
-            self.settle([v for v in groups if any(over[rows].any() for rows, _ in groups[v])])
+            self.improve([v for v in groups if any(over[rows].any() for rows, _ in groups[v])])
         return not (self.used > self.usage.allowed).any()
 
     def _least_used(self) -> dict[int, int]:
-        """Of each variable the choice that uses least of the limits."""
+        """Return, for each variable with limits, the choice of least usage."""
         state = dict(self.state)
         for v, groups in self.usage.groups.items():
             shares = sum((usage * np.sum(1 / self.usage.scale[rows]) for rows, usage in groups))

@@ -1,8 +1,9 @@
-"""`eliminate`: the best assignment of a model whose limits are left out, by dynamic programming.
+"""`eliminate`: the best assignment of a model without its limits, by dynamic programming.
 
-Variables go one by one: the costs that mention one are added up to a table over it and its
-neighbours, and its least over the variable takes their place (bucket elimination, Dechter 1999).
-The order takes the variable with the smallest such table first. It is for models of small width.
+Variables are eliminated one by one. The costs that mention a variable are added up to a table over
+it and its neighbours, and the table's minimum over the variable replaces them (bucket elimination,
+Dechter 1999). The variable with the smallest such table is the next one. This is for models of
+small width.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from gridlayout.ops.solver.terms import Shared, no_step
 Scope = tuple[int, ...]
 Factor = tuple[Scope, np.ndarray]
 
-LARGEST = 2_000_000  # entries of a table
-MOST = 50_000_000  # entries of all of them
-DIMS = 30  # of a table
+LARGEST = 2_000_000  # entries of one table
+MOST = 50_000_000  # entries of all tables
+DIMS = 30  # of one table
 
 
 def order(model: Model, each_step: Callable[[], None] = no_step) -> list[int] | None:
-    """The order in which the variables go; None where a table would be too large."""
+    """Return the order in which to eliminate the variables; None where a table is too large."""
     counts = {v: len(own) for v, own in model.costs.items()}
     near = {v: set(model.links(v)) for v in counts}
     for shared in model.shared:
@@ -69,7 +70,7 @@ def order(model: Model, each_step: Callable[[], None] = no_step) -> list[int] | 
 def eliminate(
     model: Model, ordered: list[int], each_step: Callable[[], None] = no_step
 ) -> tuple[dict[int, int], float]:
-    """An assignment of the least cost, without the limits, and that cost; inf if there is none."""
+    """Return an assignment of least cost, ignoring the limits, and its cost; inf if impossible."""
     place = {v: at for at, v in enumerate(ordered)}
     buckets: dict[int, list[Factor]] = {v: [((v,), own)] for v, own in model.costs.items()}
 
@@ -97,7 +98,7 @@ def eliminate(
 
 
 def _joined(factors: list[Factor], v: int) -> tuple[Scope, np.ndarray]:
-    """The sum of factors, over their other variables in ascending order and the one, last."""
+    """Return the sum of factors: a table over their other variables, ascending, and `v` last."""
     scope = tuple(sorted({w for own, _ in factors for w in own} - {v}))
     total: np.ndarray | None = None
     for own, table in sorted(factors, key=lambda factor: len(factor[0])):
@@ -109,20 +110,20 @@ def _joined(factors: list[Factor], v: int) -> tuple[Scope, np.ndarray]:
 
 
 def _spread(own: Scope, table: np.ndarray, scope: Scope) -> np.ndarray:
-    """A table over some variables, so that it broadcasts over all of a scope."""
+    """Return a table transposed and reshaped so that it broadcasts over the variables `scope`."""
     placed = sorted(range(len(own)), key=lambda k: scope.index(own[k]))
     counts = dict(zip(own, table.shape, strict=True))
     return table.transpose(placed).reshape([counts.get(w, 1) for w in scope])
 
 
 def _given(factor: Factor, v: int, state: Mapping[int, int]) -> np.ndarray:
-    """A factor over the choices of one variable, where those of the others are known."""
+    """Return a factor over the choices of `v`, with the other variables' choices given."""
     own, table = factor
     return table[tuple(slice(None) if w == v else state[w] for w in own)]
 
 
 def dense(shared: Shared) -> np.ndarray:
-    """What a shared fetch costs: a table over its source and its readers."""
+    """Return the cost of a shared fetch as a table over its source and its consumers."""
     counts = [len(shared.prices), *map(len, shared.reads.values())]
     total = np.zeros(counts)
     for form in range(shared.prices.shape[1]):

@@ -1,8 +1,8 @@
-"""`along_forests`: a better assignment of a model by solving many variables at once, in trees.
+"""`along_forests`: improves an assignment by solving many variables at once, in forests.
 
-Where the other variables stay as they are, the links of a forest's variables join them to trees,
-which the reductions solve. Limits are left out there, but what is used of them is charged; where
-they do not hold after that, a descent mends it.
+With the other variables fixed, the links between a forest's variables form trees, which the
+reductions solve exactly. Limits are ignored there, but their usage is charged; if a limit does not
+hold afterwards, a descent repairs the assignment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.terms import Infeasible, Limit, Shared, no_step
 
-FORESTS = 4  # of one call, which have different orders
+FORESTS = 4  # per call, each from a different order
 
 
 def along_forests(
@@ -29,10 +29,10 @@ def along_forests(
     better: Callable[[dict[int, int]], bool],
     each_step: Callable[[], None] = no_step,
 ) -> dict[int, int]:
-    """The assignment after a few forests.
+    """Return the assignment after a few forests.
 
-    charges: what the choices of variables pay for what they use of the limits. better: takes an
-    assignment; whether it is better than those before. each_step: called now and then.
+    charges: for variables with limits, the cost of each choice's usage. better: takes an assignment
+    and returns whether it is better than all before. each_step: called now and then.
     """
     descent, every = Descent(model, each_step), list(model.choices)
     for turn in range(FORESTS):
@@ -56,7 +56,7 @@ def _solved(
     charges: Mapping[int, np.ndarray],
     each_step: Callable[[], None],
 ) -> dict[int, int] | None:
-    """The assignment with the best choices of a forest; None where that is not solved."""
+    """Return the assignment with the best choices of a forest; None where none is feasible."""
     made = around(model, free, state)
     made.limits = []
     made.index()
@@ -64,7 +64,7 @@ def _solved(
         made.costs[v] = made.costs[v] + charges[v]
     try:
         reduce(made, each_step)
-    except Infeasible:  # where the state is not possible either
+    except Infeasible:  # then the given state is infeasible too
         return None
     left = made.chosen({v: int(np.argmin(own)) for v, own in made.costs.items()})
     chosen = made.recovered(left)
@@ -72,7 +72,7 @@ def _solved(
 
 
 def forest(model: Model, ordered: list[int]) -> set[int]:
-    """Variables that links join to trees, of those of an order each that can still be added."""
+    """Return variables whose links form trees, added greedily in the given order."""
     root: dict[int, int] = {}
 
     def top(v: int) -> int:
@@ -91,10 +91,10 @@ def forest(model: Model, ordered: list[int]) -> set[int]:
 
 
 def around(model: Model, free: Iterable[int], state: Mapping[int, int]) -> Model:
-    """A model of some variables, where all others choose as in an assignment.
+    """Return a model of the variables `free`, with all others fixed to their choices in `state`.
 
-    Neighbours of the free variables have the one choice. It has no variables eliminated, and
-    the cost of what is not linked to the free variables is left out.
+    Neighbours of the free variables keep that one choice. No variables are eliminated in it, and
+    costs that are not linked to free variables are left out.
     """
     inside = set(free)
     fixed = {w for v in inside for w in model.links(v)} - inside
@@ -119,7 +119,7 @@ def around(model: Model, free: Iterable[int], state: Mapping[int, int]) -> Model
         used = [-float(u[state[v]]) for v, u in limit.usages.items() if v not in inside]
         if len(used) < len(limit.usages):
             usages = {v: u for v, u in limit.usages.items() if v in inside}
-            left = max(fsum([limit.limit, *used]), 0.0)  # it is below by rounding only
+            left = max(fsum([limit.limit, *used]), 0.0)  # negative only by rounding
             made.limits.append(Limit(left, usages, limit.slack))
     made.index()
     return made

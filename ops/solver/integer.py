@@ -1,9 +1,10 @@
-"""`integer_program`: the best assignment of a model by SciPy's mixed-integer solver, HiGHS.
+"""`integer_program`: the best assignment of a model by HiGHS, SciPy's mixed-integer solver.
 
-A binary unknown for each choice of a variable. For each pair of linked variables unknowns for the
-pairs of their choices, whose sums over either are the unknowns of the other (the local polytope, as
-in Schlesinger's relaxation); rows of a table that are equal share theirs. For each form of a shared
-fetch and each choice of its source an unknown that is at least that of each reader that reads it.
+Each choice of a variable is a binary unknown. Each pair of linked variables has unknowns for the
+pairs of their choices; summed over one variable, they give the unknowns of the other one (the local
+polytope, as in Schlesinger's relaxation). Equal rows of a table share their unknowns. Each form of
+a shared fetch and each choice of its source have an unknown that is at least that of each consumer
+that reads the form.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ import numpy as np
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.terms import Infeasible, Shared, no_step
 
-SCALED = 1e4  # what the best known cost, else the largest cost, becomes in the program
-GAP = 1e-9  # at which HiGHS ends
-LATE = 0.25  # seconds after its time at which HiGHS is waited for no longer, at least
+SCALED = 1e4  # value in the program of the best known cost, or else of the largest cost
+GAP = 1e-9  # the relative gap at which HiGHS ends
+LATE = 0.25  # least seconds that HiGHS is waited for after its time limit
 ATTEMPTS = 20  # to exclude an assignment that exceeds a limit within HiGHS's tolerance
 
 
 def size(model: Model) -> int:
-    """How many unknowns the program has, about."""
+    """Return about how many unknowns the program has."""
     entries = sum(t.size for v, ts in model.tables.items() for w, t in ts.items() if v < w)
     for shared in model.shared:
         entries += shared.prices.size
@@ -38,7 +39,7 @@ def size(model: Model) -> int:
 
 @dataclass(eq=False)
 class Program:
-    """Unknowns with costs, the first of them binary, and rows of a sparse matrix with bounds."""
+    """Unknowns with costs, the first ones binary, and rows of a sparse matrix with bounds."""
 
     costs: list[np.ndarray] = field(default_factory=list)
     count: int = 0
@@ -49,7 +50,7 @@ class Program:
     rows: int = 0
 
     def unknowns(self, costs: np.ndarray) -> np.ndarray:
-        """The numbers of new unknowns, in the shape of their costs."""
+        """Return the numbers of new unknowns, in the shape of their costs."""
         self.costs.append(costs.ravel())
         first = self.count
         self.count += costs.size
@@ -58,7 +59,7 @@ class Program:
     def add(
         self, terms: list[tuple[np.ndarray, np.ndarray, float]], lower: float, upper: float
     ) -> None:
-        """Rows: each term gives the row and the unknown of entries, and their common value."""
+        """Add rows; each term gives the rows and unknowns of entries, and their common value."""
         rows = 1 + max(int(row.max()) for row, _, _ in terms)
         for row, unknown, value in terms:
             row, unknown = np.broadcast_arrays(row, unknown)
@@ -69,7 +70,7 @@ class Program:
         self.rows += rows
 
     def weighted(self, unknowns: np.ndarray, weights: np.ndarray, upper: float) -> None:
-        """One row: a weighted sum that is at most `upper`."""
+        """Add one row: a weighted sum that is at most `upper`."""
         self.entries.append((np.full(unknowns.size, self.rows), unknowns, weights))
         self.lower.append(np.full(1, -inf))
         self.upper.append(np.full(1, upper))
@@ -79,7 +80,7 @@ class Program:
 def program(
     model: Model, each_step: Callable[[], None] = no_step
 ) -> tuple[Program, dict[int, np.ndarray]]:
-    """The program of a model, and the unknowns of each variable's choices."""
+    """Return the program of a model, and the unknowns of each variable's choices."""
     made = Program()
     x = {v: made.unknowns(own) for v, own in model.costs.items()}
     made.binary = made.count
@@ -88,9 +89,9 @@ def program(
     pairs = {(v, w): model.tables[v][w] for v in model.tables for w in model.tables[v] if v < w}
     joint: dict[tuple[int, int], list[Shared]] = {}
     for shared in model.shared:
-        for reader in shared.reads:
-            joint.setdefault((shared.source, reader), []).append(shared)
-            pairs.pop((min(shared.source, reader), max(shared.source, reader)), None)
+        for consumer in shared.reads:
+            joint.setdefault((shared.source, consumer), []).append(shared)
+            pairs.pop((min(shared.source, consumer), max(shared.source, consumer)), None)
     for (v, w), table in pairs.items():
         each_step()
         _couple(made, x[v], x[w], table)
@@ -98,7 +99,7 @@ def program(
     for (v, w), fetches in joint.items():
         each_step()
         if (w, v) in joint and w < v:
-            table = np.zeros((len(x[v]), len(x[w])))  # is in that of (w, v)
+            table = np.zeros((len(x[v]), len(x[w])))  # its costs are in that of (w, v)
         else:
             table = model.tables[v].get(w, np.zeros((len(x[v]), len(x[w]))))
         patterns = np.concatenate([each.reads[w] for each in fetches], axis=1)
@@ -121,10 +122,10 @@ def _couple(
     table: np.ndarray,
     patterns: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Unknowns of pairs [class of x, class of y], and the class of each y.
+    """Return the unknowns of pairs [class of x, class of y], and the class of each y.
 
-    Rows of the table that are equal are one class; with patterns only columns are, and only where
-    the patterns are equal too.
+    Equal rows of the table are one class, and so are equal columns. With patterns, each row is a
+    class of its own, and columns of one class have equal patterns too.
     """
     if patterns is None:
         which_x, first_x = _classes(table)
@@ -147,7 +148,7 @@ def _classes(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _pay(
     made: Program, both: np.ndarray, which: np.ndarray, read: np.ndarray, prices: np.ndarray
 ) -> None:
-    """An unknown [source choice, form] of prices is at least the pairs that read the form."""
+    """Add rows: each unknown of `prices` [source choice, form] is at least its pairs' sum."""
     pattern = np.zeros((both.shape[1], read.shape[1]), bool)
     pattern[which] = read
     for form in np.flatnonzero(read.any(0)):
@@ -167,13 +168,13 @@ def integer_program(
     each_step: Callable[[], None] = no_step,
     late: float = 0.0,
 ) -> tuple[dict[int, int] | None, float]:
-    """The best assignment found, and a bound on all; raises Infeasible where there is none.
+    """Return the best assignment found and a lower bound; raise Infeasible where there is none.
 
-    most: only what costs no more is looked for; inf where nothing is known. Where nothing is found
-    that costs so little, the bound is `most`. nodes: of the search, at most. waiting: called now
-    and then while HiGHS, in a thread, runs. gap: of the cost, between it and the bound, at which
-    the search ends. each_step: called while the program is made. late: seconds after the deadline
-    that HiGHS, which looks at the clock between its steps only, may still take.
+    most: the highest cost of interest; inf where none is known. Where no assignment costs so
+    little, the bound is `most`. nodes: the most nodes that are searched. waiting: called now and
+    then while HiGHS runs in a thread. gap: the relative gap between cost and bound at which the
+    search ends. each_step: called while the program is built. late: seconds that HiGHS may exceed
+    the deadline by, because it looks at the clock only between its steps.
     """
     if not model.choices:
         return {}, 0.0
@@ -206,9 +207,10 @@ def _run(
     waiting: Callable[[], None],
     gap: float,
 ) -> tuple[bool, np.ndarray | None, float]:
-    """Whether HiGHS proves that there is no solution; else its unknowns and bound.
+    """Return whether HiGHS proves that there is no solution, its unknowns or None, and its bound.
 
-    times: seconds that it may take, and how much later it may end. Else nothing is known.
+    times: the seconds that it may take, and by how many it may exceed them. The bound is 0 where
+    nothing is known.
     """
     from scipy.optimize import (
         Bounds,
@@ -244,15 +246,15 @@ def _run(
         return False, None, 0.0
     bound = result.mip_dual_bound
     known = bound is not None and np.isfinite(bound)
-    # All unknowns have bounds, so that the second is the first.
+    # All unknowns are bounded, so "infeasible or unbounded" means infeasible.
     is_infeasible = result.status == 2 or "infeasible or unbounded" in result.message.lower()
     return is_infeasible, result.x, float(bound) / scale if known else 0.0
 
 
 def _waited(call: Callable[[], Any], waiting: Callable[[], None], until: float) -> Any:
-    """The result of a call in a thread, so that an interrupt is heard meanwhile; None if too late.
+    """Return the result of a call in a thread, which lets interrupts through; None after `until`.
 
-    The thread goes on by itself after that, up to the limit that it has.
+    The thread then continues alone, up to its own time limit.
     """
     results: list[Any] = []
     errors: list[Exception] = []
@@ -276,7 +278,7 @@ def _waited(call: Callable[[], Any], waiting: Callable[[], None], until: float) 
 
 
 def _exclude(made: Program, model: Model, x: dict[int, np.ndarray], state: dict[int, int]) -> None:
-    """Rows that exclude, for each limit that is exceeded, all assignments that use no less."""
+    """Add rows that exclude, for each exceeded limit, all assignments with no less usage."""
     for limit in model.limits:
         used = {v: usage[state[v]] for v, usage in limit.usages.items() if usage[state[v]] > 0}
         if sum(used.values()) > limit.limit + limit.slack:

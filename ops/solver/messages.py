@@ -1,9 +1,9 @@
-"""`Relaxation`: a bound on the cost of a model by messages between its variables.
+"""`Relaxation`: a lower bound of the cost of a model, by messages between its variables.
 
-Costs move between the tables and the variables so that the sum of the least entries of all of them,
-which is a bound, grows: sequential tree-reweighted message passing (Kolmogorov 2006). The prices of
-a shared fetch are parted among its readers, and what one of them does not need goes to the others.
-Limits are paid for by multipliers, which follow a subgradient.
+Messages move costs between tables and variables so that the sum of all their least entries, which
+is the bound, grows: sequential tree-reweighted message passing (Kolmogorov 2006). The prices of a
+shared fetch are divided among its consumers, and what one consumer does not need is given to the
+others. Limits have multipliers, which follow a subgradient.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.terms import Shared
 from gridlayout.ops.solver.usage import Usage
 
-SHORTER = 0.9  # the next step, where the last one raised no bound
-SURE = 1e-9  # of a cost: by so much a bound has to be above it before anything is dropped
+SHORTER = 0.9  # factor of the step size where the last step raised no bound
+SURE = 1e-9  # fraction of a cost by which a bound has to exceed it before a choice is dropped
 
 
 @dataclass(eq=False)
 class Parted:
-    """A shared fetch, and the part of its prices that each reader pays."""
+    """A shared fetch, and the part of its prices that each consumer pays."""
 
     shared: Shared
     prices: np.ndarray
@@ -59,26 +59,26 @@ class Relaxation:
             v: {w: np.zeros(len(self.own[v])) for w in ts} for v, ts in self.tables.items()
         }
         for each in self.parted:
-            for reader, part in each.parts.items():
-                self._add_part(each, reader, part)
+            for consumer, part in each.parts.items():
+                self._add_part(each, consumer, part)
         self.later = [self._later(True), self._later(False)]
 
     def _later(self, forward: bool) -> dict[int, tuple[list[int], float]]:
-        """Of each variable the neighbours after it, and the share of its costs that each gets."""
+        """Return for each variable the neighbours after it, and the share of its costs for each."""
         found = {}
         for v, near in self.tables.items():
             after = [w for w in near if (self.place[w] > self.place[v]) == forward]
             found[v] = after, 1 / max(len(after), len(near) - len(after), 1)
         return found
 
-    def _add_part(self, each: Parted, reader: int, part: np.ndarray) -> None:
-        source, read = each.shared.source, each.shared.reads[reader]
+    def _add_part(self, each: Parted, consumer: int, part: np.ndarray) -> None:
+        source, read = each.shared.source, each.shared.reads[consumer]
         added = part @ read.T
-        self.tables[source][reader] += added
-        self.tables[reader][source] += added.T
+        self.tables[source][consumer] += added
+        self.tables[consumer][source] += added.T
 
     def sweep(self, forward: bool) -> dict[int, int]:
-        """Pass messages along the order, or against it; an assignment that they suggest."""
+        """Pass messages forward or backward in the order; return an assignment made on the way."""
         state: dict[int, int] = {}
         messages, later = self.messages, self.later[0 if forward else 1]
         for v in self.order if forward else reversed(self.order):
@@ -99,34 +99,35 @@ class Relaxation:
         return state
 
     def share(self) -> None:
-        """Move prices of shared fetches from readers whose costs they do not raise to the others.
+        """Move prices of shared fetches from consumers whose costs they do not raise to the others.
 
-        A reader gives what it can without a smaller least entry of its table.
+        A consumer gives what it can give without lowering the least entry of its table.
         """
         for each in self.parted:
             source = each.shared.source
-            for reader, read in each.shared.reads.items():
-                rest = self._rest(source, reader)
+            for consumer, read in each.shared.reads.items():
+                rest = self._rest(source, consumer)
                 rest -= rest.min()
                 width = max(int(read.sum(1).max()), 1)
                 spare = np.where(read, rest[:, :, None], inf).min(1)
-                given = np.minimum(spare / width, each.parts[reader])
-                each.parts[reader] = each.parts[reader] - given
-                self._add_part(each, reader, -given)
+                given = np.minimum(spare / width, each.parts[consumer])
+                each.parts[consumer] = each.parts[consumer] - given
+                self._add_part(each, consumer, -given)
             pool = np.maximum(each.prices - sum(each.parts.values()), 0) / each.counts
-            for reader, read in each.shared.reads.items():
+            for consumer, read in each.shared.reads.items():
                 got = pool * read.any(0)
-                each.parts[reader] = each.parts[reader] + got
-                self._add_part(each, reader, got)
+                each.parts[consumer] = each.parts[consumer] + got
+                self._add_part(each, consumer, got)
 
     def _rest(self, v: int, w: int) -> np.ndarray:
         table = self.tables[v][w] - self.messages[v][w][:, None]
         return table - self.messages[w][v]
 
     def charge(self, state: dict[int, int], bound: float, gap: float) -> None:
-        """Let the multipliers of limits follow how far an assignment exceeds them.
+        """Update the multipliers of limits by how far an assignment exceeds them.
 
-        From those with the best bound so far, in shorter steps whenever it did not become better.
+        The step starts from the multipliers with the best bound so far. Whenever the bound did not
+        improve, steps become shorter.
         """
         if not len(self.multipliers):
             return
@@ -145,7 +146,7 @@ class Relaxation:
             self.own[v] = self.fixed[v] + charged
 
     def charges(self, multipliers: np.ndarray) -> dict[int, np.ndarray]:
-        """What the choices of the variables with limits pay for their usages."""
+        """Return the cost that limits charge for each choice's usages, for each variable in one."""
         found = {}
         for v, groups in self.usage.groups.items():
             paid = [(multipliers[rows] / self.usage.scale[rows]).sum() for rows, _ in groups]
@@ -154,7 +155,7 @@ class Relaxation:
         return found
 
     def bound(self) -> tuple[float, dict[int, np.ndarray]]:
-        """The bound, and by how much more each choice costs at least, where it is chosen."""
+        """Return the bound, and for each choice by how much it raises the bound if chosen."""
         terms, more = [], {}
         for v, into in self.messages.items():
             total = self.own[v] + sum(into.values())
@@ -174,6 +175,6 @@ class Relaxation:
     def possible(
         self, bound: float, more: dict[int, np.ndarray], most: float
     ) -> dict[int, np.ndarray]:
-        """Of each variable, which choices may be in an assignment that costs at most `most`."""
+        """Return for each variable which choices may be in an assignment of cost `most` or less."""
         allowed = most * (1 + SURE) - bound
         return {v: each <= allowed for v, each in more.items()}

@@ -1,8 +1,8 @@
-"""`Model`: a problem as the methods see it, which the reductions make smaller in place.
+"""`Model`: a problem in the form that methods work on; reductions make it smaller in place.
 
-It holds what is left of a problem: the choices of each variable, their costs, a *table* of costs
-for each pair of variables that are linked, and a `Shared` for each fetch of which several readers
-may read the same form. A fetch with one reader is a table. The cost of an assignment of the model
+It holds the remaining part of a problem: the choices of each variable, their costs, a *table* of
+costs for each pair of linked variables, and a `Shared` for each fetch of which several consumers
+may read the same form. A fetch with one consumer is a table. The cost of an assignment of the model
 is that of the problem, less the sum of `constants`.
 """
 
@@ -20,10 +20,10 @@ from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit, Shared, n
 
 @dataclass(eq=False)
 class Model:
-    """What is left of a problem; every array of a variable is over its choices that are left.
+    """The remaining part of a problem; arrays of a variable cover its remaining choices.
 
-    choices: of each variable, the problem's numbers of its choices, ascending.
-    tables: `tables[v][w]` is over the choices of v and of w, and the transpose of `tables[w][v]`.
+    choices: for each variable, the problem's numbers of its remaining choices, ascending.
+    tables: `tables[v][w]` is [choice of v, choice of w], and the transpose of `tables[w][v]`.
     """
 
     choices: dict[int, np.ndarray]
@@ -38,7 +38,7 @@ class Model:
 
     @classmethod
     def of(cls, problem: Problem, each_step: Callable[[], None] = no_step) -> Model:
-        """The whole problem; raises Infeasible where a row has no room for the least usages."""
+        """Return the model of a whole problem; Infeasible where the least usages exceed a row."""
         count = range(len(problem.costs))
         made = cls(
             {v: np.arange(len(problem.costs[v])) for v in count},
@@ -60,7 +60,7 @@ class Model:
         return made
 
     def index(self) -> None:
-        """Note which fetches and limits each variable is in."""
+        """Record which fetches and limits each variable is in."""
         self.shared_of = {v: [] for v in self.choices}
         self.limits_of = {v: [] for v in self.choices}
         for shared in self.shared:
@@ -80,11 +80,11 @@ class Model:
         self.tables[w][v] = np.ascontiguousarray(table.T)
 
     def add_fetch(self, fetch: Fetch) -> None:
-        """Add the costs of a fetch; what its own source reads is a cost of the source."""
+        """Add the costs of a fetch; forms that its source reads itself are costs of the source."""
         reads: dict[int, np.ndarray] = {}
-        for reader, forms in fetch.readers:
+        for consumer, forms in fetch.consumers:
             read = forms[:, None] == np.arange(fetch.prices.shape[1])
-            reads[reader] = reads[reader] | read if reader in reads else read
+            reads[consumer] = reads[consumer] | read if consumer in reads else read
         prices = fetch.prices
         if (own := reads.pop(fetch.source, None)) is not None:
             paid = np.where(own, prices, 0).sum(1)
@@ -94,10 +94,10 @@ class Model:
             self.shared.append(rest)
 
     def simplified(self, shared: Shared) -> Shared | None:
-        """What of a fetch several readers share; the rest becomes costs and tables.
+        """Return the part of a fetch that several consumers share; None where nothing is left.
 
-        Forms that a reader reads whatever it chooses are costs of the source, and forms that only
-        one reader may read are a table.
+        The rest becomes costs and tables: forms that a consumer reads with every choice are costs
+        of the source, and forms that only one consumer may read are a table.
         """
         prices, v = shared.prices, shared.source
         always = np.zeros(prices.shape[1], bool)
@@ -107,10 +107,10 @@ class Model:
             self.costs[v] = self.costs[v] + prices[:, always].sum(1)
         count = sum((read.any(0).astype(int) for read in shared.reads.values()), np.zeros(1, int))
         left = ~always & prices.any(0)
-        for reader, read in shared.reads.items():
+        for consumer, read in shared.reads.items():
             if (alone := left & (count == 1) & read.any(0)).any():
                 table = np.where(read[:, None, alone], prices[None, :, alone], 0).sum(2)
-                self.add_table(reader, v, table)
+                self.add_table(consumer, v, table)
         left &= count > 1
         if not left.any():
             return None
@@ -166,7 +166,7 @@ class Model:
 
     @property
     def ceiling(self) -> float:
-        """More than any possible assignment costs."""
+        """A number greater than the cost of any possible assignment."""
         arrays = [*self.costs.values()]
         arrays += [t for v, ts in self.tables.items() for w, t in ts.items() if v < w]
         terms = [float(each[np.isfinite(each)].max(initial=0)) for each in arrays]
@@ -176,26 +176,26 @@ class Model:
         return 2 * fsum(terms) or 1.0
 
     def links(self, v: int) -> list[int]:
-        """The variables that a table or a fetch links to one, ascending."""
+        """Return the variables that a table or a fetch links to `v`, ascending."""
         found = set(self.tables[v])
         for shared in self.shared_of[v]:
             found.update(shared.scope)
         return sorted(found - {v})
 
     def pairs(self) -> list[tuple[int, int]]:
-        """The pairs that a table links, or a shared fetch links as source and reader; ascending."""
+        """Return the pairs linked by a table, or as source and consumer of a fetch; ascending."""
         found = {(v, w) for v, near in self.tables.items() for w in near if v < w}
         for shared in self.shared:
             found |= {(min(shared.source, r), max(shared.source, r)) for r in shared.reads}
         return sorted(found)
 
     def table(self, v: int, w: int) -> np.ndarray:
-        """The table of a pair, zeros if there is none."""
+        """Return the table of a pair, zeros if there is none."""
         found = self.tables[v].get(w)
         return np.zeros((len(self.costs[v]), len(self.costs[w]))) if found is None else found
 
     def components(self) -> list[list[int]]:
-        """The sets of variables that tables, fetches and limits connect."""
+        """Return the sets of variables that tables, fetches and limits connect."""
         found, seen = [], set[int]()
         for first in self.choices:
             if first in seen:
@@ -214,7 +214,7 @@ class Model:
         return found
 
     def cost(self, state: Mapping[int, int]) -> float:
-        """What an assignment of indices of the choices that are left costs, without constants."""
+        """Return the cost, without constants, of an assignment of indices of remaining choices."""
         terms = [float(own[state[v]]) for v, own in self.costs.items()]
         for v, tables in self.tables.items():
             terms += [float(table[state[v], state[w]]) for w, table in tables.items() if v < w]
@@ -224,7 +224,7 @@ class Model:
         return fsum(terms)
 
     def is_within(self, state: Mapping[int, int]) -> bool:
-        """Whether the limits hold."""
+        """Return whether the limits hold."""
         return all(
             fsum([float(usage[state[v]]) for v, usage in limit.usages.items()])
             <= limit.limit + limit.slack
@@ -232,18 +232,18 @@ class Model:
         )
 
     def recovered(self, chosen: Mapping[int, int]) -> dict[int, int]:
-        """The problem's numbers of choices, with those of the variables that were eliminated."""
+        """Return the problem's numbers of all choices, those of eliminated variables included."""
         found = dict(chosen)
         for each in reversed(self.eliminated):
             found[each.variable] = each.best(found)
         return found
 
     def chosen(self, state: Mapping[int, int]) -> dict[int, int]:
-        """The problem's numbers of the choices of an assignment of indices."""
+        """Return the problem's numbers of the choices of an assignment of indices."""
         return {v: int(self.choices[v][c]) for v, c in state.items()}
 
     def state(self, chosen: Mapping[int, int]) -> dict[int, int]:
-        """The indices of choices; of those that are dropped, the choice with the least own cost."""
+        """Return the indices of choices; for a dropped choice, that of the least own cost."""
         found = {}
         for v, known in self.choices.items():
             at = int(np.searchsorted(known, chosen[v]))

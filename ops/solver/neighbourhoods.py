@@ -1,8 +1,7 @@
-"""`improve`: a better assignment of a model by solving parts of it while the rest stays as it is.
+"""`improve`: improves an assignment by solving parts of a model while the rest stays fixed.
 
-A part is a ball, a variable and those next to it, or a stretch of the problem's order, whose
-variables share limits. It is reduced, and what is left of it solved by elimination or by an integer
-program.
+A part is a ball (a variable and those nearest to it) or a stretch of consecutive variables, which
+may share limits. The part is reduced, and then solved by elimination or by an integer program.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from gridlayout.ops.solver.presolve import reduce
 from gridlayout.ops.solver.terms import Infeasible, no_step
 
 SMALLEST, LARGEST = 2_000, 128_000  # unknowns of a ball or a stretch
-FEWEST = 16  # variables of the smallest ones, about
-CLOSE = 1e-7  # of a cost, to a bound of it
-NODES, MOST_NODES = 20, 2_000  # of the search of an integer program, first and last
+FEWEST = 16  # approximate number of variables of the smallest ones
+CLOSE = 1e-7  # relative distance at which a cost counts as equal to its bound
+NODES, MOST_NODES = 20, 2_000  # of an integer program's search, at first and at last
 
 
 def improve(
@@ -35,12 +34,11 @@ def improve(
     waiting: Callable[[], None] = no_step,
     each_step: Callable[[], None] = no_step,
 ) -> None:
-    """Solve forests, then parts, larger ones where the smaller save nothing more.
+    """Solve forests, then parts, and larger parts once the smaller ones save nothing more.
 
-    Until that saves nothing, or until the deadline. charges: what choices pay for what they use of
-    limits, in forests. better: takes an assignment, whose numbers are indices; whether it is
-    better than those before. waiting: called now and then, each_step
-    more often.
+    It ends when nothing is saved any more, or at the deadline. charges: the cost of each choice's
+    usage of limits, for forests. better: takes an assignment of indices and returns whether it is
+    better than all before. waiting: called now and then; each_step: called more often.
     """
     weights = {
         v: len(own) + sum(t.size for t in model.tables[v].values()) // 2
@@ -50,7 +48,7 @@ def improve(
     fewest = min(max(SMALLEST, FEWEST * whole // max(len(weights), 1)), LARGEST)
     target, nodes, saved, was_cut = fewest, NODES, True, False
     while nodes <= MOST_NODES:
-        if saved:  # as at first
+        if saved:  # true at first
             state = along_forests(model, state, charges, deadline, better, each_step)
         saved = False
         for free in parts(model, weights, target):
@@ -70,7 +68,7 @@ def improve(
 
 
 def parts(model: Model, weights: dict[int, int], target: int) -> Iterator[set[int]]:
-    """Sets of variables of so much weight: balls, and where there are limits stretches."""
+    """Yield balls of variables of about weight `target`, and stretches if there are limits."""
     every = list(model.choices)
     left = dict.fromkeys(every)
     while left:
@@ -89,7 +87,7 @@ def parts(model: Model, weights: dict[int, int], target: int) -> Iterator[set[in
 
 
 def _ball(model: Model, first: int, weights: dict[int, int], target: int) -> list[int]:
-    """A variable and those nearest to it by links, up to a sum of weights."""
+    """Return a variable and those nearest to it by links, up to a sum of weights."""
     found, seen, total = [first], {first}, 0
     for at, v in enumerate(found):
         total += weights[v]
@@ -111,7 +109,7 @@ def _solved(
     waiting: Callable[[], None],
     each_step: Callable[[], None],
 ) -> tuple[dict[int, int] | None, bool]:
-    """The assignment with the best choices found of some variables; whether they are the best.
+    """Return the assignment with the best choices found for `free`, and whether these are optimal.
 
     None where nothing is saved.
     """
@@ -130,7 +128,7 @@ def _solved(
                 return None, is_best
             is_best = is_best or bound >= made.cost(best) * (1 - CLOSE)
             found = best
-    except Infeasible:  # by rounding only
+    except Infeasible:  # only by rounding
         return None, True
     chosen = made.recovered(made.chosen(found))
     after = {**state, **model.state({**model.chosen(state), **chosen})}

@@ -1,12 +1,12 @@
-"""`reduce`: drop choices that no best assignment needs, and variables that follow from others.
+"""`reduce`: drops choices that no best assignment needs, and variables that follow from others.
 
-Each step keeps at least one best assignment and tells no more than that: it drops
+Each step keeps at least one best assignment. It drops
   - choices that are impossible by themselves, with a neighbour, or under a limit;
-  - choices that another choice of the variable is at least as good as, whatever the others choose
-    (the dead-end elimination of Goldstein, 1994), and that uses no more of any limit;
+  - choices that are dominated: another choice of the variable costs no more whatever the other
+    variables choose (the dead-end elimination of Goldstein, 1994), and uses no more of any limit;
   - limits that cannot be exceeded;
-  - variables that no limit or shared fetch mentions and that are linked to at most two others, or
-    have one choice: costs or a table of the others take their place.
+  - variables in no limit or shared fetch that are linked to at most two others, or have one choice:
+    costs or a table of the others replace them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import numpy as np
 from gridlayout.ops.solver.model import Model
 from gridlayout.ops.solver.terms import Eliminated, Infeasible, Limit, no_step
 
-ENTRIES = 2**22  # of the arrays in which the choices of one variable are compared
-GROWTH = 2.0  # a new table has at most so many entries for each entry of the two it replaces
+ENTRIES = 2**22  # of the arrays that compare the choices of one variable
+GROWTH = 2.0  # the most entries of a new table for each entry of the two that it replaces
 
 
 def reduce(model: Model, each_step: Callable[[], None] = no_step) -> None:
-    """Make a model smaller, in place; raises Infeasible where it has no assignment.
+    """Reduce a model in place; raise Infeasible where it has no feasible assignment.
 
     each_step: called for each variable and limit; if it raises, the model is left unfinished.
     """
@@ -55,20 +55,20 @@ def _reduce_variable(model: Model, v: int, changed: set[int]) -> None:
 
 
 def _undominated(model: Model, v: int) -> np.ndarray:
-    """The choices that no other one is at least as good as; of those as good, the first."""
+    """Return the choices that no other one dominates; of equally good ones, the first."""
     more = _differences(model, v)
     better = more <= 0
     for usage in {id(u): u for limit in model.limits_of[v] for u in [limit.usages[v]]}.values():
         better &= usage[:, None] <= usage[None, :]
     np.fill_diagonal(better, False)
-    alive = np.ones(len(better), bool)
+    remaining = np.ones(len(better), bool)
     for c in range(len(better) - 1, -1, -1):
-        alive[c] = not (better[:, c] & alive).any()
-    return np.flatnonzero(alive)
+        remaining[c] = not (better[:, c] & remaining).any()
+    return np.flatnonzero(remaining)
 
 
 def _differences(model: Model, v: int) -> np.ndarray:
-    """[a, b]: the most that it costs to choose a in the place of b, whatever the others choose."""
+    """Return [a, b]: the most that choosing a instead of b costs, whatever the others choose."""
     own = model.costs[v]
     more = own[:, None] - own[None, :]
     for table in model.tables[v].values():
@@ -86,7 +86,7 @@ def _differences(model: Model, v: int) -> np.ndarray:
 
 
 def _most_over(table: np.ndarray) -> np.ndarray:
-    """[a, b]: the most by which row a is above row b, where row b is finite."""
+    """Return [a, b]: the most by which row a exceeds row b, where row b is finite."""
     count, width = table.shape
     most = np.empty((count, count))
     step = max(1, ENTRIES // (count * width))
@@ -108,7 +108,7 @@ def _positive_sums(prices: np.ndarray) -> np.ndarray:
 
 
 def _eliminate(model: Model, v: int) -> list[int]:
-    """Take a variable out if that leaves no larger tables; its neighbours."""
+    """Eliminate a variable if that makes no larger tables; return its neighbours if it does."""
     tables, own = model.tables[v], model.costs[v]
     others = list(tables)
     if len(own) > 1 and len(others) > 2:
@@ -136,7 +136,7 @@ def _eliminate(model: Model, v: int) -> list[int]:
 
 
 def _least_over(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The product of two tables in which sums stand for products and minima for sums."""
+    """Return the min-plus product of two tables."""
     made = np.full((len(left), right.shape[1]), np.inf)
     for k in range(right.shape[0]):
         np.minimum(made, left[:, k, None] + right[k], out=made)
@@ -144,7 +144,7 @@ def _least_over(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _simplify_shared(model: Model, changed: set[int]) -> None:
-    """Turn into tables what only one reader is left of; only of fetches of changed variables."""
+    """Replace fetches of changed variables that have only one consumer left by tables."""
     kept = []
     for shared in model.shared:
         if changed.isdisjoint(shared.scope):
@@ -182,9 +182,9 @@ def reduce_limits(model: Model, changed: set[int], each_step: Callable[[], None]
 
 
 def _subtract_least(limit: Limit, known: dict[int, tuple[float, np.ndarray]]) -> bool:
-    """Count usages from the least that a variable has; whether the limit may be exceeded.
+    """Count usages from each variable's least one; return whether the limit may be exceeded.
 
-    known: what came of the usages with these ids, as limits use the same arrays.
+    known: results for usages by their ids, because limits share arrays.
     """
     least, left = [], {}
     for v, usage in limit.usages.items():
@@ -205,7 +205,7 @@ def _subtract_least(limit: Limit, known: dict[int, tuple[float, np.ndarray]]) ->
 
 
 def _drop_weaker(model: Model) -> None:
-    """Of limits on the same usages, keep the least."""
+    """Keep, of limits on the same usages, only the lowest."""
     least: dict[tuple[tuple[int, bytes], ...], Limit] = {}
     for limit in model.limits:
         key = tuple((v, limit.usages[v].tobytes()) for v in sorted(limit.usages))

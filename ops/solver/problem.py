@@ -1,9 +1,9 @@
-"""`Problem`: one choice for each variable, what the choices cost, and the memory that they use.
+"""`Problem`: one choice for each variable, the costs of the choices, and the memory that they use.
 
-The cost of an assignment is a sum: each variable's own cost of its choice, and for each `Fetch` the
-prices of the forms that its readers' choices name, given the choice of its source. An edge between
-two variables is a fetch with one reader that reads a form of its own for every choice. Each `Row`
-limits a sum of usages, such as the memory of all values that are live at one time.
+The cost of an assignment is a sum: the cost of each variable's choice, and for each `Fetch` the
+prices of the forms that its consumers' choices name, given the choice of its source. An edge
+between two variables is a fetch with one consumer that reads a different form for every choice.
+Each `Row` limits a sum of usages, such as the memory of all values that are live at one time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from gridlayout.errors import LayoutError
 
-ROUNDING = 1e-12  # of a limit: by so little it may be exceeded, as sums are rounded
+ROUNDING = 1e-12  # fraction of a limit by which it may be exceeded, because sums are rounded
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,34 +25,34 @@ class Fetch:
     """A value that one variable makes and others read; each distinct form is paid for once.
 
     source: the variable that makes it.
-    prices: of each choice of the source, each form, at least 0; inf where it is impossible.
-    readers: variables, and the form that each of their choices reads, -1 where it reads none.
+    prices: [choice of the source, form], at least 0; inf where it is impossible.
+    consumers: variables, and the form that each of their choices reads; -1 where it reads none.
     """
 
     source: int
     prices: np.ndarray
-    readers: tuple[tuple[int, np.ndarray], ...]
+    consumers: tuple[tuple[int, np.ndarray], ...]
 
     def __post_init__(self) -> None:
         prices = _numbers(self.prices, f"the prices of a fetch from variable {self.source}")
         object.__setattr__(self, "prices", prices)
-        readers = tuple((int(v), np.asarray(forms)) for v, forms in self.readers)
-        object.__setattr__(self, "readers", readers)
+        consumers = tuple((int(v), np.asarray(forms)) for v, forms in self.consumers)
+        object.__setattr__(self, "consumers", consumers)
         if prices.ndim != 2:
             raise LayoutError(
                 f"the prices of a fetch from variable {self.source} have {prices.ndim} dims; "
                 "give a price for each choice of the source and each form"
             )
-        for reader, forms in readers:
+        for consumer, forms in consumers:
             if forms.ndim != 1 or not np.issubdtype(forms.dtype, np.integer):
                 raise LayoutError(
-                    f"variable {reader} reads forms {forms!r} of variable {self.source}; "
+                    f"variable {consumer} reads forms {forms!r} of variable {self.source}; "
                     "give one integer for each of its choices"
                 )
             if ((forms < -1) | (forms >= prices.shape[1])).any():
                 raise LayoutError(
-                    f"variable {reader} reads forms {forms.tolist()} of variable {self.source}; "
-                    f"they are to be from -1, which is none, to {prices.shape[1] - 1}"
+                    f"variable {consumer} reads forms {forms.tolist()} of variable {self.source}; "
+                    f"they have to be from -1, which is none, to {prices.shape[1] - 1}"
                 )
 
 
@@ -60,7 +60,8 @@ class Fetch:
 class Row:
     """A limit: the sum of the usages of the variables' choices is at most `limit`.
 
-    usages: of variables, for each of their choices: finite, at least 0, in the unit of the limit.
+    usages: for each variable in the row, the usage of each of its choices: finite, at least 0, in
+    the unit of the limit.
     """
 
     limit: float
@@ -81,9 +82,9 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Variables with costs of their choices, what they fetch from one another, limits on usage.
+    """Variables with the costs of their choices, fetches between variables, and limits on usage.
 
-    costs: of each variable, for each of its choices: at least 0; inf where it is impossible.
+    costs: for each variable, the cost of each of its choices: at least 0; inf where impossible.
 
     >>> edge = Fetch(0, [[0, 5], [5, 0]], ((1, np.arange(2)),))
     >>> problem = Problem(([0, 1], [3, 0]), (edge,), (Row(7, {0: [4, 4], 1: [3, 4]}),))
@@ -105,8 +106,8 @@ class Problem:
                 raise LayoutError(f"the costs of variable {v} have {own.ndim} dims; give a vector")
         for fetch in self.fetches:
             self._check(fetch.source, len(fetch.prices), "prices of a fetch")
-            for reader, forms in fetch.readers:
-                self._check(reader, len(forms), "forms of a fetch")
+            for consumer, forms in fetch.consumers:
+                self._check(consumer, len(forms), "forms of a fetch")
         for row in self.rows:
             for v, usage in row.usages.items():
                 if usage.ndim != 1:
@@ -115,13 +116,13 @@ class Problem:
 
     @cached_property
     def least(self) -> float:
-        """What every assignment costs at least: each variable's least, as no price is below 0."""
+        """A lower bound of the cost of every assignment: the sum of each variable's least cost."""
         return fsum([float(own.min(initial=inf)) for own in self.costs])
 
     def _check(self, variable: int, count: int, what: str) -> None:
         if not 0 <= variable < len(self.costs):
             raise LayoutError(
-                f"variable {variable} of the {what} is not there; "
+                f"there is no variable {variable}, which the {what} name; "
                 f"the costs are of variables 0 to {len(self.costs) - 1}"
             )
         if count != len(self.costs[variable]):
@@ -131,7 +132,7 @@ class Problem:
             )
 
     def checked(self, choices: Sequence[int]) -> tuple[int, ...]:
-        """An assignment that has a choice for each variable, else an error."""
+        """Return the choices as ints; `LayoutError` unless there is one for each variable."""
         found = tuple(int(c) for c in choices)
         if len(found) != len(self.costs):
             raise LayoutError(f"{len(found)} choices for {len(self.costs)} variables")
@@ -143,17 +144,17 @@ class Problem:
         return found
 
     def cost(self, choices: Sequence[int]) -> float:
-        """What an assignment costs; inf where it is impossible."""
+        """Return the cost of an assignment; inf where it is impossible."""
         found = self.checked(choices)
         terms = [float(own[c]) for own, c in zip(self.costs, found, strict=True)]
         for fetch in self.fetches:
-            forms = {int(forms[found[reader]]) for reader, forms in fetch.readers}
+            forms = {int(forms[found[consumer]]) for consumer, forms in fetch.consumers}
             prices = fetch.prices[found[fetch.source]]
             terms += [float(prices[form]) for form in forms if form >= 0]
         return fsum(terms)
 
     def costs_with(self, choices: Sequence[int], variable: int) -> np.ndarray:
-        """What an assignment costs with each choice of one variable in the place of its own.
+        """Return the costs of an assignment with each choice of `variable` in turn.
 
         >>> edge = Fetch(0, [[0, 5], [5, 0]], ((1, np.arange(2)),))
         >>> Problem(([0, 1], [3, 0]), (edge,)).costs_with((0, 1), 0)
@@ -165,7 +166,7 @@ class Problem:
         def local() -> float:
             terms = [float(self.costs[variable][found[variable]])]
             for fetch in near:
-                forms = {int(forms[found[reader]]) for reader, forms in fetch.readers}
+                forms = {int(forms[found[consumer]]) for consumer, forms in fetch.consumers}
                 terms += [float(fetch.prices[found[fetch.source]][f]) for f in forms if f >= 0]
             return fsum(terms) if inf not in terms else inf
 
@@ -178,15 +179,15 @@ class Problem:
 
     @cached_property
     def _near(self) -> list[list[Fetch]]:
-        """The fetches that each variable makes or reads."""
+        """The fetches that each variable is the source or a consumer of."""
         near: list[list[Fetch]] = [[] for _ in self.costs]
         for fetch in self.fetches:
-            for v in {fetch.source, *(reader for reader, _ in fetch.readers)}:
+            for v in {fetch.source, *(consumer for consumer, _ in fetch.consumers)}:
                 near[v].append(fetch)
         return near
 
     def excess(self, choices: Sequence[int]) -> float:
-        """The most by which a row is exceeded; at most 0 where all hold, up to rounding."""
+        """Return the most by which a row is exceeded; at most 0 where all hold, up to rounding."""
         found = self.checked(choices)
         most = -inf
         for row in self.rows:

@@ -1,7 +1,6 @@
-"""`quick`: assignments of a model that are made at once, one variable after another.
+"""`quick`: assignments of a model that are made greedily, one variable after another.
 
-They are for a search that ends before it knows any: nothing is tried twice, and none has to be
-feasible.
+They are for a search that ends before it has any assignment. They may be infeasible.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from gridlayout.ops.solver.usage import Usage
 
 
 def quick(model: Model) -> Iterator[dict[int, int]]:
-    """The choices that cost least, given those before; then those that use least of the limits."""
+    """Yield the assignment of cheapest choices in order, then that of choices with least usage."""
     yield _greedy(model, {})
     if model.limits:
         usage = Usage(model)
@@ -28,7 +27,7 @@ def quick(model: Model) -> Iterator[dict[int, int]]:
 
 
 def _greedy(model: Model, shares: Mapping[int, np.ndarray]) -> dict[int, int]:
-    """Of each variable the possible choice with the least share, of those the cheapest one."""
+    """Return for each variable the possible choice of least share; among equals, the cheapest."""
     state: dict[int, int] = {}
     for v, own in model.costs.items():
         costs = own.copy()
@@ -44,7 +43,7 @@ def _greedy(model: Model, shares: Mapping[int, np.ndarray]) -> dict[int, int]:
 
 
 def _fetched(shared: Shared, v: int, state: Mapping[int, int]) -> np.ndarray:
-    """What each choice of a variable adds to a shared fetch, as far as the others have chosen."""
+    """Return what each choice of `v` adds to a shared fetch, given the choices in `state`."""
     reads = [read[state[r]] for r, read in shared.reads.items() if r in state]
     known = np.any(reads, axis=0) if reads else np.zeros(shared.prices.shape[1], bool)
     if v == shared.source:

@@ -1,4 +1,4 @@
-"""`Search`: the methods, each on the parts of a problem that it is able to take, within a time."""
+"""`Search`: runs the methods on the parts of a problem that they can handle, within a time."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from gridlayout.ops.solver.terms import Expired, Infeasible
 Progress = Callable[[float, float, float], None]
 
 ELIMINATION, INTEGER, LOCAL = METHODS = "exact elimination", "integer program", "local search"
-UNKNOWNS = 150_000  # of an integer program
-LAST = 500_000  # of one that follows when a local search ends before the time
-SWEEPS = 1000  # of messages, there and back
-STALLED = 1e-3  # of the gap: messages end when so many sweeps close less of it
+UNKNOWNS = 150_000  # the largest integer program
+LAST = 500_000  # the largest one that is tried when a local search ends before the time
+SWEEPS = 1000  # of messages, forward and backward
+STALLED = 1e-3  # fraction of the gap: messages end when STALL sweeps close less than that
 STALL = 60
-SHARE = 0.4  # of the time that is left for them
-PROGRAM = 0.6  # of the time that is left for an integer program, before a local search
-OFTEN = 8  # sweeps between assignments that are made from them
+SHARE = 0.4  # of the remaining time, for messages
+PROGRAM = 0.6  # of the remaining time, for an integer program before a local search
+OFTEN = 8  # sweeps between assignments that are made from their state
 BETWEEN = 0.25  # seconds between reports of progress
-CLOSE = 1e-9  # of a cost: costs and bounds that differ by less are equal
+CLOSE = 1e-9  # relative difference below which costs and bounds count as equal
 
 
 @dataclass(eq=False)
 class Part:
-    """A part of the model that nothing links to the others.
+    """A part of the model that nothing links to the other parts.
 
-    chosen: the best feasible choices known, by the problem's numbers; cost: what they cost. gap,
-    spare: by how much of the bound, and by how much more, the cost may be above it for the search
-    of this part to end.
+    chosen: the best feasible choices known, by the problem's numbers; cost: their cost. gap, spare:
+    the search of this part ends when the cost exceeds the bound by at most `gap` of the bound plus
+    `spare`.
     """
 
     model: Model
@@ -53,16 +53,16 @@ class Part:
     spare: float = 0.0
 
     def __post_init__(self) -> None:
-        # Nothing costs less than each variable's least, as tables and prices are at least 0.
+        # Tables and prices are at least 0, so each variable's least cost is a lower bound.
         self.bound = fsum([float(own.min()) for own in self.model.costs.values()])
 
     @property
     def is_solved(self) -> bool:
-        """Whether nothing better is possible, or nothing better by more than the gap."""
+        """Whether nothing better is possible, or only by less than the gap."""
         return self.chosen is not None and self.cost <= self.bound * (1 + self.gap) + self.spare
 
     def offer(self, chosen: dict[int, int]) -> bool:
-        """Keep choices if they are feasible and better than the best known; whether they are."""
+        """Keep choices if they are feasible and better than the best known; return whether."""
         state = self.model.state(chosen)
         cost = self.model.cost(state)
         is_better = cost < self.cost and self.model.is_within(state)
@@ -71,7 +71,7 @@ class Part:
         return is_better
 
     def raise_bound(self, bound: float) -> None:
-        """Keep a bound if it is better than that known."""
+        """Keep a bound if it is better than the present one."""
         self.bound = min(max(bound, self.bound), self.cost)
 
 
@@ -89,7 +89,7 @@ class Search:
         self.gap = max(gap, CLOSE)
         self.problem, self.deadline, self.methods = problem, deadline, methods
         self.progress, self.began = progress, monotonic()
-        self.told, self.told_what = -inf, (inf, 0.0)
+        self.reported_at, self.reported = -inf, (inf, 0.0)
         self.choices: tuple[int, ...] | None = None
         self.cost = inf
         self.starts: list[tuple[int, ...]] = []
@@ -98,7 +98,7 @@ class Search:
 
     @property
     def bound(self) -> float:
-        """A proven bound of the cost of each feasible assignment."""
+        """A proven lower bound of the cost of every feasible assignment."""
         if self.model is None:
             return min(self.problem.least, self.cost)
         found = fsum([*self.model.constants, *(part.bound for part in self.parts)])
@@ -112,7 +112,7 @@ class Search:
         return max((part.how for part in self.parts), key=METHODS.index, default=ELIMINATION)
 
     def start(self, choices: Sequence[int]) -> None:
-        """Take an assignment that the caller knows."""
+        """Add an assignment that the caller knows."""
         found = self.problem.checked(choices)
         self.starts.append(found)
         self._offer(found)
@@ -124,32 +124,32 @@ class Search:
             self.choices, self.cost = choices, cost
 
     def _join(self) -> None:
-        """Put the parts' choices together, where all have some."""
+        """Combine the parts' choices to an assignment, once all parts have some."""
         if self.model is not None and all(part.chosen is not None for part in self.parts):
             chosen = {v: c for part in self.parts for v, c in (part.chosen or {}).items()}
             found = self.model.recovered(chosen)
             self._offer(tuple(found[v] for v in range(len(self.problem.costs))))
 
     def report(self, improved: bool = True) -> None:
-        """Put the parts' choices together if they have become better, and tell the caller."""
+        """Combine the parts' choices if they improved, and report the progress to the caller."""
         if improved:
             self._join()
         now, known = monotonic(), (self.cost, self.bound)
-        if self.progress is None or self.cost == inf or known == self.told_what:
+        if self.progress is None or self.cost == inf or known == self.reported:
             return
-        if now >= self.told + BETWEEN:
-            self.told, self.told_what = now, known
+        if now >= self.reported_at + BETWEEN:
+            self.reported_at, self.reported = now, known
             self.progress(*known, now - self.began)
 
     def in_time(self) -> None:
-        """Raise Expired where the time is over."""
+        """Raise Expired after the deadline."""
         if monotonic() >= self.deadline:
             raise Expired
 
     def complete(self) -> None:
-        """Put the parts' choices together, without more search: `quick` ones where there are none.
+        """Combine the parts' choices without further search; `quick` fills in missing ones.
 
-        Nothing is known after it either where those are not feasible.
+        There may still be no assignment afterwards, if the quick ones are infeasible.
         """
         if self.model is None:
             if self.choices is None:
@@ -165,7 +165,7 @@ class Search:
         self._join()
 
     def run(self) -> None:
-        """Reduce the problem, split it, and solve each part; raises Expired after the time."""
+        """Reduce the problem, split it, and solve each part; raise Expired after the deadline."""
         model = Model.of(self.problem, self.in_time)
         reduce(model, self.in_time)
         self.parts = [Part(model.part(own), gap=self.gap) for own in model.components()]
@@ -188,10 +188,10 @@ class Search:
             self.report()
 
     def _solve(self, part: Part) -> None:
-        """The integer program, and the local search where that is too large or takes too long."""
+        """Try the integer program, then the local search if that is too large or too slow."""
         is_small = size(part.model) <= UNKNOWNS
         if self.gap > CLOSE and LOCAL in self.methods:
-            self._bound(part)  # which is soon as near as it has to be
+            self._bound(part)  # often reaches the gap quickly
             if part.is_solved:
                 return
         if INTEGER in self.methods and is_small:
@@ -217,9 +217,9 @@ class Search:
         part.raise_bound(bound)
 
     def _program(self, part: Part, model: Model, share: float) -> None:
-        """Solve a model of the part by an integer program, in a share of the time that is left.
+        """Solve a model of the part by an integer program, in a share of the remaining time.
 
-        The model may lack choices of the part that cost more than the best assignment known.
+        The model may lack choices that are only in assignments worse than the best one known.
         """
         base = fsum(model.constants)
         until = monotonic() + share * (self.deadline - monotonic())
@@ -241,7 +241,7 @@ class Search:
         self.report(False)
 
     def _descend(self, part: Part) -> None:
-        """First assignments of a part: from those of the caller, and from each least cost."""
+        """Make first assignments: from the caller's, and from each variable's least cost."""
         part.how = LOCAL
         descent = Descent(part.model, self.in_time)
         firsts = [part.model.state(dict(enumerate(start))) for start in self.starts]
@@ -254,7 +254,7 @@ class Search:
                 raise
 
     def _search(self, part: Part) -> None:
-        """Bound a part by messages, and improve its assignment until the time is over."""
+        """Bound a part by messages, and improve its assignment until the deadline."""
         part.how = LOCAL
         relaxation, possible = self._bound(part)
         if part.is_solved or part.chosen is None:
@@ -287,20 +287,20 @@ class Search:
     def _program_narrowed(
         self, part: Part, possible: dict[int, np.ndarray], unknowns: int, share: float
     ) -> None:
-        """An integer program of the choices that may be better, if it has not too many unknowns."""
+        """Run an integer program over the choices that may still improve, if it is small enough."""
         model = part.model.part(part.model.choices)
         for v, kept in possible.items():
             model.keep(v, kept)
         try:
             reduce(model, self.in_time)
-        except Infeasible:  # so that nothing is better than what is known
+        except Infeasible:  # nothing is better than the assignment that is known
             part.raise_bound(part.cost)
         else:
             if size(model) <= unknowns:
                 self._program(part, model, share)
 
     def _bound(self, part: Part) -> tuple[Relaxation, dict[int, np.ndarray]]:
-        """Pass messages; which choices of the part may be in an assignment that is better."""
+        """Pass messages; return which choices of the part may be in a better assignment."""
         relaxation = Relaxation(part.model, part.cost)
         descent = Descent(part.model, self.in_time)
         until = monotonic() + SHARE * (self.deadline - monotonic())

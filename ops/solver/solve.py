@@ -1,7 +1,7 @@
-"""`solve`: the best assignment of a problem that is found in time, and how good it can be at most.
+"""`solve`: finds the best assignment of a problem within a time limit, and a lower bound.
 
-The problem is reduced and split into parts that nothing links; each goes to the first method that
-is able to take it: exact elimination, an integer program, a local search with a bound.
+The problem is reduced and split into independent parts. Each part is solved by the first method
+that can handle it: exact elimination, an integer program, or a local search with a bound.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from gridlayout.ops.solver.terms import Expired, Infeasible, no_step
 
 
 class Unsolved(LayoutError):
-    """Time ran out, or an interrupt came, before any feasible assignment was found."""
+    """The time ran out, or an interrupt came, before any feasible assignment was found."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A feasible assignment, its cost, and a proven lower bound of the cost of each one.
+    """A feasible assignment, its cost, and a proven lower bound of the cost of any assignment.
 
-    how: the method that found it, or proved that nothing is better; of several parts the weakest.
+    how: the method that found it or proved that it is optimal; with several parts, the weakest one.
     """
 
     choices: tuple[int, ...]
@@ -35,7 +35,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """By how much of the bound the cost may be above the least one, at most."""
+        """The most by which the cost exceeds the least cost, as a fraction of the bound."""
         if self.cost <= self.bound:
             return 0.0
         return self.cost / self.bound - 1 if self.bound > 0 else inf
@@ -50,19 +50,20 @@ def solve(
     gap: float = 0.0,
     on_interrupt: Callable[[], None] = no_step,
 ) -> Solution | None:
-    """The best feasible assignment that is found, or None if it is proven that there is none.
+    """Return the best feasible assignment found, or None if it is proven that there is none.
 
-    starts: assignments to begin a local search with; the result is never worse than a feasible one.
-    progress: called with the cost, the bound and the seconds so far as these improve.
-    methods: which of `METHODS` may be used, after the reductions and a first descent. gap: by how
-    much of the bound a cost may be above it for the search to end. on_interrupt: called when an
-    interrupt ends it.
+    starts: assignments from which a local search begins; the result is never worse than a feasible
+    one of them.
+    progress: called with the cost, the bound and the elapsed seconds whenever these improve.
+    methods: which of `METHODS` may be used after the reductions and a first descent. gap: the
+    search ends when the cost exceeds the bound by at most this fraction of the bound. on_interrupt:
+    called when an interrupt ends the search.
 
-    The result is the same in every process, unless a method's share of the time runs out. Of
-    assignments that cost the same the one that is found need not be the first in lexicographic
-    order. The time, or an interrupt, ends the search with what is known; where that is nothing,
-    choices are made one by one without a search; raises Unsolved if these are not feasible. A
-    second interrupt is raised.
+    The result is the same in every process, unless a method's share of the time runs out. Among
+    assignments of equal cost, it need not be the first in lexicographic order. A timeout or an
+    interrupt ends the search with the best assignment so far. If there is none, choices are made
+    one by one without a search; Unsolved is raised if these are not feasible. A second interrupt is
+    raised.
 
     >>> solve(Problem(([1, 0], [0, 2])))
     Solution(choices=(1, 0), cost=0.0, bound=0.0, how='exact elimination')
@@ -75,7 +76,7 @@ def solve(
     try:
         _run(search, on_interrupt)
     except Infeasible:
-        if search.choices is None:  # else a start is possible within rounding only
+        if search.choices is None:  # a start may still be feasible, within rounding
             return None
     if search.choices is None:
         raise Unsolved(
@@ -86,7 +87,7 @@ def solve(
 
 
 def _run(search: Search, on_interrupt: Callable[[], None]) -> None:
-    """Search until the end, until the time is over or an interrupt."""
+    """Search until the end, a timeout or an interrupt."""
     try:
         search.run()
     except Expired:

@@ -1,4 +1,4 @@
-"""The terms of a `Model`: fetches with several readers, limits, variables that went."""
+"""The terms of a `Model`: fetches with several consumers, limits, and eliminated variables."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 
 
 class Infeasible(Exception):
-    """No assignment is possible."""
+    """No assignment is feasible."""
 
 
 class Expired(Exception):
-    """The time of a search is over."""
+    """The time of a search has run out."""
 
 
 def no_step() -> None:
-    """What is called at each step of a method that nothing is to end."""
+    """Do nothing: the default `each_step` of methods, which never ends them."""
 
 
 @dataclass(eq=False)
 class Shared:
-    """A fetch of which several readers may read the same form.
+    """A fetch of which several consumers may read the same form.
 
-    prices: of each choice of the source, each form.
-    reads: of each reader, for each of its choices, whether it reads each form.
+    prices: [choice of the source, form].
+    reads: for each consumer, [choice, form]: whether the choice reads the form.
     """
 
     source: int
@@ -40,9 +40,9 @@ class Shared:
 
 @dataclass(eq=False)
 class Limit:
-    """A row: of its variables, usages above the least that they have.
+    """A row, with usages counted from each variable's least usage.
 
-    slack: a bound on the errors of rounding in its sums.
+    slack: a bound on the rounding errors in its sums.
     """
 
     limit: float
@@ -52,7 +52,7 @@ class Limit:
 
 @dataclass(frozen=True, eq=False)
 class Eliminated:
-    """A variable whose best choice follows from those of its neighbours.
+    """A variable whose best choice follows from the choices of its neighbours.
 
     neighbours: variables, their choices, and the table [own choices, their choices].
     """
@@ -63,7 +63,7 @@ class Eliminated:
     neighbours: tuple[tuple[int, np.ndarray, np.ndarray], ...]
 
     def best(self, choices: Mapping[int, int]) -> int:
-        """Its first best choice, given those of its neighbours."""
+        """Return its first best choice, given the choices of its neighbours."""
         costs = self.costs
         for other, known, table in self.neighbours:
             costs = costs + table[:, np.searchsorted(known, choices[other])]

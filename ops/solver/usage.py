@@ -1,4 +1,4 @@
-"""`Usage`: the limits of a model as arrays, to add up the usages of an assignment."""
+"""`Usage`: the limits of a model as arrays, to sum the usages of an assignment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gridlayout.ops.solver.model import Model
 
 
 class Usage:
-    """The limits; of each variable, groups of limits that count the same usages of its choices."""
+    """The limits of a model; for each variable, groups of limits that share its usages."""
 
     def __init__(self, model: Model) -> None:
         self.limits = np.array([limit.limit for limit in model.limits])
@@ -28,7 +28,7 @@ class Usage:
         self.scale = np.maximum(np.array(largest, np.float64), 1e-300)
 
     def used(self, state: Mapping[int, int]) -> np.ndarray:
-        """The sum of usages for each limit."""
+        """Return the sum of usages for each limit."""
         total = np.zeros(len(self.limits))
         for v, groups in self.groups.items():
             for rows, usage in groups:

@@ -1,1 +1,1 @@
-"""Compiled TTNN programs, run: one function an op, every value in the layout that its type says."""
+"""Running compiled TTNN programs: one function per op, values in the layouts of their types."""

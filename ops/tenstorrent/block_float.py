@@ -1,4 +1,4 @@
-"""Block formats as arrays hold them: values rounded as bfp8, bfp4 and bfp2 tiles would."""
+"""Rounding of arrays to the values that bfp8, bfp4 and bfp2 tiles can hold."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _GROUP = 16
 
 
 def rounded(x: jax.Array, tile_format: str) -> jax.Array:
-    """The values that tiles of a block format hold, as `gl.tenstorrent.bfp` encodes them.
+    """Return the values that tiles of a block format hold, as `gl.tenstorrent.bfp` encodes them.
 
-    x: float32, float16 or bfloat16. Sixteen elements of the last dim, beginning at a multiple of
-    16, share an exponent: padding of tiles is 0 there and so takes no part. What `bfp` refuses
-    stays: infinities and NaN, beside which finite elements are smaller than one step, 0.
+    x: float32, float16 or bfloat16. Groups of 16 elements of the last dim share an exponent; each
+    group begins at a multiple of 16. Padding of tiles is 0 and does not change the exponent. Values
+    that `bfp` refuses are kept: infinities and NaN; finite elements in their group become 0.
 
     >>> rounded(jnp.asarray([1.0, -0.75, 0.3]), "bfp_bf8").tolist()
     [1.0, -0.75, 0.296875]
@@ -34,7 +34,7 @@ def rounded(x: jax.Array, tile_format: str) -> jax.Array:
     significand = jnp.where(exponent > 0, (pattern & 0x7FFFFF) | 0x800000, 0)
     aligned = significand >> jnp.minimum(shared - exponent, 31)
     magnitude = jnp.minimum(_nearest_even(aligned, 24 - bits), (1 << bits) - 1)
-    # A step is 2**(shared - 127 - (bits - 1)), in two factors: each is a normal number.
+    # The step 2**(shared - 127 - (bits - 1)) as two factors, each of which is a normal number.
     half = shared.astype(jnp.int32) // 2
     steps = [half - 63, shared.astype(jnp.int32) - half - 63 - bits]
     value = magnitude.astype(jnp.float32)

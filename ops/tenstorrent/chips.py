@@ -1,6 +1,6 @@
-"""Programs of several chips: a value is an array of all their tensors, which the mesh counts first.
+"""Programs of several chips: a value is one array of all chips' tensors, with leading mesh dims.
 
-Ops run chip by chip, mapped over the mesh; those between chips (ccl) move whole tensors in it.
+Ops run chip by chip, mapped over the mesh dims; ops between chips (ccl) move tensors along them.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ MAX_CHIPS = 1 << 10
 
 
 def mesh_of(module: Module) -> Shape:
-    """The mesh of chips that a program is for: `ttcore.meshes`; 1x1 where it states none."""
+    """Return the mesh of chips that a program is for: `ttcore.meshes`, or 1x1 without it."""
     found = re.findall(
         r"= *([0-9]{1,4}(?:x[0-9]{1,4})*)>", module.attributes.get("ttcore.meshes", "")
     )
     if len(found) > 1:
-        raise LayoutError(f"the program is for {len(found)} meshes; one is run")
+        raise LayoutError(f"the program is for {len(found)} meshes; only one can be run")
     mesh = tuple(map(int, found[0].split("x"))) if found else (1, 1)
     if not 1 <= np.prod(mesh) <= MAX_CHIPS:
-        raise LayoutError(f"a mesh of {mesh} chips is not run: give 1 to {MAX_CHIPS}")
+        raise LayoutError(f"a mesh of {mesh} chips can't be run: give 1 to {MAX_CHIPS}")
     return mesh
 
 
 def mapped(function: Function, mesh: Shape) -> Function:
-    """A function of one chip's tensors as one of all chips'."""
+    """Return a function of all chips' tensors that applies a function of one chip's tensors."""
 
     def run(*arrays: Any) -> list[Any]:
         if not arrays:
@@ -53,20 +53,20 @@ def mapped(function: Function, mesh: Shape) -> Function:
 def _axis(op: Op, mesh: Shape) -> int:
     axis = op.integer("cluster_axis")
     if not 0 <= axis < len(mesh):
-        op.fail(f"cluster_axis = {axis} is none of the mesh {mesh}")
+        op.fail(f"cluster_axis = {axis} is no axis of the mesh {mesh}")
     op.facts["axis"] = axis
     return axis
 
 
 def _dim(op: Op, key: str, mesh: Shape) -> int:
-    """A dim of the chips' tensors, as one of all chips'."""
+    """Return the dim that an attribute names, in an array with leading mesh dims."""
     dim = op.axis(key)
     op.facts["dims"] = (dim,)
     return dim + len(mesh)
 
 
 def all_gather(op: Op, mesh: Shape) -> Function:
-    """Every chip along `cluster_axis` gets the tensors of all, one behind the other."""
+    """Every chip along `cluster_axis` gets the tensors of all, concatenated."""
     axis, dim = _axis(op, mesh), _dim(op, "all_gather_dim", mesh)
 
     def run(x: Any) -> Any:
@@ -77,7 +77,7 @@ def all_gather(op: Op, mesh: Shape) -> Function:
 
 
 def _to_all(x: Any, axis: int, mesh: Shape) -> Any:
-    """What one chip along a mesh axis has, on all of them."""
+    """Return what one chip along a mesh axis has, on all chips along it."""
     return jnp.broadcast_to(x, (*x.shape[:axis], mesh[axis], *x.shape[axis + 1 :]))
 
 
@@ -98,14 +98,14 @@ def _reduced(op: Op, axis: int) -> Function:
 
 
 def all_reduce(op: Op, mesh: Shape) -> Function:
-    """Every chip along `cluster_axis` gets the sum of all their tensors."""
+    """Every chip along `cluster_axis` gets the reduction of all their tensors."""
     axis = _axis(op, mesh)
     reduced = _reduced(op, axis)
     return lambda x: _to_all(reduced(x), axis, mesh)
 
 
 def _parts(x: Any, axis: int, dim: int, count: int) -> list[Any]:
-    """For each chip along a mesh axis its part of what it has along `dim`."""
+    """Return for each chip along a mesh axis its part of its tensor, cut along `dim`."""
     one = x.shape[axis] == 1
     return [
         jnp.take(part, jnp.asarray([0 if one else k]), axis)
@@ -114,7 +114,7 @@ def _parts(x: Any, axis: int, dim: int, count: int) -> list[Any]:
 
 
 def reduce_scatter(op: Op, mesh: Shape) -> Function:
-    """Each chip along `cluster_axis` gets its part of the sum, cut along `scatter_dim`."""
+    """Each chip along `cluster_axis` gets its part of the reduction, cut along `scatter_dim`."""
     axis, dim = _axis(op, mesh), _dim(op, "scatter_dim", mesh)
     reduced = _reduced(op, axis)
     _check_even(op, dim, mesh)
@@ -128,16 +128,16 @@ def _check_even(op: Op, dim: int, mesh: Shape) -> None:
 
 
 def mesh_partition(op: Op, mesh: Shape) -> Function:
-    """Each chip along `cluster_axis` keeps its part, cut along `dim`."""
+    """Each chip along `cluster_axis` keeps its part of its tensor, cut along `dim`."""
     axis, dim = _axis(op, mesh), _dim(op, "dim", mesh)
     _check_even(op, dim, mesh)
     return lambda x: jnp.concatenate(_parts(x, axis, dim, mesh[axis]), axis)
 
 
 def all_to_all(op: Op, mesh: Shape) -> Function:
-    """Each chip of a group gets its part of all of theirs, which are cut along `split_dim`.
+    """Each chip of a group gets one part of every chip's tensor, cut along `split_dim`.
 
-    It has them one behind the other along `concat_dim`.
+    The parts are concatenated along `concat_dim`.
     """
     concat, split = (_dim(op, key, mesh) for key in ("concat_dim", "split_dim"))
     axis = op.facts["axis"] = _axis_of_groups(op, mesh)
@@ -159,7 +159,7 @@ def all_to_all(op: Op, mesh: Shape) -> Function:
 
 
 def _axis_of_groups(op: Op, mesh: Shape) -> int:
-    """The mesh axis along which `replica_groups`, of chips in row-major order, go."""
+    """Return the mesh axis whose groups of chips, in row-major order, are `replica_groups`."""
     text = op.text("replica_groups")
     stated = [int(n) for n in re.findall(r"[0-9]{1,4}", text.partition(":")[0])]
     chips = np.arange(np.prod(mesh)).reshape(mesh)
@@ -171,14 +171,14 @@ def _axis_of_groups(op: Op, mesh: Shape) -> int:
 
 
 def point_to_point(op: Op, mesh: Shape) -> Function:
-    """The receiver gets the sender's tensor; others keep what the second operand is, or theirs."""
+    """The receiver gets the sender's tensor; others keep the second operand's, or their own."""
     places = []
     for key in ("sender_coord", "receiver_coord"):
         place = op.integers(key)
         if len(place) != len(mesh) or any(
             not 0 <= k < n for k, n in zip(place, mesh, strict=False)
         ):
-            op.fail(f"{key} = {place} is none of the mesh {mesh}")
+            op.fail(f"{key} = {place} is no place in the mesh {mesh}")
         places.append(place)
     sender, receiver = places
     is_receiver = np.zeros(mesh, bool)

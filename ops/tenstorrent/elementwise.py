@@ -1,4 +1,4 @@
-"""Elementwise ops: one function an op. Truth values are 0 and 1 in the result's type."""
+"""Elementwise ops: one function per op. Truth values are 0 and 1 in the result's type."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ BINARY: dict[str, Function] = {
     "atan2": jnp.arctan2,
     "bitwise_left_shift": jnp.left_shift,
     "bitwise_right_shift": jnp.right_shift,
-    "divide": lambda x, y: lax.div(*_alike(x, y)),
+    "divide": lambda x, y: lax.div(*_common_type(x, y)),
     "eq": jnp.equal,
     "ge": jnp.greater_equal,
     "gt": jnp.greater,
     "le": jnp.less_equal,
     "logical_left_shift": jnp.left_shift,
-    "logical_right_shift": lambda x, y: lax.shift_right_logical(*_alike(x, y)),
+    "logical_right_shift": lambda x, y: lax.shift_right_logical(*_common_type(x, y)),
     "lt": jnp.less,
     "ne": jnp.not_equal,
     "pow_tensor": jnp.power,
-    "remainder": lambda x, y: lax.rem(*_alike(x, y)),
+    "remainder": lambda x, y: lax.rem(*_common_type(x, y)),
 }
-# Fused activations that have other names than the op.
+# Fused activations, including those with other names than the op.
 ACTIVATIONS: dict[str, Function] = {
     **UNARY,
     **{"recip": UNARY["reciprocal"], "soft_plus": UNARY["softplus"]},
@@ -63,7 +63,7 @@ ACTIVATIONS: dict[str, Function] = {
     **{"eqz": lambda x: x == 0, "nez": lambda x: x != 0, "gtz": lambda x: x > 0},
     **{"ltz": lambda x: x < 0, "gez": lambda x: x >= 0, "Lez": lambda x: x <= 0},
 }
-# Those of one parameter.
+# Activations with one parameter.
 WITH_NUMBER: dict[str, Function] = {
     "elu": jax.nn.elu,
     "leaky_relu": lambda x, slope: jnp.where(x >= 0, x, slope * x),
@@ -80,20 +80,20 @@ WITH_NUMBER: dict[str, Function] = {
 }
 
 
-def _alike(x: Any, y: Any) -> tuple[Any, Any]:
-    """Both of one type, and of the shape that they broadcast to."""
+def _common_type(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return both operands in their common type and broadcast shape."""
     dtype = jnp.promote_types(x.dtype, y.dtype)
     shape = jnp.broadcast_shapes(x.shape, y.shape)
     return jnp.broadcast_to(x.astype(dtype), shape), jnp.broadcast_to(y.astype(dtype), shape)
 
 
 def unary(op: Op) -> Function:
-    """One operand."""
+    """An op of one operand."""
     return UNARY[op.name]
 
 
 def binary(op: Op) -> Function:
-    """Two operands, each and the result through the activations that are fused with it."""
+    """An op of two operands, with activations fused to each operand and to the result."""
     first = activations(op, op.text("input_tensor_a_activations", "[]"))
     second = activations(op, op.text("input_tensor_b_activations", "[]"))
     last = activations(op, op.text("activations", "[]"))
@@ -102,14 +102,16 @@ def binary(op: Op) -> Function:
 
 
 def activations(op: Op, text: str) -> Function:
-    """`[#ttnn.unary_with_param<op_type = neg>, ...]` as one function, from left to right."""
+    """Return `[#ttnn.unary_with_param<op_type = neg>, ...]` as one function, from left to right."""
     return chain([activation(op, part) for part in parts(text[1:-1])])
 
 
 def activation(op: Op, text: str) -> Function:
-    """`#ttnn.unary_with_param<op_type = relu>`, `<op_type = relu>`, `"relu"` or `relu`.
+    """Return the function of one activation.
 
-    Truth values are 1 and 0. Of parameters the digits that `round` keeps are known, and one number.
+    Its text is `#ttnn.unary_with_param<op_type = relu>`, `<op_type = relu>`, `"relu"` or `relu`.
+    The function gives truth values as 1 and 0. Parameters can be the number of digits of `round`,
+    or one number.
     """
     inside, params = text, []
     if "<" in text:
@@ -130,7 +132,7 @@ def activation(op: Op, text: str) -> Function:
 
 
 def chain(functions: list[Function]) -> Function:
-    """One function after the other."""
+    """Return a function that applies functions one after the other."""
 
     def run(x: Any) -> Any:
         for function in functions:
@@ -146,30 +148,30 @@ def where(op: Op) -> Function:
 
 
 def clamp(op: Op) -> Function:
-    """Between two numbers, `min` and `max`."""
+    """Elements limited to `min` and `max`, two numbers."""
     low, high = op.number("min"), op.number("max")
     return lambda x: jnp.clip(x, low, high)
 
 
 def clamp_tensor(op: Op) -> Function:
-    """Between the second operand and the third."""
+    """Elements limited to the second and the third operand."""
     return jnp.clip
 
 
 def leaky_relu(op: Op) -> Function:
-    """`parameter` times x below 0."""
+    """`parameter` times x where x is below 0, else x."""
     slope = op.number("parameter")
     return lambda x: WITH_NUMBER[op.name](x, slope)
 
 
 def reduce_precision(op: Op) -> Function:
-    """Rounded to so many bits of exponent and of mantissa."""
+    """Elements rounded to a number of exponent bits and of mantissa bits."""
     exponent, mantissa = op.integer("exponent_bits"), op.integer("mantissa_bits")
     return lambda x: lax.reduce_precision(x, exponent, mantissa)
 
 
 def pow_scalar(op: Op) -> Function:
-    """To the power of a number."""
+    """Elements to the power of a number."""
     exponent = op.number("rhs")
     return lambda x: jnp.power(x, exponent)
 

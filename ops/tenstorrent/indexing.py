@@ -15,7 +15,7 @@ Function = Callable[..., Any]
 
 
 def embedding(op: Op) -> Function:
-    """Rows of the second operand, by the indices in the first."""
+    """The rows of the second operand that the indices in the first select."""
     shape = op.outputs[0].shape
 
     def run(indices: Any, table: Any) -> Any:
@@ -26,7 +26,7 @@ def embedding(op: Op) -> Function:
 
 
 def embedding_backward(op: Op) -> Function:
-    """Gradients added up by the row that they are of."""
+    """Gradients summed by the row that they belong to."""
     shape = op.outputs[0].shape
 
     def run(indices: Any, table: Any, gradient: Any) -> Any:
@@ -38,7 +38,7 @@ def embedding_backward(op: Op) -> Function:
 
 
 def gather(op: Op) -> Function:
-    """Elements along `dim`, by an index each."""
+    """Elements along `dim`, selected by one index each."""
     axis = op.axis("dim")
     op.facts["dims"] = (axis,)
     return lambda x, indices: jnp.take_along_axis(x, indices.astype(jnp.int32), axis)
@@ -48,7 +48,7 @@ _WAYS = {"invalid": "set", "sum": "add", "max": "max", "min": "min", "prod": "mu
 
 
 def scatter(op: Op) -> Function:
-    """Elements put, or added, along `dim`, by an index each; those outside are left out."""
+    """Elements written, or reduced, along `dim` at one index each; indices outside are dropped."""
     axis, how = op.axis("dim"), op.word("scatter_reduce_type", "invalid")
     op.facts["dims"] = (axis,)
     if how not in _WAYS:
@@ -63,17 +63,17 @@ def scatter(op: Op) -> Function:
 
 
 class _Windows:
-    """`sizes` are the dims that indices count, `windows` how many elements each index begins.
+    """Windows at indices. `sizes`: the dims that indices count; `windows`: the extents of a window.
 
-    The data is (batch, dims that are counted as one, row); `column`: rows are single elements.
-    Indices are (batch or 1, one for each dim that is counted, how many).
+    The data is (batch, counted dims as one dim, row); with `column`, rows are single elements.
+    Indices are (batch or 1, one per counted dim, how many).
     """
 
     def __init__(self, op: Op) -> None:
         self.sizes, self.windows = op.integers("sizes"), op.integers("windows")
         shape, indices = op.inputs[0].shape, op.inputs[1].shape
         if len(self.sizes) != len(self.windows) or min(self.windows) < 1:
-            op.fail(f"sizes {self.sizes} and windows {self.windows} must be alike")
+            op.fail(f"sizes {self.sizes} and windows {self.windows} must be of the same length")
         if len(indices) != 3 or indices[1] != len(self.sizes):
             op.fail(f"indices {indices} must be (batch, {len(self.sizes)}, how many)")
         counted = prod(self.sizes)
@@ -87,9 +87,9 @@ class _Windows:
         self.shape = (self.batch, counted, *self.row)
 
     def places(self, indices: Any, is_clamped: bool) -> Any:
-        """(batch or 1, how many): the element of the counted dims, their number where outside.
+        """Return (batch or 1, how many): positions in the counted dims, or their number if outside.
 
-        The elements of one window come one after the other.
+        The elements of one window are consecutive.
         """
         starts = indices.astype(jnp.int32)
         within = np.indices(self.windows).reshape(len(self.windows), -1).astype(np.int32)
@@ -106,9 +106,9 @@ class _Windows:
 
 
 def rows_gather(op: Op) -> Function:
-    """Rows of the data from where the indices say.
+    """The rows of the data that indices select.
 
-    Indices outside are brought inside first or, with `fill_out_of_bounds`, give zeros.
+    Indices outside are clamped; with `fill_out_of_bounds` they give zeros.
     """
     windows, shape = _Windows(op), op.outputs[0].shape
     is_filled = op.flag("fill_out_of_bounds", False)
@@ -131,7 +131,7 @@ def rows_gather(op: Op) -> Function:
 
 
 def rows_scatter(op: Op) -> Function:
-    """The data, with rows put, or added, where the indices say; those outside are left out."""
+    """The data with rows written, or reduced, at indices; indices outside are dropped."""
     windows, shape, how = _Windows(op), op.outputs[0].shape, op.word("reduce", "invalid")
     if how not in _WAYS:
         op.fail(f"reduce = {how} is not known")

@@ -1,4 +1,4 @@
-"""From functions of a text to steps that can be run: every op known, every value alive."""
+"""Linking: functions of a text become runnable steps, with known ops and live operands."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from gridlayout.tenstorrent.tensor_type import TensorType, read_tensor_type
 
 @dataclass(frozen=True)
 class Call:
-    """A function of the operands."""
+    """A call of a function on the operands."""
 
     callee: Linked
 
 
 @dataclass(frozen=True)
 class Case:
-    """One of several functions of the operands but the first, which says which one."""
+    """A call of one of several functions, selected by the first operand, on the other operands."""
 
     branches: tuple[Linked, ...]
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A number, or the operand of a loop that holds it."""
+    """A number, or the loop operand that holds it."""
 
     number: int
     operand: int | None = None
@@ -44,10 +44,10 @@ Count = tuple[Bound, Bound, Bound]
 
 @dataclass(frozen=True)
 class Loop:
-    """A function called again and again: of its operands the first `state` are what it changes.
+    """A function that is called repeatedly; its first `state` operands change between calls.
 
-    places: which of those its results replace, in order. times: from where to where it is counted
-    and by how much; or a function of the operands, while what it makes is not 0.
+    places: the state operands that its results replace, in order. times: the range (first, end,
+    step) of a counted loop; or a function of the operands, whose result is 0 when the loop ends.
     """
 
     body: Linked
@@ -58,10 +58,10 @@ class Loop:
 
 @dataclass(frozen=True)
 class Step:
-    """One op that makes values: from the operands' logical arrays to the results'.
+    """One op that makes values: a function from operands' logical arrays to those of results.
 
-    hints: the attributes that change no value, such as program configs, as text. control: instead
-    of `run`, which functions are called. facts: as `Op` has them.
+    hints: the attributes that change no value, such as program configs, as text. control: the
+    functions that it calls, instead of `run`. facts: as in `Op`.
     """
 
     line: int
@@ -78,9 +78,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Linked:
-    """A function that can be run: names and types of its arguments, steps, names returned.
+    """A function that can be run: its arguments' names and types, its steps, and returned names.
 
-    truths: which results are truth values, whatever numbers stand for them.
+    truths: for each result, whether its numbers are truth values.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Linked:
 
 
 class Linker:
-    """The functions of a module, each linked once; `mesh` as for `function_of`."""
+    """The functions of a module, each linked once; `mesh` as in `function_of`."""
 
     def __init__(self, module: Module, mesh: Shape = ()) -> None:
         self.module, self.mesh = module, mesh
@@ -100,11 +100,11 @@ class Linker:
         self.linked: dict[str, Linked | None] = {}  # None while it is being linked
 
     def type_of(self, text: str, line: int) -> TensorType:
-        """A type's text read, once."""
+        """Return a type read from its text; cached."""
         if text not in self.types:
             try:
                 found = read_tensor_type(text, self.module.resolved)
-                # Integers of 64 bits are those of 32 where JAX has no others.
+                # 64-bit integers become 32-bit ones where JAX has no others.
                 dtype = jax.dtypes.canonicalize_dtype(found.dtype)
                 self.types[text] = found if found.layout else replace(found, dtype=dtype)
             except LayoutError as error:
@@ -113,7 +113,7 @@ class Linker:
         return self.types[text]
 
     def link(self, name: str, line: int = 0) -> Linked:
-        """The function of that name; `line` is where it is called."""
+        """Return the function of a name; `line`: of the call, for errors."""
         if name in self.linked:
             found = self.linked[name]
             if found is None:
@@ -127,11 +127,11 @@ class Linker:
 
 
 class _Body:
-    """One function, op by op: which values there are, and which are no more."""
+    """The linking of one function, op by op: the values that exist, and those deallocated."""
 
     def __init__(self, linker: Linker, function: Function) -> None:
         self.linker, self.function = linker, function
-        self.alive: dict[str, str] = {}  # the type's text of each value
+        self.value_types: dict[str, str] = {}  # the text of each value's type
         self.freed: dict[str, int] = {}
 
     def linked(self) -> Linked:
@@ -164,18 +164,18 @@ class _Body:
         )
 
     def define(self, name: str, kind: str, line: int) -> None:
-        if name in self.alive:
+        if name in self.value_types:
             raise LayoutError(f"line {line}: value {name} is defined twice")
-        self.alive[name] = kind
+        self.value_types[name] = kind
 
     def use(self, operation: Operation) -> None:
         for name, kind in zip(operation.operands, operation.operand_types, strict=True):
-            if name not in self.alive:
+            if name not in self.value_types:
                 _fail(operation, f"there is no value {name}")
             if name in self.freed:
                 _fail(operation, f"{name} was deallocated on line {self.freed[name]}")
-            if kind != self.alive[name]:
-                _fail(operation, f"{name} is a {self.alive[name][:80]}, not a {kind[:80]}")
+            if kind != self.value_types[name]:
+                _fail(operation, f"{name} is a {self.value_types[name][:80]}, not a {kind[:80]}")
 
     def types(self, texts: tuple[str, ...], line: int) -> tuple[TensorType, ...]:
         tensors = [text for text in texts if text != "!ttnn.device"]
@@ -199,7 +199,7 @@ class _Body:
         return Step(*made, inputs, outputs, run, op.hints, facts=op.facts)
 
     def control(self, op: Op) -> Call | Case | Loop | None:
-        """Which functions an operation calls; None where it is an op by itself."""
+        """Return the functions that an operation calls; None for an op that calls none."""
         operation, line = op.found, op.line
         if operation.callee:
             callee = self.linker.link(operation.callee, line)
@@ -217,7 +217,7 @@ class _Body:
         return self.loop(op) if operation.name == "ttcore.while_loop" else None
 
     def loop(self, op: Op) -> Loop:
-        """A loop that is counted, or goes on while a condition holds."""
+        """Return a loop: a counted one, or one with a condition."""
         state, places = op.integer("state_count"), op.integers("output_indices")
         body = self.linker.link(symbols(op.text("body_program"))[0], op.line)
         if not 0 <= state <= len(op.inputs) or set(places) - set(range(state)):
@@ -245,18 +245,18 @@ class _Body:
         inputs: tuple[TensorType, ...],
         outputs: tuple[TensorType, ...],
     ) -> None:
-        """`LayoutError` unless the function takes and gives values of these types."""
+        """Raise `LayoutError` unless the function takes and returns values of these types."""
         if inputs != tuple(kind for _, kind in callee.arguments) or outputs != callee.results:
             _fail(operation, f"the types are not those of function @{callee.name}")
 
 
 def _is_truth(attributes: dict[str, str]) -> bool:
-    """Whether a result was of truth values: they are of type i1 where chips do not hold them."""
+    """Return whether a result is a truth value: type i1 in `ttcore.local_shape`."""
     return bool(re.search(r"tensor<(?:[0-9]+x)*i1>", attributes.get("ttcore.local_shape", "")))
 
 
 def _bound(op: Op, key: str) -> Bound:
-    """`#ttcore.loop_bound<4>`, or `<0, 3 : i32>`: what operand 3 holds."""
+    """Return the bound `#ttcore.loop_bound<4>`, or `<0, 3 : i32>`: the value of operand 3."""
     text = op.text(key)
     form = r"#ttcore\.loop_bound<(-?[0-9]{1,9})(?:, ([0-9]{1,9})(?: : \w+)?)?>"
     if not (found := re.fullmatch(form, text)):

@@ -1,4 +1,4 @@
-"""`Op`: one operation for who builds its function: its types, and attributes read from text."""
+"""`Op`: one operation, with the types of its tensors and readers of its attributes' texts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gridlayout.mlir.program import Operation
 from gridlayout.mlir.source import fields, parts
 from gridlayout.tenstorrent.tensor_type import TensorType
 
-# What says how the chip does it, or repeats what types say: kept for the report, no more.
+# Attributes about how the chip runs the op, or that repeat the types: only reports show them.
 HINTS = frozenset(
     {
         *("compute_config", "matmul_program_config", "program_config", "conv2d_slice_config"),
@@ -36,7 +36,7 @@ HINTS = frozenset(
         ),
     }
 )
-# What TTIR calls otherwise than TTNN.
+# The TTIR names of ops that TTNN names differently.
 RENAMED = {"div": "divide", "pow": "pow_tensor", "right_shift": "bitwise_right_shift"}
 _INT = r"-?[0-9]{1,19}"
 _FLOATS = {"f64": (np.uint64, np.float64), "f32": (np.uint32, np.float32)} | {
@@ -47,10 +47,10 @@ _NONE: Any = object()
 
 
 class Op:
-    """An operation: `inputs` and `outputs` are the types of its tensors; devices are left out.
+    """An operation: `inputs` and `outputs` are the types of its tensors, without devices.
 
-    Readers of attributes raise `LayoutError` with the line for another form, and where there is
-    neither the attribute nor a `default`. `check_all_read` refuses those that nobody asked for.
+    The methods that read attributes raise `LayoutError` with the line for an invalid text, and for
+    a missing attribute without a `default`. `check_all_read` rejects attributes that nothing read.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Op:
         self.found, self.inputs, self.outputs = found, inputs, outputs
         self.dialect, _, name = found.name.partition(".")
         self.name, self.line = RENAMED.get(name, name), found.line
-        # What its function reads and others ask for too: `dims`, `flips`, `axis`.
+        # What propagation over chips also needs of the attributes: `dims`, `flips`, `axis`.
         self.facts: dict[str, Any] = {}
         self._read: set[str] = set()
 
@@ -73,17 +73,17 @@ class Op:
         return {key: text for key, text in self.found.attributes.items() if key in HINTS}
 
     def check_all_read(self) -> None:
-        """`LayoutError` for an attribute that may change the values, and was not read."""
+        """Raise `LayoutError` for an attribute that may change values and was not read."""
         for key, text in self.found.attributes.items():
             if key not in self._read and key not in HINTS:
                 self.fail(f"attribute {key} = {text[:60]} is not known")
 
     def has(self, key: str) -> bool:
-        """Whether there is such an attribute."""
+        """Return whether there is such an attribute."""
         return key in self.found.attributes
 
     def text(self, key: str, default: Any = _NONE) -> Any:
-        """An attribute's text."""
+        """Return an attribute's text."""
         self._read.add(key)
         found = self.found.attributes.get(key, default)
         if found is _NONE:
@@ -100,11 +100,11 @@ class Op:
         return found
 
     def integers(self, key: str, default: Any = _NONE) -> Any:
-        """`[1 : i32, 2 : i32]`, `array<i64: 1, 2>`, `#ttnn.shape<1x2>` or `1 : si32`."""
+        """Read `[1 : i32, 2 : i32]`, `array<i64: 1, 2>`, `#ttnn.shape<1x2>` or `1 : si32`."""
         return self._parsed(key, default, _integers, "whole numbers")
 
     def integer(self, key: str, default: Any = _NONE) -> Any:
-        """`1 : si32`."""
+        """Read `1 : si32`."""
         found = self.integers(key, default)
         if found is default:
             return default
@@ -113,26 +113,26 @@ class Op:
         return int(found[0])
 
     def number(self, key: str, default: Any = _NONE) -> Any:
-        """`1.5 : f32`, `2 : i32`, or the bits, `0xFF800000 : f32`."""
+        """Read `1.5 : f32`, `2 : i32`, or bits such as `0xFF800000 : f32`."""
         return self._parsed(key, default, number_of, "a number")
 
     def flag(self, key: str, default: Any = _NONE) -> bool:
-        """`true` or `false`."""
+        """Read `true` or `false`."""
         return self._parsed(key, default, {"true": True, "false": False}.get, "true or false")
 
     def word(self, key: str, default: Any = _NONE) -> str:
-        """`#ttcore.reduce_type<sum>`, `<sum>`, `"sum"` or `sum`: the word."""
+        """Read the word in `#ttcore.reduce_type<sum>`, `<sum>`, `"sum"` or `sum`."""
         return self._parsed(key, default, _word, "one word")
 
     def axis(self, key: str, default: Any = _NONE) -> int:
-        """A dim of the first operand; negative ones count from the end."""
+        """Read a dim of the first operand; negative ones count from the end."""
         rank, axis = len(self.inputs[0].shape), self.integer(key, default)
         if not -rank <= axis < rank:
             self.fail(f"{key} = {axis} is outside the rank {rank}")
         return axis % rank
 
     def axes(self, key: str) -> tuple[int, ...]:
-        """Dims of the first operand, all of them where the attribute is left out."""
+        """Read dims of the first operand; all of them if the attribute is missing."""
         rank = len(self.inputs[0].shape)
         found = self.integers(key, None)
         if found is None:
@@ -142,7 +142,7 @@ class Op:
         return tuple(axis % rank for axis in found)
 
     def config(self, key: str) -> dict[str, str]:
-        """The fields of `#ttnn.conv2d_config<...>`; none where the attribute is left out."""
+        """Read the fields of `#ttnn.conv2d_config<...>`; none if the attribute is missing."""
         text = self.text(key, "")
         if "<" not in text:
             return {}
@@ -150,7 +150,7 @@ class Op:
 
 
 def number_of(text: str) -> float | int | None:
-    """The number that a text states, None where it states none.
+    """Return the number that a text states, or None.
 
     >>> number_of("2.5 : f32"), number_of("0xFF800000 : f32"), number_of("-3 : i32")
     (2.5, -inf, -3)

@@ -1,9 +1,9 @@
-"""What a machine takes for a compiled program, op by op, in the layouts that its types state.
+"""Prices of a compiled program on a machine, op by op, in the layouts that its types state.
 
-What an op computes is counted and priced as a plan's equations are, on the cores that its result is
-on. While it computes it reads from DRAM, and writes there; what is in other cores' L1 comes over
-the network on the chip before. What the host does, and transfers to it and from it, is listed and
-not priced.
+The work of an op is counted and priced as that of a plan's equation, on the cores of its result. An
+op reads from DRAM and writes to it during its computation. Data in other cores' L1 is received over
+the network on the chip before. Ops on the host, and transfers to and from it, are listed without a
+price.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _FIDELITY = re.compile(r"math_fidelity = (\w+)")
 def simulated(
     name: str, operations: Sequence[Operation], machine: Machine, chips: int = 1
 ) -> Simulation:
-    """What one chip takes for the ops of a program, as they run one after another.
+    """Return the simulation of a program on one chip, with its ops in sequence.
 
-    chips: how many the program is for. `LayoutError` for a machine whose chips have one core, or do
-    nothing in a second that is known.
+    chips: the number of chips that the program is for. `LayoutError` for a machine whose chips have
+    one core, or whose rates are not known.
     """
     if not machine.by_core.has_cores:
         raise LayoutError(
@@ -63,7 +63,7 @@ def simulated(
 def _equation(
     op: Operation, name: str, core: Machine, cores: int, chips: int
 ) -> tuple[Equation, int]:
-    """An op, and the bytes that a core receives of other cores' L1."""
+    """Return an op as an equation, and the bytes that a core receives from other cores' L1."""
     ins, outs = (tuple(x for x in some if x is not None) for some in (op.inputs, op.outputs))
     words = ", ".join(map(in_short, ins)), ", ".join(map(in_short, outs))
     made = Equation(name, *words, 0.0, 0.0)
@@ -90,7 +90,7 @@ def _equation(
 
 
 def _passes(op: Operation, core: Machine) -> float:
-    """How often the time of a product at the machine's rate is that in the op's math fidelity.
+    """Return the time of the op's math fidelity as a multiple of that of the machine's rate.
 
     1 where the op states no fidelity, or the machine no cycles.
     """
@@ -103,7 +103,7 @@ def _passes(op: Operation, core: Machine) -> float:
 
 
 def _traffic(op: Operation, share: Share, core: Machine) -> tuple[float, int, int]:
-    """Seconds of DRAM, bytes that a core receives from others' L1, bytes that are its own."""
+    """Return seconds of DRAM, bytes that a core receives from other L1s, and bytes that it uses."""
     streamed, received, own = 0.0, 0, 0
     for k, x in enumerate(op.inputs):
         if x is None:
@@ -127,7 +127,7 @@ def _traffic(op: Operation, share: Share, core: Machine) -> tuple[float, int, in
 
 
 def _resharded(op: Operation, x: TtnnLayout, needed: int) -> int:
-    """Bytes that a core gets of an operand in shards: none of one that lies as the result."""
+    """Return the bytes that a core receives of a sharded operand: none if it has all it needs."""
     out = next(each for each in op.outputs if each is not None)
     is_there = (x.memory_layout, x.grid) == (out.memory_layout, out.grid)
     if op.name in PRODUCTS or is_there:
@@ -136,30 +136,30 @@ def _resharded(op: Operation, x: TtnnLayout, needed: int) -> int:
 
 
 def _held(operations: Sequence[Operation], memory: str, cores: int) -> list[int]:
-    """Bytes in a core's L1, or in DRAM, as each op runs: of values that it or a later op reads.
+    """Return the bytes in a core's L1, or in DRAM, during each op: of all live values.
 
-    Those of arguments too, which are there from the start.
+    Arguments are live from the start.
     """
     last = {(op.function, x): n for n, op in enumerate(operations) for x in op.operands}
     made = {(op.function, x) for op in operations for x in op.results}
-    alive: dict[tuple[str, str], int] = {}
+    live: dict[tuple[str, str], int] = {}
     for op in operations:
         for value, layout in zip(op.operands, op.inputs, strict=True):
             if (op.function, value) not in made and layout is not None and layout.memory == memory:
-                alive[op.function, value] = _bytes(layout, memory, cores)
+                live[op.function, value] = _bytes(layout, memory, cores)
     found = []
     for n, op in enumerate(operations):
         for value, layout in zip(op.results, op.outputs, strict=True):
             if layout is not None and layout.memory == memory:
-                alive[op.function, value] = _bytes(layout, memory, cores)
-        found.append(sum(alive.values()))
-        for key in [key for key in alive if last.get(key, -1) <= n]:
-            del alive[key]
+                live[op.function, value] = _bytes(layout, memory, cores)
+        found.append(sum(live.values()))
+        for key in [key for key in live if last.get(key, -1) <= n]:
+            del live[key]
     return found
 
 
 def _bytes(layout: TtnnLayout, memory: str, cores: int) -> int:
-    """Of a value in DRAM all of it; in L1 those of one core, of dealt pages its share."""
+    """Return the bytes of a value: all of it in DRAM; in L1 those of one core, or its share."""
     held = layout.held
     if memory == "dram":
         return held.nbytes

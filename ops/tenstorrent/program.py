@@ -1,4 +1,4 @@
-"""`load`: a compiled TTNN program, executed on emulated cores in the layouts the compiler chose."""
+"""`load`: a compiled TTNN program, run on emulated cores in the layouts the compiler chose."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gridlayout.ops.array.grid_array import GridArray
 from gridlayout.ops.interpret.on_grid import OnGrid, on_grid
 from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.tenstorrent.chips import mesh_of
-from gridlayout.ops.tenstorrent.entering import checked, entered, stand_in
-from gridlayout.ops.tenstorrent.following import followed
+from gridlayout.ops.tenstorrent.inputs import checked, laid_out, placeholder
 from gridlayout.ops.tenstorrent.linking import Linked, Linker
 from gridlayout.ops.tenstorrent.pricing import simulated
+from gridlayout.ops.tenstorrent.propagation import propagated
 from gridlayout.ops.tenstorrent.report import Operation, ProgramReport, operations_of
 from gridlayout.ops.tenstorrent.running import Runner, on_cores
 from gridlayout.ops.tenstorrent.spread import (
@@ -45,20 +45,20 @@ def load(
     in_specs: Specs | None = None,
     out_specs: Specs | None = None,
 ) -> TtnnProgram:
-    """A compiled program as a function: TTNN IR, run with the layouts that its types state.
+    """Return a compiled program as a function: TTNN IR, run with the layouts that its types state.
 
-    text: the TTNN dialect as tt-mlir prints it, or TTIR, whose values lie on no grid. device: the
-    device grid whose emulated cores hold the values; by default one device holds them all.
-    function: which one is run, where the text has several that nobody calls. oob: what the padding
-    of all floats is set to wherever a value is made: `math.nan` shows that nothing reads it.
+    text: the TTNN dialect as tt-mlir prints it, or TTIR, whose values have no layouts. device: the
+    device grid whose emulated cores hold the values; by default, one device holds them all.
+    function: the function to run, if the text has several that no other calls. oob: the value of
+    the padding of all floats, wherever a value is made; `math.nan` shows that nothing reads it.
 
-    A program of several chips takes and gives whole arrays: which mesh axes divide which dims is
-    taken from the sizes of the arrays, and followed through the ops. Where that is ambiguous, or
-    not known, in_specs and out_specs say it: for each argument or result, and each of its dims,
+    A program of several chips takes and returns full arrays. The mesh axes that divide each dim are
+    inferred from the arrays' sizes, and propagated through the ops. Where that is ambiguous or
+    unknown, in_specs and out_specs state them: for each argument or result, and each of its dims,
     the mesh axes that divide it, `[((0,), ())]`.
 
-    `LayoutError`, with the line, for what can't be read, for ops that are not known, for a value
-    that is used after its `deallocate`, and for types that do not follow from the operands.
+    `LayoutError`, with the line, for text that can't be read, unknown ops, a value that is used
+    after its `deallocate`, and types that do not follow from the operands.
 
     >>> program = load('''
     ... #dram = #ttnn.buffer_type<dram>
@@ -87,7 +87,7 @@ def load(
 
 
 def _entry(module: Module, name: str | None) -> str:
-    """The function to run: the one of that name, or that nobody calls."""
+    """Return the name of the function to run: `name`, or the only one that no other calls."""
     if name is not None:
         return one_of(name, tuple(module.functions), "function")
     functions = module.functions.values()
@@ -95,17 +95,18 @@ def _entry(module: Module, name: str | None) -> str:
     free = [each.name for each in functions if each.name not in called and each.operations]
     if len(free) != 1:
         raise LayoutError(
-            f"{len(free)} functions are called by nobody ({', '.join(free)[:200]}): give the one "
+            f"{len(free)} functions are called by no other ({', '.join(free)[:200]}): give the one "
             "to run, function='...'"
         )
     return free[0]
 
 
 class TtnnProgram:
-    """A compiled program; `gl.tenstorrent.load` makes it. Call it with its arguments' arrays.
+    """A compiled program, made by `gl.tenstorrent.load`. Call it with its arguments' arrays.
 
-    Results are `GridArray`s in the layouts that the program states, and `jax.Array`s where they
-    have rank 0; one alone, or a list. Of several chips they are whole arrays.
+    Results are `GridArray`s in the layouts that the program states; those of rank 0 are
+    `jax.Array`s. A single result is returned alone, several as a list. For several chips they are
+    full arrays.
     """
 
     def __init__(
@@ -125,7 +126,7 @@ class TtnnProgram:
 
     @cached_property
     def device(self) -> DeviceGrid:
-        """The device grid that holds the values."""
+        """The device grid whose cores hold the values."""
         return self._device if self._device is not None else DeviceGrid((1,))
 
     @property
@@ -135,22 +136,22 @@ class TtnnProgram:
 
     @property
     def arguments(self) -> tuple[TensorType, ...]:
-        """Shape, dtype and layout of each argument, on each chip."""
+        """The shape, dtype and layout of each argument on each chip."""
         return tuple(kind for _, kind in self._linked.arguments)
 
     @property
     def results(self) -> tuple[TensorType, ...]:
-        """Shape, dtype and layout of each result, on each chip."""
+        """The shape, dtype and layout of each result on each chip."""
         return self._linked.results
 
     @cached_property
     def operations(self) -> tuple[Operation, ...]:
-        """The ops that make values, as they run; those of called functions before the call."""
+        """The ops that make values in order; those of called functions precede the call."""
         return tuple(operations_of(self._linked, self._runner.mesh))
 
     @cached_property
     def layouts(self) -> dict[str, TtnnLayout | None]:
-        """The layout of each value by name, `"%3"`, on each chip; of called functions `"f/%3"`."""
+        """The layout of each value on each chip, by name: `"%3"`, in called functions `"f/%3"`."""
         entry = self._linked.name
         found = {name: kind.layout for name, kind in self._linked.arguments}
         for op in self.operations:
@@ -160,35 +161,35 @@ class TtnnProgram:
         return found
 
     def __call__(self, *arrays: Any) -> Any:
-        """The results for logical arrays, or `GridArray`s, of the arguments' shapes and dtypes.
+        """Return the results for arrays or `GridArray`s of the arguments' shapes and dtypes.
 
-        `LayoutError` for another number of them, shape or dtype; truth values are taken as numbers.
+        `LayoutError` for another number of them, shape or dtype; truth values become numbers.
         """
-        given, spreads = self._entered(arrays)
+        given, spreads = self._inputs(arrays)
         made = self._on_grid(spreads)(*given)
         return made[0] if len(made) == 1 else made
 
     def report(self, *arrays: Any) -> ProgramReport:
-        """What a call does, without running it; arrays may be left out, since types are known."""
+        """Return the report of a call, without running it; arrays may be left out."""
         if arrays:
-            given, spreads = self._entered(arrays)
+            given, spreads = self._inputs(arrays)
         else:
             mesh, spreads = self._runner.mesh, None
-            given = [stand_in(k, self._runner.layout_of(k), mesh) for k in self.arguments]
+            given = [placeholder(k, self._runner.layout_of(k), mesh) for k in self.arguments]
         found = self._on_grid(spreads).report(*given)
         return ProgramReport(**vars(found), operations=self.operations)
 
     def simulated(self, machine: Machine | str | None = None) -> Simulation:
-        """What a chip of a machine takes for the program, op by op; `gl.simulate(program)`.
+        """Return the simulation of the program on a chip, op by op; as `gl.simulate(program)`.
 
         machine: one of Tenstorrent's, or its name; by default an n150. Collectives between chips
-        are not priced.
+        have no price.
         """
         found = Machine(machine or "n150") if not isinstance(machine, Machine) else machine
         return simulated(self._linked.name, self.operations, found, prod(self.chips))
 
     def _on_grid(self, spreads: tuple[Spread, ...] | None) -> OnGrid:
-        """The program lifted to the grid; of several chips, for results that are so spread."""
+        """Return the program on the grid; for several chips, with results divided by `spreads`."""
         if spreads not in self._lifted:
             linked, runner = self._linked, self._runner
 
@@ -202,20 +203,20 @@ class TtnnProgram:
             self._lifted[spreads] = on_grid(run, self.device, on_cores)
         return self._lifted[spreads]
 
-    def _entered(self, arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[Spread, ...] | None]:
-        """The arguments in their layouts; and of several chips how the results are spread."""
-        wanted, runner = self._linked.arguments, self._runner
-        if len(arrays) != len(wanted):
-            raise LayoutError(f"{self!r} takes {len(wanted)} arrays, not {len(arrays)}")
+    def _inputs(self, arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[Spread, ...] | None]:
+        """Return the arguments in their layouts; for several chips, also the results' division."""
+        expected, runner = self._linked.arguments, self._runner
+        if len(arrays) != len(expected):
+            raise LayoutError(f"{self!r} takes {len(expected)} arrays, not {len(arrays)}")
         if runner.mesh:
             return self._divided(arrays)
         found = [
             checked(x, kind, f"argument {name}")
-            for x, (name, kind) in zip(arrays, wanted, strict=True)
+            for x, (name, kind) in zip(arrays, expected, strict=True)
         ]
         layouts = map(runner.layout_of, self.arguments)
         pairs = zip(found, layouts, strict=True)
-        return [entered(x, layout, self.device) for x, layout in pairs], None
+        return [laid_out(x, layout, self.device) for x, layout in pairs], None
 
     def _divided(self, arrays: tuple[Any, ...]) -> tuple[list[Any], tuple[Spread, ...]]:
         mesh, given, spreads = self._runner.mesh, [], []
@@ -227,12 +228,12 @@ class TtnnProgram:
                 self._in_specs[k] if self._in_specs else spread_of(x.shape, kind.shape, mesh, what)
             )
             parts = divided(x, spread, kind.shape, mesh, what)
-            given.append(entered(parts, self._runner.layout_of(kind), self.device))
+            given.append(laid_out(parts, self._runner.layout_of(kind), self.device))
             spreads.append(spread)
-        return given, self._out_specs or self._followed(spreads)
+        return given, self._out_specs or self._propagated(spreads)
 
-    def _followed(self, spreads: Sequence[Spread]) -> tuple[Spread, ...]:
-        found = followed(self._linked, spreads)
+    def _propagated(self, spreads: Sequence[Spread]) -> tuple[Spread, ...]:
+        found = propagated(self._linked, spreads)
         if None in found:
             raise LayoutError(
                 f"how the chips' parts make up result {found.index(None)} does not follow from the "

@@ -1,4 +1,4 @@
-"""`ProgramReport`: what a compiled program does, its own ops beside the primitives that run."""
+"""`ProgramReport`: what a compiled program does: its own ops, and the primitives that run."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 class Operation:
     """One op of a compiled program: its line, operands and results by name, layouts, hints.
 
-    function: the one it stands in. hints: attributes that change no value, such as program configs,
-    as text. A layout is None where the type states none. traced: what it computes, as a jaxpr; None
-    where it calls functions, whose ops stand before it.
+    function: the function that contains it. hints: the attributes that change no value, such as
+    program configs, as text. A layout is None where the type states none. traced: returns the
+    jaxpr of its computation; None where it calls functions, whose ops precede it.
     """
 
     function: str
@@ -49,9 +49,9 @@ def _described(name: str, layout: TtnnLayout | None) -> str:
 
 
 def operations_of(linked: Linked, mesh: Shape = ()) -> list[Operation]:
-    """A function's ops in the order in which they run, those of the functions it calls before.
+    """Return a function's ops in order; the ops of functions it calls precede the call.
 
-    mesh: of several chips, whose tensors are one array that it counts first.
+    mesh: for several chips, the leading dims of arrays of all chips' tensors.
     """
     found = []
     for step in linked.steps:
@@ -70,7 +70,7 @@ def operations_of(linked: Linked, mesh: Shape = ()) -> list[Operation]:
 
 
 def _traced(step: Step, mesh: Shape) -> Any:
-    """The jaxpr of what an op computes, no values rounded to a block format: packing does that."""
+    """Return the jaxpr of an op's computation, without the rounding to block formats."""
     run = step.run
     assert run is not None
     arrays = [jax.ShapeDtypeStruct((*mesh, *x.shape), x.dtype) for x in step.inputs]
@@ -82,7 +82,7 @@ def _traced(step: Step, mesh: Shape) -> Any:
 
 
 def _called(step: Step) -> tuple[Linked, ...]:
-    """The functions that a step calls."""
+    """Return the functions that a step calls."""
     match step.control:
         case Call(callee):
             return (callee,)
@@ -95,9 +95,9 @@ def _called(step: Step) -> tuple[Linked, ...]:
 
 @dataclass(frozen=True)
 class ProgramReport(Report):
-    """A `gl.Report` of a compiled program; `operations` are its ops, a row each.
+    """A `gl.Report` of a compiled program; `operations` are its ops, one row each.
 
-    The rows of `Report` are the primitives that run; those of `operations` say what the compiler
+    The rows of `Report` are the primitives that run. Those of `operations` show what the compiler
     wrote: the line, the op, the layouts, and its hints to the chip.
     """
 

@@ -1,4 +1,4 @@
-"""A linked program inside a traced function: every value put in the layout of its type."""
+"""`Runner`: runs a linked program in a traced function, with every value in its type's layout."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
 
 def on_cores(shape: Shape, dtype: Any, like: Layout | None, device: DeviceGrid) -> Layout:
-    """Where values lie inside an op: in the cores' memory, on the operand's grid."""
+    """Return the layout of values inside an op: in the cores' memory, on the operand's grid."""
     found = same_grid_and_tile(shape, dtype, like, device)
     assert isinstance(found, GridLayout)
     return found.replace(memory_space="l1")
 
 
 def placed_as(kind: TensorType, mesh: Shape) -> Layout | None:
-    """The layout of a value of this type; None where no core holds it alone: of rank 0."""
+    """Return the layout of a value of this type; None for rank 0, which every core has."""
     if kind.layout is None or not (kind.shape or mesh):
         return None
     return ChipLayout(mesh, kind.layout) if mesh else kind.layout
@@ -40,20 +40,20 @@ def placed_as(kind: TensorType, mesh: Shape) -> Layout | None:
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs functions of a program. mesh: as for `function_of`; oob: what padding is set to."""
+    """Runs functions of a program. mesh: as in `function_of`; oob: the value of padding."""
 
     mesh: Shape = ()
     oob: Scalar | None = None
 
     def layout_of(self, kind: TensorType) -> Layout | None:
-        """Where a value of this type lies, and what its padding is set to."""
+        """Return the layout of a value of this type, with the value of its padding."""
         layout = placed_as(kind, self.mesh)
         if layout is None or self.oob is None or not jnp.issubdtype(layout.dtype, jnp.floating):
             return layout
         return layout.with_oob(self.oob)
 
     def run(self, linked: Linked, arrays: list[Any]) -> list[Any]:
-        """The function's results, each value in the layout of its type on the way."""
+        """Return the function's results; every value on the way is in the layout of its type."""
         names = [name for name, _ in linked.arguments]
         kinds = [kind for _, kind in linked.arguments]
         values = dict(zip(names, map(stored, arrays, kinds), strict=True))
@@ -64,7 +64,7 @@ class Runner:
         return [values[name] for name in linked.returned]
 
     def run_entry(self, linked: Linked, arrays: list[Any]) -> list[Any]:
-        """The results as the host reads them: of truth values, which are sums on chips, 0 and 1."""
+        """Return the results as the host reads them: truth values, sums on chips, as 0 or 1."""
         found = zip(self.run(linked, arrays), linked.results, linked.truths, strict=True)
         return [
             self._laid_out((x != 0).astype(x.dtype), kind) if is_truth else x
@@ -91,11 +91,11 @@ class Runner:
         return self.run(branch, list(operands))
 
     def _number(self, x: Any) -> Any:
-        """A single number, the same on all chips."""
+        """Return a scalar that is the same on all chips."""
         return x[(0,) * len(self.mesh)]
 
     def _looped(self, loop: Loop, operands: list[Any]) -> list[Any]:
-        """What the last of several calls made of the state."""
+        """Return the state after the last call of a loop's body."""
         others = operands[loop.state :]
 
         def again(state: list[Any]) -> list[Any]:
@@ -118,7 +118,7 @@ class Runner:
         return [last[place] for place in loop.places]
 
     def _count(self, count: Count, operands: list[Any]) -> Any:
-        """How often a counted loop is run."""
+        """Return the trip count of a counted loop."""
         first, end, by = (self._bound(bound, operands) for bound in count)
         if isinstance(first, int) and isinstance(end, int):
             return len(range(first, end, by))
@@ -130,7 +130,7 @@ class Runner:
         return self._number(operands[bound.operand]).astype(jnp.int32)
 
     def _read(self, x: Any, kind: TensorType) -> Any:
-        """An operand where cores can read it: kernels stream what is in DRAM through L1."""
+        """Return an operand in L1: kernels stream data in DRAM through L1."""
         if kind.layout is None or kind.layout.buffer_type == "l1":
             return x
         layout = placed_as(kind_in_l1(kind), self.mesh)
@@ -142,7 +142,7 @@ class Runner:
 
 
 def kind_in_l1(kind: TensorType) -> TensorType:
-    """The type with the same places, in the cores' memory."""
+    """Return the same type in the cores' memory."""
     layout = kind.layout
     assert layout is not None
     there = TtnnLayout(

@@ -1,4 +1,4 @@
-"""Ops that move elements and compute none, and those that make tensors of nothing."""
+"""Ops that move elements without computing, and ops without tensor operands."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MAX_CONSTANT = 1 << 24
 
 
 def same(op: Op) -> Function:
-    """The values as they are: what changes is their layout, memory or type."""
+    """The operand unchanged: only its layout, memory or type changes."""
     return lambda x: x
 
 
 def second(op: Op) -> Function:
-    """The first operand, in a buffer that the second one gave."""
+    """The first operand; the second one only provides the buffer."""
     return lambda x, *buffers: x
 
 
@@ -51,7 +51,7 @@ def permute(op: Op) -> Function:
 
 
 def transpose(op: Op) -> Function:
-    """Two dims change places."""
+    """Two dims exchanged."""
     first, last = op.axis("dim0"), op.axis("dim1")
     op.facts["dims"] = dims = list(range(len(op.inputs[0].shape)))
     dims[first], dims[last] = last, first
@@ -59,7 +59,7 @@ def transpose(op: Op) -> Function:
 
 
 def concat(op: Op) -> Function:
-    """One behind the other along `dim`."""
+    """The operands concatenated along `dim`."""
     axis = op.axis("dim")
     op.facts["dims"] = (axis,)
     return lambda *values: jnp.concatenate(_of_one_type(values), axis)
@@ -71,7 +71,7 @@ def _of_one_type(values: tuple[Any, ...]) -> list[Any]:
 
 
 def slice_static(op: Op) -> Function:
-    """From `begins` to `ends`, every `step`th; negative ones count from the end."""
+    """Elements from `begins` to `ends`, every `step`th; negative ones count from the end."""
     begins, ends, steps = (op.integers(key) for key in ("begins", "ends", "step"))
     if min(steps, default=1) < 1:
         op.fail(f"step {steps} must be 1 or more")
@@ -79,7 +79,7 @@ def slice_static(op: Op) -> Function:
 
 
 def slice_dynamic(op: Op) -> Function:
-    """As many elements as the result has, from indices that the second operand holds."""
+    """As many elements as the result has, from the indices in the second operand."""
     if set(op.integers("step", (1,))) != {1}:
         op.fail("a step other than 1 is not known")
     sizes = op.outputs[0].shape
@@ -89,37 +89,37 @@ def slice_dynamic(op: Op) -> Function:
 
 
 def pad(op: Op) -> Function:
-    """`padding`: elements before and after, dim by dim."""
+    """The operand with `padding` elements added before and after each dim."""
     padding, value = op.integers("padding"), op.number("value", 0)
     if len(padding) != 2 * len(op.inputs[0].shape) or min(padding, default=0) < 0:
-        op.fail(f"padding {padding} must hold two numbers >= 0 a dim")
+        op.fail(f"padding {padding} must hold two numbers >= 0 per dim")
     pairs = list(zip(padding[::2], padding[1::2], strict=True))
     return lambda x: jnp.pad(x, pairs, constant_values=np.asarray(value).astype(x.dtype))
 
 
 def repeat(op: Op) -> Function:
-    """All of it again, `repeat_dims` times along each dim."""
+    """The operand repeated `repeat_dims` times along each dim."""
     times = op.integers("repeat_dims")
     return lambda x: jnp.tile(x, times)
 
 
 def repeat_interleave(op: Op) -> Function:
-    """Each element `repeats` times in a row along `dim`."""
+    """Each element repeated `repeats` times along `dim`."""
     times, axis = op.integer("repeats"), op.axis("dim")
     return lambda x: jnp.repeat(x, times, axis)
 
 
 def concatenate_heads(op: Op) -> Function:
-    """(batch, heads, rows, width) to (batch, rows, heads * width)."""
+    """(batch, heads, rows, width) reshaped to (batch, rows, heads * width)."""
     shape = op.outputs[0].shape
     return lambda x: jnp.reshape(jnp.swapaxes(x, -3, -2), shape)
 
 
-# -- made of nothing -------------------------------------------------------------------------------
+# -- without tensor operands -----------------------------------------------------------------------
 
 
 def full(op: Op) -> Function:
-    """One number everywhere."""
+    """A tensor of one number."""
     op.integers("shape", None)
     names = {"zeros": 0, "ones": 1, "empty": 0}
     value = names[op.name] if op.name in names else op.number("fill_value")
@@ -128,7 +128,7 @@ def full(op: Op) -> Function:
 
 
 def arange(op: Op) -> Function:
-    """From `start` to `end`, which is left out, in steps of `step`."""
+    """Numbers from `start` to `end`, exclusive, in steps of `step`."""
     start, end, step = op.integer("start", 0), op.integer("end"), op.integer("step", 1)
     if len(range(start, end, step or 1)) != prod(op.outputs[0].shape):
         op.fail(f"{start} to {end} in steps of {step} do not fill {op.outputs[0].shape}")
@@ -136,7 +136,7 @@ def arange(op: Op) -> Function:
 
 
 def constant(op: Op) -> Function:
-    """`dense<[[1.0, 2.0]]>`, or one number for all of it, or the bytes."""
+    """A constant: `dense<[[1.0, 2.0]]>`, one number for all of it, or its bytes."""
     text, out = op.text("value"), op.outputs[0]
     found = re.match(r"dense<(.*)>\s*:\s*tensor<", text, re.DOTALL)
     if not found or prod(out.shape) > MAX_CONSTANT:
@@ -152,7 +152,7 @@ def constant(op: Op) -> Function:
         suffix = f" : {kind[1]}" if kind else ""
         numbers = [number_of(word + suffix) for word in words]
         if None in numbers:
-            op.fail(f"value = {text[:60]} holds what is no number")
+            op.fail(f"value = {text[:60]} holds a value that is no number")
         values = np.asarray(numbers).astype(out.dtype)
     if values.size not in (1, prod(out.shape)):
         op.fail(f"value holds {values.size} numbers for the shape {out.shape}")
@@ -168,7 +168,7 @@ def _of_bytes(op: Op, text: str, name: str) -> np.ndarray[Any, Any]:
         op.fail(f"value = {text[:60]} is no sequence of {name} as bytes")
 
 
-# Those whose first operand keeps its values and shape.
+# Ops that keep the values and the shape of the first operand.
 SAME = (
     *("to_layout", "to_memory_config", "typecast", "to_dtype", "to_device", "from_device"),
     *("assign", "clone", "to_row_major_layout"),

@@ -1,4 +1,4 @@
-"""`Share`: what of a compiled op one core does: the tiles of the result that it makes."""
+"""`Share`: one core's part of a compiled op, as the tiles of the result that it makes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from gridlayout.ops.tenstorrent.report import Operation
 from gridlayout.tenstorrent.program_config import blocks_of
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
-SIDE = 32  # of a tile
+SIDE = 32  # rows and columns of a tile
 PRODUCTS = ("matmul", "linear")
 
 
 class Share(NamedTuple):
-    """The core that makes the most of a result: a block of rows and columns of its tiles.
+    """The part of the core that makes the most of a result: a block of its rows and columns.
 
-    cores: how many make some. tiles: of this core; whole: of all. Where pages are dealt, the block
-    is the squarest of so many tiles, which needs the least of a product's operands.
+    cores: the number of cores that make some. tiles: of this core; whole: of all cores. For an
+    interleaved result it is the squarest block of so many tiles, which needs the least of a
+    product's operands.
     """
 
     cores: int
@@ -29,12 +30,12 @@ class Share(NamedTuple):
 
     @property
     def part(self) -> float:
-        """What of the result it makes: 1 where it makes all."""
+        """The fraction of the result that it makes."""
         return self.tiles / self.whole
 
 
 def tiles_of(layout: TtnnLayout) -> tuple[int, int]:
-    """Rows and columns of tiles that hold an array, all its matrices one below another.
+    """Return the rows and columns of tiles of an array, with its matrices stacked vertically.
 
     >>> from gridlayout import tenstorrent
     >>> tiles_of(tenstorrent.ttnn((2, 50, 96), tile=(32, 32)))
@@ -45,7 +46,7 @@ def tiles_of(layout: TtnnLayout) -> tuple[int, int]:
 
 
 def share_of(op: Operation, outs: Sequence[TtnnLayout], cores: int) -> Share:
-    """How an op's largest result is divided: by shards, by a program config, or dealt evenly."""
+    """Return how an op's largest result is divided: by shards, a program config, or evenly."""
     out = max(outs, key=lambda x: prod(tiles_of(x)))
     tall, wide = tiles_of(out)
     blocks = blocks_of(op.hints.get("matmul_program_config", ""))
@@ -65,14 +66,14 @@ def share_of(op: Operation, outs: Sequence[TtnnLayout], cores: int) -> Share:
 
 
 def needed_bytes(op: Operation, number: int, share: Share) -> int:
-    """Bytes of an operand that the core reads: of a product whole rows or columns of tiles."""
+    """Return the bytes of an operand that the core reads; for a product, full rows or columns."""
     layout, out = op.inputs[number], op.outputs[0]
     assert layout is not None
     total, (tall, wide) = layout.held.nbytes, tiles_of(layout)
     if op.name in PRODUCTS and number == 0:
         return int(total * min(share.rows / tall, 1.0))
     if op.name in PRODUCTS and number == 1 and out is not None:
-        # Of a batch of matrices those that rows of the block are of.
+        # In a batch of matrices, those that the block's rows belong to.
         batches = max(prod(layout.shape[:-2]), 1)
         each = max(tiles_of(out)[0] // batches, 1)
         columns = min(share.columns / tiles_of(out)[1], 1.0)

@@ -1,7 +1,7 @@
-"""How a tensor of one chip is a part of a whole one: by dim, the mesh axes that divide it.
+"""`Spread`: how chips' tensors are parts of a full array: for each dim, the axes that divide it.
 
-The text says what each chip holds and not of what. Of an argument it follows from the sizes of the
-array that is given; from there it is followed from op to op up to the results.
+A program's text states what each chip holds, but not of which full array. For an argument, this is
+inferred from the sizes of the given array; from there it is propagated through ops to the results.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from gridlayout.tenstorrent.tensor_type import TensorType
 
 
 class Cut(NamedTuple):
-    """A mesh axis divides `extent` elements of a dim, of which there are `before` such runs.
+    """A mesh axis that divides runs of `extent` elements of a dim; there are `before` such runs.
 
-    A dim of 50 that two dims of 2 and 25 were joined to, of which the second was divided, has
-    before 2, extent 25.
+    For example, dims of 2 and 25 are joined to one of 50; if the second was divided, before is 2
+    and extent is 25.
     """
 
     axis: int
@@ -30,12 +30,12 @@ class Cut(NamedTuple):
     extent: int
 
 
-# The cuts of each dim of a chip's tensor, the major one first.
+# The cuts of each dim of a chip's tensor, major first.
 Spread = tuple[tuple[Cut, ...], ...]
 
 
 def spread_of(whole: Shape, local: Shape, mesh: Shape, what: str) -> Spread:
-    """How an array of the shape `whole` is divided so that each chip has one of `local`.
+    """Return how an array of shape `whole` is divided such that each chip has shape `local`.
 
     >>> spread_of((8, 6), (2, 6), (2, 4), "argument %arg0")
     ((Cut(axis=1, before=1, extent=2),), ())
@@ -54,7 +54,7 @@ def spread_of(whole: Shape, local: Shape, mesh: Shape, what: str) -> Spread:
 
 
 def cuts_of(axes: Sequence[Sequence[int]], local: Shape) -> Spread:
-    """The cuts that mesh axes make of a chip's tensor, dim by dim."""
+    """Return the cuts of a chip's tensor by mesh axes, dim by dim."""
     pairs = zip(axes, local, strict=True)
     return tuple(tuple(Cut(axis, 1, n) for axis in some) for some, n in pairs)
 
@@ -72,7 +72,7 @@ def _ways(ratios: Sequence[int], free: Shape, mesh: Shape) -> list[tuple[Shape, 
 
 
 def joined(x: Any, spread: Spread, mesh: Shape) -> Any:
-    """The whole array of all chips' tensors; of those that are copies, the first is taken."""
+    """Return the full array of all chips' tensors; of copies, the first one is used."""
     cut = [entry.axis for entries in spread for entry in entries]
     rank = len(mesh)
     x = x[tuple(slice(None) if a in cut else slice(0, 1) for a in range(rank))]
@@ -89,7 +89,7 @@ def joined(x: Any, spread: Spread, mesh: Shape) -> Any:
 
 
 def divided(x: Any, spread: Spread, local: Shape, mesh: Shape, what: str) -> Any:
-    """The whole array as all chips' tensors: shape (mesh, local)."""
+    """Return the full array as an array of all chips' tensors, of shape (mesh, local)."""
     ratios = [prod(mesh[cut.axis] for cut in cuts) for cuts in spread]
     if x.shape != tuple(n * ratio for n, ratio in zip(local, ratios, strict=True)):
         raise LayoutError(f"{what} has shape {x.shape}; each chip holds {local}, divided {ratios}")
@@ -114,14 +114,14 @@ def divided(x: Any, spread: Spread, local: Shape, mesh: Shape, what: str) -> Any
 def read_specs(
     specs: Any, kinds: Sequence[TensorType], mesh: Shape, what: str
 ) -> tuple[Spread, ...] | None:
-    """What users say of arguments or results: for each, and each dim, the mesh axes."""
+    """Return what users state for arguments or results: for each, and each dim, the mesh axes."""
     if specs is None:
         return None
     arrays = as_items(specs, what, "one for each array")
     of_dim = f"the mesh axes of a dim in {what}"
     found = [[as_shape(axes, of_dim) for axes in as_items(one, what, "dims")] for one in arrays]
     if len(found) != len(kinds):
-        raise LayoutError(f"{what} speaks of {len(found)} arrays; there are {len(kinds)}")
+        raise LayoutError(f"{what} has {len(found)} arrays; the program has {len(kinds)}")
     for one, kind in zip(found, kinds, strict=True):
         used = [axis for axes in one for axis in axes]
         is_once = len(set(used)) == len(used) and all(axis < len(mesh) for axis in used)

@@ -1,4 +1,4 @@
-"""Ops along dims: reductions, norms, softmax, sorting; and products of matrices."""
+"""Ops along dims: reductions, norms, softmax, sorting; and matrix products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 
 
 def _bits(function: Function, start: int) -> Function:
-    """A reduction of the elements' bits; `start` changes none of them."""
+    """Return a reduction of the elements' bits; `start` is its neutral element."""
 
     def run(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
         first = jnp.asarray(start, jnp.int32).astype(x.dtype)
@@ -46,14 +46,14 @@ _CUMULATIVE: dict[str, Function] = {
 
 
 def reduction(op: Op) -> Function:
-    """Along the dims `dim_arg`, or all."""
+    """A reduction along the dims `dim_arg`, or along all."""
     function, axes, keep = _REDUCTIONS[op.name], op.axes("dim_arg"), op.flag("keep_dim", False)
     op.facts["dims"] = axes
     return lambda x: function(x, axis=axes, keepdims=keep)
 
 
 def argument(op: Op) -> Function:
-    """The index of the largest element along `dim`, the first of several; of all where none."""
+    """The index of the largest or smallest element along `dim`, or in all; the first of equals."""
     function = {"argmax": jnp.argmax, "argmin": jnp.argmin}[op.name]
     axis = op.axis("dim") if op.has("dim") else None
     op.facts["dims"] = range(len(op.inputs[0].shape)) if axis is None else (axis,)
@@ -62,13 +62,13 @@ def argument(op: Op) -> Function:
 
 
 def softmax(op: Op) -> Function:
-    """Along `dimension`."""
+    """The softmax along `dimension`."""
     axis = op.axis("dimension")
     return lambda x: jax.nn.softmax(x, axis)
 
 
 def cumulative(op: Op) -> Function:
-    """What is before and at each index of `dim`, or from it on, added up or reduced otherwise."""
+    """A running sum, or other reduction, along `dim`; from the end with `reverse`."""
     axis, back = op.axis("dim"), op.flag("reverse", False)
     how = op.word("reduction") if op.name == "cumulative" else op.name.removeprefix("moreh_cum")
     how = how.removeprefix("cum")
@@ -78,7 +78,7 @@ def cumulative(op: Op) -> Function:
 
 
 def norm(op: Op) -> Function:
-    """Rows of variance 1 (`layer_norm`: of mean 0 too), times a weight, and a bias added."""
+    """Rows scaled to variance 1 (`layer_norm`: also to mean 0), times a weight, plus a bias."""
     epsilon, centred = op.number("epsilon"), op.name == "layer_norm"
     has_weight, has_bias = _present(op, 3)[1:3]
 
@@ -95,7 +95,7 @@ def norm(op: Op) -> Function:
 
 
 def _present(op: Op, count: int) -> list[bool]:
-    """Which of the operands there are: `operandSegmentSizes`, or the first ones."""
+    """Return which optional operands there are: `operandSegmentSizes`, or the first ones."""
     sizes = op.integers("operandSegmentSizes", None)
     if sizes is None:
         sizes = tuple(k < len(op.inputs) for k in range(count))
@@ -105,7 +105,7 @@ def _present(op: Op, count: int) -> list[bool]:
 
 
 def sort(op: Op) -> Function:
-    """Values along `dim` in order, and the indices that they had."""
+    """The values along `dim` in order, and their former indices."""
     axis, down = op.axis("dim", -1), op.flag("descending", False)
 
     def run(x: Any) -> tuple[Any, Any]:
@@ -116,7 +116,7 @@ def sort(op: Op) -> Function:
 
 
 def topk(op: Op) -> Function:
-    """The `k` largest along `dim` in order, and the indices that they had."""
+    """The `k` largest along `dim` in order, and their former indices."""
     axis, count = op.axis("dim", -1), op.integer("k")
     if not op.flag("largest", True):
         op.fail("the smallest ones, largest = false, are not known")
@@ -129,7 +129,7 @@ def topk(op: Op) -> Function:
 
 
 def matmul(op: Op) -> Function:
-    """A product of matrices, batch dims broadcast, a bias added, and the activations fused."""
+    """A matrix product with broadcast batch dims, a bias, and fused activations."""
     op.facts["flips"] = flips = op.flag("transpose_a", False), op.flag("transpose_b", False)
     last = [activation(op, text) for text in _fused(op)]
 
@@ -146,14 +146,14 @@ def matmul(op: Op) -> Function:
 
 
 def _fused(op: Op) -> list[str]:
-    """Activations: the op's own, and that of its program config, which changes values too."""
+    """Return the texts of activations: of the op, and of its program config."""
     found = [text for text in (op.text("activation", ""),) if text]
     config = op.config("matmul_program_config")
     return [*found, *(config[key] for key in ("fused_activation",) if key in config)]
 
 
 def attention(op: Op) -> Function:
-    """softmax(q @ k.T * scale + mask) @ v; heads of k and v may serve several of q."""
+    """softmax(q @ k.T * scale + mask) @ v; a head of k and v may serve several of q."""
     scale, causal = op.number("scale", None), op.flag("is_causal", False)
     has_mask = _present(op, 4)[3]
 
@@ -171,9 +171,9 @@ def attention(op: Op) -> Function:
 
 
 def rotary(op: Op) -> Function:
-    """x * cos + (the halves of its last dim swapped, the first negative) * sin.
+    """x * cos + (the halves of its last dim swapped, the first one negated) * sin.
 
-    The result may have more rows, to fill a tile: they are padding of this one operand, 0 here.
+    The result may have more rows, to fill a tile. They are padding that this op states; 0 here.
     """
     more = op.outputs[0].shape[-2] - op.inputs[0].shape[-2]
     if more < 0 or op.inputs[0].shape[-1] % 2:

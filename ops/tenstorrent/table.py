@@ -1,7 +1,7 @@
-"""The ops of TTNN and TTIR that are known, by name, and what makes their functions.
+"""The table of known ops of TTNN and TTIR, and the building of their functions.
 
-A function takes the logical arrays of the operands and gives those of the results. Floats of 16
-bits are computed as float32 and rounded once, where the result is stored: chips do the same.
+A function takes the operands' logical arrays and returns those of the results. 16-bit floats are
+computed as float32 and rounded once, when the result is stored, as chips do.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ FUNCTIONS: dict[str, Callable[[Op], Function]] = {
     **windows.FUNCTIONS,
 }
 DIALECTS = {"ttnn": FUNCTIONS, "ttir": {**FUNCTIONS, **ttir.FUNCTIONS}}
-# They make nothing, or a device, of which there is one here.
+# Ops without results, or whose result is a device; there is only one device here.
 WITHOUT_VALUES = ("deallocate", "get_device")
 
 
 def function_of(op: Op, mesh: Shape) -> Function:
-    """The op's function of arrays of the types that the text states, on each chip, to be `stored`.
+    """Return the op's function of arrays of the stated types; its results are to be `stored`.
 
-    mesh: of several chips, whose tensors are then one array that the mesh counts first; else ().
-    `LayoutError` with the op's line where it is not known, or where shapes do not follow.
+    mesh: for several chips, the leading dims of arrays of all chips' tensors; else ().
+    `LayoutError` with the op's line for an unknown op, and where shapes do not follow from the
+    operands.
     """
     if op.name not in DIALECTS[op.dialect] and op.name not in BETWEEN:
         op.fail("there is no such op here: it can't be run")
@@ -48,23 +49,23 @@ def function_of(op: Op, mesh: Shape) -> Function:
         arrays = [jax.ShapeDtypeStruct((*mesh, *x.shape), x.dtype) for x in op.inputs]
         follow = [x.shape[len(mesh) :] for x in jax.eval_shape(run, *arrays)]
     except LayoutError as error:
-        # Of a piece of text by itself there is no line: that of the op is said.
+        # The error may be about a part of the text, without a line: add the op's line.
         own = f"line {op.line}: {op.found.name}: "
         op.fail(re.sub(r"^line \d+: ", "", str(error).removeprefix(own)))
-    except Exception as error:  # of many types: JAX's for shapes that do not go together
-        op.fail(f"its operands and attributes do not go together: {str(error)[:300]}")
+    except Exception as error:  # JAX raises several types for incompatible shapes
+        op.fail(f"its operands and attributes are not compatible: {str(error)[:300]}")
     stated = [out.shape for out in op.outputs]
     if follow != stated:
-        op.fail(f"the shapes {follow} follow from the operands, but the types say {stated}")
+        op.fail(f"the shapes {follow} follow from the operands, but the types state {stated}")
     op.check_all_read()
     return run
 
 
 def _built(op: Op, mesh: Shape) -> Function:
-    """The op's function of all chips' tensors, before results are stored."""
+    """Return the op's function of all chips' tensors, before results are stored."""
     if op.name in BETWEEN and mesh:
         return listed(BETWEEN[op.name](op, mesh))
-    if op.name in BETWEEN:  # of a mesh of one chip
+    if op.name in BETWEEN:  # on a mesh of one chip
         between = listed(BETWEEN[op.name](op, (1, 1)))
         return lambda *arrays: [x[0, 0] for x in between(*(x[None, None] for x in arrays))]
     made = listed(DIALECTS[op.dialect][op.name](op))
@@ -73,7 +74,7 @@ def _built(op: Op, mesh: Shape) -> Function:
 
 
 def listed(function: Function) -> Function:
-    """The function, its results in a list also where there is one."""
+    """Return the function with its results in a list, also if there is only one."""
 
     def run(*arrays: Any) -> list[Any]:
         found = function(*arrays)
@@ -88,7 +89,7 @@ def _wide(x: Any) -> Any:
 
 
 def stored(x: Any, out: TensorType) -> Any:
-    """The value as its type holds it."""
-    if out.tile_format:  # every value of a block format is one of bfloat16 too: rounded once
+    """Return a value as its type stores it."""
+    if out.tile_format:  # a value of a block format is exact in bfloat16, so it is rounded once
         x = rounded(x.astype(jnp.float32), out.tile_format)
     return x.astype(out.dtype)

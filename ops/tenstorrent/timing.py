@@ -1,4 +1,4 @@
-"""`in_time`: plans and compiled programs side by side, all priced by the plan's machine."""
+"""`in_time`: the times of plans and compiled programs, all on the plan's machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from gridlayout.errors import LayoutError
 from gridlayout.layouts.reader import dims_text
 from gridlayout.mlir.whole_text import Text
-from gridlayout.ops.planning.beside import TimeComparison, Timed, beside
+from gridlayout.ops.planning.comparison import TimeComparison, Timed, compare_times
 from gridlayout.ops.planning.plan import Plan
 from gridlayout.ops.planning.simulation import Simulation
 from gridlayout.ops.tenstorrent.program import TtnnProgram, load
@@ -18,11 +18,11 @@ from gridlayout.tables.names import check_count, checked_names, names_of
 
 
 def in_time(programs: Sequence[Any], names: Any, function: str | None = None) -> TimeComparison:
-    """What several programs take on one machine: that of the plans and simulations among them.
+    """Return the times of several programs on one machine, that of the plans and simulations.
 
-    programs: plans, simulations, compiled programs and `Text`s of such. function: which one of a
-    text is meant. `LayoutError` where none states a machine, or two state others; for a text of
-    another chip; and for what has no time.
+    programs: plans, simulations, compiled programs and `Text`s of such. function: the function of a
+    text that is meant. `LayoutError` where no program states a machine, where two state different
+    ones, for a text for another chip, and for objects without a time.
     """
     check_count(len(programs))
     simulations = [_simulation(x) for x in programs]
@@ -39,11 +39,11 @@ def in_time(programs: Sequence[Any], names: Any, function: str | None = None) ->
             program = load(program.text, function=function)
         if not isinstance(program, TtnnProgram):
             raise LayoutError(
-                f"{name} is {type(program).__name__}, which has no time: beside a plan give plans, "
+                f"{name} is {type(program).__name__}, which has no time: with a plan, give plans, "
                 "simulations, TTNN dumps or programs of gl.tenstorrent.load"
             )
         made.append(Timed(name, program.simulated(machine), True))
-    return beside(made)
+    return compare_times(made)
 
 
 def _simulation(program: Any) -> Simulation | None:
@@ -53,7 +53,7 @@ def _simulation(program: Any) -> Simulation | None:
 
 
 def _machine(simulations: Sequence[Simulation]) -> Machine:
-    """The machine of all that state one."""
+    """Return the one machine that all simulations state."""
     if not simulations:
         raise LayoutError(
             "compiled programs alone state no machine: give gl.simulate(program, machine=...) of "
@@ -69,7 +69,7 @@ def _machine(simulations: Sequence[Simulation]) -> Machine:
 
 
 def _check_chip(name: str, text: Text, machine: Machine) -> None:
-    """`LayoutError` for a text that says that it is for a chip of another grid of cores."""
+    """Raise `LayoutError` for a text that states a chip with another grid of cores."""
     count = len(machine.core_axes)
     grid = (machine.mesh or ())[-count:] if count else ()
     if text.chip is not None and grid and prod(text.chip.grid) != prod(grid):
@@ -80,7 +80,7 @@ def _check_chip(name: str, text: Text, machine: Machine) -> None:
 
 
 def _names(programs: Sequence[Any]) -> list[str]:
-    """Texts by what tells their sources apart; plans and others by what they are, with numbers."""
+    """Return names: what distinguishes texts' sources, and the kinds of others, with numbers."""
     texts = iter(names_of([x.name for x in programs if isinstance(x, Text)]))
     kinds = {Plan: "plan", Simulation: "simulation", TtnnProgram: "program"}
     given = [

@@ -1,4 +1,4 @@
-"""Ops of TTIR, the dialect that layouts come after, where they are not as TTNN's of that name."""
+"""Ops of TTIR, the dialect before layouts are chosen, that differ from TTNN's of that name."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ Pairs = list[tuple[int, int]]
 
 
 def broadcast(op: Op) -> Function:
-    """Dims of one element as many as the result has."""
+    """Dims of extent 1 broadcast to the result's shape."""
     op.integers("broadcast_dimensions")
     shape = op.outputs[0].shape
     return lambda x: jnp.broadcast_to(x, shape)
 
 
 def reverse(op: Op) -> Function:
-    """The last element along `dimensions` first."""
+    """The elements along `dimensions` in reverse order."""
     op.facts["dims"] = dims = op.integers("dimensions")
     return lambda x: jnp.flip(x, dims)
 
 
 def pad(op: Op) -> Function:
-    """`padding`: elements before and after, dim by dim; fewer of them where it is negative."""
+    """The operand with `padding` elements added before and after each dim; negative ones cut."""
     padding, value = op.integers("padding"), op.number("value", 0)
     pairs = [(low, high, 0) for low, high in zip(padding[::2], padding[1::2], strict=True)]
     return lambda x: lax.pad(x, jnp.asarray(np.asarray(value).astype(x.dtype)), pairs)
 
 
 def arange(op: Op) -> Function:
-    """`start` to `end`, which is left out, along one dim; the same along others."""
+    """Numbers from `start` to `end`, exclusive, along one dim; the same along the other dims."""
     start, end, step = op.integer("start"), op.integer("end"), op.integer("step")
     out, axis = op.outputs[0], op.integer("arange_dimension")
     if not 0 <= axis < len(out.shape) or len(range(start, end, step or 1)) != out.shape[axis]:
@@ -52,7 +52,7 @@ def arange(op: Op) -> Function:
 
 
 def truths(op: Op) -> Function:
-    """Whether any, or all, of the truth values along `dim_arg` are so."""
+    """Whether any, or all, of the truth values along `dim_arg` are true."""
     function = {"reduce_or": jnp.any, "reduce_and": jnp.all}[op.name]
     op.facts["dims"] = axes = op.axes("dim_arg")
     keep = op.flag("keep_dim", False)
@@ -60,7 +60,7 @@ def truths(op: Op) -> Function:
 
 
 def argument(op: Op) -> Function:
-    """The index of the largest, or smallest, element along `dim_arg`: one dim, or all."""
+    """The index of the largest, or smallest, element along `dim_arg`, one dim or all."""
     function = {"argmax": jnp.argmax, "argmin": jnp.argmin}[op.name]
     op.facts["dims"] = axes = op.axes("dim_arg")
     if len(axes) not in (1, len(op.inputs[0].shape)):
@@ -70,7 +70,7 @@ def argument(op: Op) -> Function:
 
 
 def dot_general(op: Op) -> Function:
-    """Products summed along the dims that are contracted; batch dims come first in the result."""
+    """Products summed along the contracted dims; batch dims come first in the result."""
     contract = op.integers("contract_dims_lhs"), op.integers("contract_dims_rhs")
     batch = op.integers("batch_dims_lhs"), op.integers("batch_dims_rhs")
     op.facts["contract"], op.facts["batch"] = contract, batch
@@ -81,7 +81,7 @@ _SPATIAL = ("depth_dim", "height_dim", "width_dim")
 
 
 def convolution(op: Op) -> Function:
-    """A convolution of images, whose dims attributes name; weights are (out, in, rows, columns)."""
+    """A convolution of images, whose dims attributes name; weights: (out, in, rows, columns)."""
     is_transposed = op.name == "conv_transpose2d"
     rank = len(op.inputs[0].shape) - 2
     spatial = ("length_dim",) if op.name == "conv1d" else _SPATIAL[-rank:]
@@ -118,7 +118,7 @@ def convolution(op: Op) -> Function:
 
 
 def _padding(op: Op, rank: int) -> Pairs:
-    """`padding`: what comes before each dim, and after each; or both in one."""
+    """Read `padding`: elements before each dim, then after each; or the same for both."""
     found = op.integers("padding", (0,))
     if len(found) == 2 * rank:
         return list(zip(found[:rank], found[rank:], strict=True))
@@ -126,7 +126,7 @@ def _padding(op: Op, rank: int) -> Pairs:
 
 
 def pool(op: Op) -> Function:
-    """Windows of images (batch, height, width, channels)."""
+    """A pool over windows of images (batch, height, width, channels)."""
     size, padding = windows.each(op, "kernel", 2), _padding(op, 2)
     op.facts["image"] = 3, None
     found = windows.pooled(op, size, padding, op.inputs[0].shape[1:3], lambda x: x)

@@ -16,7 +16,7 @@ from gridlayout.ops.tenstorrent.operation import Op
 Function = Callable[..., Any]
 Pairs = list[tuple[int, int]]
 
-# Of one, two and three dims that windows slide along: their attributes, and how JAX names them.
+# For one, two and three dims that windows move along: attributes, and JAX's dimension numbers.
 _EXTENTS = {
     1: ("input_length",),
     2: ("input_height", "input_width"),
@@ -30,7 +30,7 @@ _NUMBERS = {
 
 
 def each(op: Op, key: str, rank: int, default: Any = 1) -> Shape:
-    """One number for each dim that windows slide along, or one for all of them."""
+    """Read one number for each dim that windows move along, or one for all of them."""
     found = op.integers(key, (default,))
     if len(found) not in (1, rank) or min(found) < 0:
         op.fail(f"{key} = {found} must be one number or {rank}, >= 0")
@@ -38,7 +38,7 @@ def each(op: Op, key: str, rank: int, default: Any = 1) -> Shape:
 
 
 def _padding(op: Op, rank: int) -> Pairs:
-    """`padding`: what comes before and after each dim; (height, width) or (above, below, ...)."""
+    """Read `padding`, before and after each dim: (height, width) or (above, below, ...)."""
     found = op.integers("padding", (0,))
     if len(found) == 2 * rank:
         return list(zip(found[::2], found[1::2], strict=True))
@@ -46,13 +46,13 @@ def _padding(op: Op, rank: int) -> Pairs:
 
 
 def _image(op: Op, channels: int, rank: int = 2) -> Callable[[Any], Any]:
-    """The rows as (batch, height, width, channels)."""
+    """Return a function from rows to images (batch, height, width, channels)."""
     shape = (op.integer("batch_size"), *(op.integer(key) for key in _EXTENTS[rank]), channels)
     return lambda x: jnp.reshape(x, shape)
 
 
 def _kernel(shape: Shape, block: int) -> Callable[[Any], Any]:
-    """Weights (out, in, rows, columns) of what `prepare_weights` made of them, or as they are."""
+    """Return a function to weights (out, in, rows, columns), from prepared or plain weights."""
     out, inside, *size = shape
 
     def read(weights: Any) -> Any:
@@ -68,9 +68,9 @@ def _kernel(shape: Shape, block: int) -> Callable[[Any], Any]:
 
 
 def prepare_weights(op: Op) -> Function:
-    """(out, in, rows, columns) as the matrix that convolutions take, zeros where it is larger.
+    """Weights (out, in, rows, columns) as the matrix that convolutions take, padded with zeros.
 
-    Its rows are (rows, columns, in); of `c_in_block` input channels after those of others.
+    Its rows are (rows, columns, in); with `c_in_block`, a block of input channels is outermost.
     """
     _conv_facts(op)
     op.integer("alignment", 1)
@@ -78,7 +78,7 @@ def prepare_weights(op: Op) -> Function:
     padded = height // prod(size)
     block = op.integer("c_in_block", 0) or padded
     if padded * prod(size) != height or padded < inside or width < out or padded % block:
-        op.fail(f"weights {op.inputs[0].shape} do not go into {op.outputs[0].shape}")
+        op.fail(f"weights {op.inputs[0].shape} do not fit into {op.outputs[0].shape}")
     if len(size) == 3 and op.integer("groups", 1) != 1:
         op.fail("groups of a convolution of three dims are not known")
     pads = [(0, width - out), (0, padded - inside), *[(0, 0) for _ in size]]
@@ -91,16 +91,16 @@ def prepare_weights(op: Op) -> Function:
 
 
 def prepare_bias(op: Op) -> Function:
-    """A bias as `conv2d` takes it: zeros behind it where the result is wider."""
+    """A bias as `conv2d` takes it, padded with zeros to the width of the result."""
     _conv_facts(op)
     missing = op.outputs[0].shape[-1] - op.inputs[0].shape[-1]
     if missing < 0 or prod(op.outputs[0].shape[:-1]) != 1:
-        op.fail(f"a bias {op.inputs[0].shape} does not go into {op.outputs[0].shape}")
+        op.fail(f"a bias {op.inputs[0].shape} does not fit into {op.outputs[0].shape}")
     return lambda x: jnp.reshape(jnp.pad(jnp.ravel(x), (0, missing)), op.outputs[0].shape)
 
 
 def _conv_facts(op: Op) -> None:
-    """What is said of the convolution where its weights are prepared; the shapes follow from it."""
+    """Read the attributes of the convolution; the shapes follow from them."""
     for key in (
         *("batch_size", "input_height", "input_width", "in_channels", "out_channels", "groups"),
         *("kernel_size", "stride", "padding", "dilation"),
@@ -110,13 +110,13 @@ def _conv_facts(op: Op) -> None:
 
 
 def _fused(op: Op) -> Function:
-    """The activation that the config fuses with the op."""
+    """Return the activation that the config fuses with the op."""
     config = op.config("conv2d_config")
     return activation(op, config["activation"]) if "activation" in config else lambda x: x
 
 
 def convolution(op: Op) -> Function:
-    """A convolution of rows; weights as they are, or prepared; a bias; a fused activation."""
+    """A convolution of rows, with plain or prepared weights, a bias and a fused activation."""
     rank = {"conv1d": 1, "conv2d": 2, "conv3d": 3}[op.name]
     inside, out, groups = _channels(op)
     size, stride, dilation = (each(op, k, rank) for k in ("kernel_size", "stride", "dilation"))
@@ -141,12 +141,12 @@ def convolution(op: Op) -> Function:
 
 
 def _channels(op: Op) -> tuple[int, int, int]:
-    """How many channels go in and come out, and in how many groups."""
+    """Return the numbers of input channels, of output channels, and of groups."""
     return op.integer("in_channels"), op.integer("out_channels"), op.integer("groups")
 
 
 def conv_transpose2d(op: Op) -> Function:
-    """What a convolution with these weights, (in, out, rows, columns), would come from."""
+    """A transposed convolution; weights are (in, out, rows, columns)."""
     inside, out, groups = _channels(op)
     size, stride, dilation = (each(op, key, 2) for key in ("kernel_size", "stride", "dilation"))
     image, last, extra = _image(op, inside), _fused(op), each(op, "output_padding", 2, 0)
@@ -172,7 +172,7 @@ def conv_transpose2d(op: Op) -> Function:
 
 
 def transposed(padding: Pairs, size: Shape, dilation: Shape, extra: Shape) -> Pairs:
-    """The padding of an image whose convolution is what a transposed one, so padded, makes."""
+    """Return the padding of the equivalent convolution of a transposed one with `padding`."""
     reach = [(n - 1) * d for n, d in zip(size, dilation, strict=True)]
     ends = zip(padding, reach, extra, strict=True)
     return [(most - low, most - high + more) for (low, high), most, more in ends]
@@ -186,7 +186,7 @@ def pool(op: Op) -> Function:
 
 
 def pooled(op: Op, size: Shape, padding: Pairs, extents: Shape, image: Function) -> Function:
-    """`pool` of images (batch, height, width, channels), which `image` makes of the operand."""
+    """Return `pool` of images (batch, height, width, channels), which `image` makes of operands."""
     stride, dilation = each(op, "stride", 2), each(op, "dilation", 2)
     if op.flag("ceil_mode", False):
         padding = _ceiled(extents, padding, size, stride, dilation)
@@ -214,7 +214,7 @@ def pooled(op: Op, size: Shape, padding: Pairs, extents: Shape, image: Function)
 
 
 def _with_places(x: Any, window: Function) -> tuple[Any, Any]:
-    """The largest of each window, and its place in the image, row by row: the first of several."""
+    """Return the largest of each window, and its row-major place in the image, first of equals."""
     rows, columns = x.shape[1:3]
     place = jnp.reshape(jnp.arange(rows * columns), (1, rows, columns, 1))
 
@@ -228,12 +228,12 @@ def _with_places(x: Any, window: Function) -> tuple[Any, Any]:
 
 
 def _ceiled(extents: Shape, padding: Pairs, size: Any, stride: Any, dilation: Any) -> Pairs:
-    """The padding with what a last window, that is not full, needs behind it."""
+    """Return the padding extended for a last window that is not full."""
     made = []
     for n, (low, high), k, s, d in zip(extents, padding, size, stride, dilation, strict=True):
         over = n + low + high - d * (k - 1) - 1
         count = -(-over // s)
-        if count * s >= n + low:  # that window would begin in the padding behind
+        if count * s >= n + low:  # that window would begin in the padding after the image
             count -= 1
         made.append((low, high + max(0, count * s - over)))
     return made

@@ -1,4 +1,4 @@
-"""`Work`: what a compiled op computes, counted in the jaxpr of its function as a plan counts it."""
+"""`Work`: the work of a compiled op, counted in the jaxpr of its function as for a plan."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import NamedTuple
 from gridlayout.ops.decisions.flops import of_blocks
 from gridlayout.ops.decisions.op import Op
 from gridlayout.ops.plan.graph import Graph, Node
-from gridlayout.ops.programs.passes import PRODUCTS, SEEN, keeps_tiles, passed_bytes
+from gridlayout.ops.programs.passes import PRODUCTS, VIEWS, keeps_tiles, passed_bytes
 from gridlayout.ops.tenstorrent.report import Operation
 from gridlayout.sharding.machine import Machine
 from gridlayout.tenstorrent.ttnn_layout import TtnnLayout
 
-# What only brings values elsewhere, or to another type.
+# Ops that only move values, or convert them to another type.
 MOVES = ("to_layout", "to_memory_config", "to_device", "from_device", "typecast")
 _FREE = ("full", "empty", "zeros", "ones", "arange", "constant", "get_device")
-# Nothing of itself inside a kernel, which reads its operands as it needs them.
-_WITHIN = SEEN | {"convert_element_type"}
+# Primitives that take nothing inside a kernel, which reads its operands as it needs them.
+_WITHIN = VIEWS | {"convert_element_type"}
 
 
 class Work(NamedTuple):
-    """What all cores do for an op: operations of products, and bytes of L1 that others go through.
+    """The work of all cores for an op: operations of products, and bytes of L1 that others pass.
 
-    is_free: whether nothing is done at all: results are constants, or operands as they are.
+    is_free: whether there is no work: results are constants, or views of operands.
     """
 
     flops: int = 0
@@ -32,7 +32,7 @@ class Work(NamedTuple):
 
 
 def work_of(op: Operation, machine: Machine, chips: int = 1) -> Work:
-    """The work of one op on one of some chips, that of a machine whose devices are its cores."""
+    """Return the work of one op on one of several chips; machine: one whose devices are cores."""
     if op.traced is None or op.name in _FREE or is_view(op):
         return Work(is_free=True)
     graph, flops, nbytes = Graph.of(op.traced()), 0, 0
@@ -51,21 +51,22 @@ def work_of(op: Operation, machine: Machine, chips: int = 1) -> Work:
 
 
 def _shapes(graph: Graph, node: Node) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Of a product's left operand and its result."""
+    """Return the shapes of a product's left operand and of its result."""
     aval = node.eqn.invars[0].aval
     return tuple(aval.shape), graph.shapes[node.outs[0]]
 
 
 def _held(graph: Graph, value: int, machine: Machine, wide: int) -> int:
-    """Bytes of a value in whole tiles, of elements that are no wider than the op's tensors'.
+    """Return the bytes of a value in whole tiles; elements are at most `wide` bytes.
 
-    Floats of 16 bits are those of 32 inside an op's function, as they are in a core's registers.
+    `wide` is the widest element of the op's tensors: inside an op's function 16-bit floats are
+    float32, as in a core's registers.
     """
     return prod(machine.padded(graph.shapes[value])) * min(graph.itemsizes[value], wide)
 
 
 def is_view(op: Operation) -> bool:
-    """Whether a result is its operand's buffer: a reshape whose tiles stay as they are."""
+    """Return whether a result is its operand's buffer: a reshape that keeps the tiles."""
     if op.name not in ("reshape", "squeeze", "unsqueeze") or len(op.inputs) != 1:
         return False
     (before,), (after,) = op.inputs, op.outputs

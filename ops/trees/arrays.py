@@ -1,6 +1,6 @@
-"""`put`, `relayout` and `zeros_like`, of one array or of a pytree of them.
+"""`put`, `relayout` and `zeros_like`, for one array or for a pytree of arrays.
 
-Of a tree, every leaf is asked for its layout and checked before the first one is placed or moved.
+In a tree, the layouts of all leaves are found and checked before the first leaf is placed or moved.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gridlayout.ops.array.grid_type import placed
 from gridlayout.ops.array.policy import fill_devices, is_replicated
 from gridlayout.ops.moves import packing
 from gridlayout.ops.trees.idle import warn_of_idle_cores
-from gridlayout.ops.trees.layouts import asked
+from gridlayout.ops.trees.layouts import requested_layouts
 from gridlayout.ops.trees.leaves import Leaf, is_grid, leaves_of
 from gridlayout.sharding.device_grid import DeviceGrid
 
@@ -33,11 +33,11 @@ def put(
     *,
     check: bool | None = None,
 ) -> Any:
-    """An array laid out and placed, `put(array, layout, device)`, or a tree, `put(tree, device)`.
+    """Lay out and place one array, `put(array, layout, device)`, or a tree, `put(tree, device)`.
 
-    A `gl.Layout` in the second place says that it is one array: of the layout's shape and dtype, a
+    A `gl.Layout` as second argument means one array, which has the layout's shape and dtype: a
     NumPy array or a `jax.Array`; nested lists take the layout's dtype. Each device gets the shards
-    of its cores and no others. Padding holds the layout's `oob`, or 0 where that is undef.
+    of its own cores only. Padding holds the layout's `oob`, or 0 where that is undef.
 
     >>> import numpy as np
     >>> from gridlayout import DeviceGrid, GridLayout
@@ -46,57 +46,57 @@ def put(
     >>> x, x.physical.shape
     (GridArray(int32[2,3], grid 1x2, on 1 devices), (1, 2, 2, 2))
 
-    A `gl.DeviceGrid` in the second place says that it is a pytree, as in `put(tree, device,
-    layouts=None)`. Arrays of rank 1 and more become `GridArray`s. Scalar arrays and random keys
-    become `jax.Array`s that every device holds whole, such as an optimizer's count. What is no
-    array stays as it is: Python's numbers, functions, None. `GridArray`s on this device grid stay
-    too. layouts:
+    A `gl.DeviceGrid` as second argument means a pytree: `put(tree, device, layouts=None)`. Arrays
+    of rank 1 and more become `GridArray`s. Scalar arrays, such as an optimizer's count, and random
+    keys become replicated `jax.Array`s. Leaves that are no arrays stay as they are: Python's
+    numbers, functions, None. `GridArray`s on this device grid stay too. layouts:
 
-    * None: `gl.fill_devices`, grids that fill the devices and waste little.
-    * A rule `(shape, dtype) -> layout`, or None for the default; not asked for scalars and keys.
-    * "replicated": every device has every array whole.
+    * None: `gl.fill_devices`, which chooses grids that fill the devices and waste little.
+    * A rule `(shape, dtype) -> layout`, or None for the default; not called for scalars and keys.
+    * "replicated": every device has all of every array.
     * A dict of path patterns, `{"*/kernel": layout or rule or "replicated" or None}`. A path is its
-      keys with slashes between; `*` stands for any characters, slashes too, and a leading `*/` for
-      nothing too; a pattern holds for all below what it matches. The first that matches wins.
-      Without a match it is the default; a pattern that is never used is an error.
+      keys joined by slashes. `*` matches any characters, slashes too; a leading `*/` also matches
+      nothing. A pattern also covers everything below what it matches. The first match wins; a leaf
+      without a match gets the default. A pattern that is never used is an error.
     * A tree of layouts, rules, "replicated" and None, or a prefix of one as in `jax.tree.map`.
-    * A tree of `GridArray`s, which leaves follow: each whose path ends with the path of one and
-      that has its shape is laid out as that one is. So does an optimizer's state follow its
-      parameters, `put(optimizer.init(weights), device, layouts=params)`.
-    * A plan of `gl.plan`: an argument of the planned function, or a tree of several; each leaf is
-      laid out as the plan says of the argument whose path ends with its own.
+    * A tree of `GridArray`s: each leaf takes the layout of the one whose path is a suffix of the
+      leaf's path and whose shape is the leaf's. So an optimizer's state is laid out as its
+      parameters are: `put(optimizer.init(weights), device, layouts=params)`.
+    * A plan of `gl.plan`: the tree is an argument of the planned function, or holds several. Each
+      leaf takes the planned layout of the argument whose path ends with the leaf's path.
 
     >>> tree = {"dense": {"kernel": np.ones((5, 7), "f4"), "bias": np.ones(7, "f4")}, "count": 0}
     >>> put(tree, device, {"*/bias": GridLayout((7,), grid=(2,))})["dense"]["bias"]
     GridArray(float32[7], grid 2, on 1 devices)
 
-    A `jax.Array` that is sharded goes from device to device, as in a relayout; where the parts are
-    as the layout has them, they are taken without a copy.
+    A sharded `jax.Array` is sent from device to device, as in a relayout. Where its shards are
+    those of the layout, they are used without a copy.
 
-    check: where several processes have the devices, whether to compare the data that each gives,
-    the same in all of them. By default an array of up to 16 MB by a digest of all of it, one of up
-    to 1 GiB by CRCs of all, and of a larger one 1 GiB, evenly spread; True compares all of any
-    array by a digest, False none. Layouts are always compared. A process that has none of the
-    devices gets a `GridArray` without a part. `put_local` takes from each process its part alone.
+    check: with several processes, whether to compare the data that each of them passes, which must
+    be the same. By default, an array of up to 16 MB is compared by a digest, one of up to 1 GiB by
+    CRCs of all its bytes, and a larger one by CRCs of 1 GiB, evenly spread. True compares a digest
+    of all bytes of any array, False compares nothing. Layouts are always compared. A process that
+    has none of the devices gets a `GridArray` without a part. `put_local` takes from each process
+    its part alone.
 
     Leaves are read and placed one after the other, so that `np.memmap`s need not be in memory at
     once. A `jax.ShapeDtypeStruct` makes a `GridArray` without data, for `gl.on_grid(fn).report` and
-    `gl.summary`, which needs no devices. A `LayoutWarning` for a grid with more cores along a dim
-    than there are elements, so that some are idle. `LayoutError` for another shape or dtype and for
-    layouts that put two elements in one place; of a tree it names the path, and nothing has been
-    placed.
+    `gl.summary`, which needs no devices. A `LayoutWarning` where a grid has more cores along a dim
+    than the tensor has elements, so that some cores are idle. `LayoutError` for another shape or
+    dtype, and for layouts that put two elements in one place; for a tree it names the path, and is
+    raised before anything is placed.
     """
     if is_replicated(layout) and layouts is None:
         layout, layouts = None, layout
     if isinstance(layout, DeviceGrid):
         if device is not None and layouts is not None:
-            raise LayoutError("put(tree, device, layouts) takes one layouts, not two")
+            raise LayoutError("put(tree, device, layouts) takes layouts once, not twice")
         return _put_tree(array, layout, device if layouts is None else layouts, check)
     if layout is None and isinstance(device, DeviceGrid):
         return _put_tree(array, device, layouts, check)
     if not isinstance(layout, Layout):
         raise LayoutError(
-            f"put: {layout!r} in the second place is neither a gl.Layout, as in gl.put(array, "
+            f"put: the second argument {layout!r} is neither a gl.Layout, as in gl.put(array, "
             "layout, device), nor a gl.DeviceGrid, as in gl.put(tree, device, layouts)"
         )
     if layouts is not None:
@@ -112,11 +112,13 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -
             "a list of numbers is a tree of numbers, which stay as they are: give np.asarray(list),"
             " or a layout, gl.put(list, layout, device)"
         )
-    wanted = asked(layouts, tree, leaves)
+    requested = requested_layouts(layouts, tree, leaves)
     stated = jax.tree.leaves(layouts, is_leaf=lambda x: isinstance(x, Layout))
     for one in dict.fromkeys(x for x in stated if isinstance(x, Layout)):  # rules are for any shape
         warn_of_idle_cores(one, 3)
-    planned = [_planned(leaf, ask, device) for leaf, ask in zip(leaves, wanted, strict=True)]
+    planned = [
+        _planned(leaf, request, device) for leaf, request in zip(leaves, requested, strict=True)
+    ]
     made: list[Any] = []
     for leaf, layout in zip(leaves, planned, strict=True):
         if made:
@@ -125,41 +127,41 @@ def _put_tree(tree: Any, device: DeviceGrid, layouts: Any, check: bool | None) -
     return jax.tree.unflatten(structure, made)
 
 
-def _planned(leaf: Leaf, wanted: Layout | None, device: DeviceGrid) -> Layout | None:
-    """The layout that a leaf is to be put in, checked; None where it stays, or gets none."""
+def _planned(leaf: Leaf, requested: Layout | None, device: DeviceGrid) -> Layout | None:
+    """Return the checked layout to put a leaf in; None where it stays as it is or gets none."""
     with leaf.named():
         if leaf.is_laid_out:
-            _check_placed(leaf.value, wanted, device)
+            _check_placed(leaf.value, requested, device)
             return None
         if not leaf.is_array or leaf.is_key:
-            if wanted is not None:
-                raise LayoutError(f"it is no array of numbers, so {wanted!r} can't lay it out")
+            if requested is not None:
+                raise LayoutError(f"it is no array of numbers, so {requested!r} can't lay it out")
             return None
         _check_held(leaf)
         if not isinstance(leaf.value, jax.ShapeDtypeStruct):
             device.check_has_devices("gl.put")
-        if wanted is None and not leaf.has_layout:
+        if requested is None and not leaf.has_layout:
             return None
-        layout = wanted or fill_devices(leaf.shape, leaf.dtype, None, device)
+        layout = requested or fill_devices(leaf.shape, leaf.dtype, None, device)
         _check_laid(leaf, layout, device)
         return layout
 
 
-def _check_placed(x: GridArray, wanted: Layout | None, device: DeviceGrid) -> None:
-    """`LayoutError` for a `GridArray` that put would have to move."""
+def _check_placed(x: GridArray, requested: Layout | None, device: DeviceGrid) -> None:
+    """Raise `LayoutError` for a `GridArray` that put would have to move."""
     if x.device != device:
         raise LayoutError(
-            f"it is on {x.device}; gl.put(np.asarray(x), x.layout, device) brings it to {device}"
+            f"it is on {x.device}; gl.put(np.asarray(x), x.layout, device) moves it to {device}"
         )
-    if wanted is not None and wanted.with_oob(None) != x.layout.with_oob(None):
+    if requested is not None and requested.with_oob(None) != x.layout.with_oob(None):
         raise LayoutError(
             f"it is laid out already, as {x.layout!r}; gl.relayout(tree, layouts) moves it to "
-            f"{wanted!r}"
+            f"{requested!r}"
         )
 
 
 def _check_held(leaf: Leaf) -> None:
-    """`LayoutError` for integers that JAX would cut to 32 bits."""
+    """Raise `LayoutError` for integers that JAX would truncate to 32 bits."""
     held, x = leaf.dtype, leaf.value
     if held.kind in "iu" and isinstance(x, (np.ndarray, np.generic)) and x.size:
         low, high = np.min(x), np.max(x)
@@ -171,7 +173,7 @@ def _check_held(leaf: Leaf) -> None:
 
 
 def _check_laid(leaf: Leaf, layout: Layout, device: DeviceGrid) -> None:
-    """`LayoutError` where the leaf can't be placed in the layout."""
+    """Raise `LayoutError` where the leaf can't be placed in the layout."""
     if leaf.shape != layout.shape:
         raise LayoutError(
             f"{layout!r} is for shape {layout.shape}: give one for {leaf.shape}, or a rule "
@@ -181,7 +183,7 @@ def _check_laid(leaf: Leaf, layout: Layout, device: DeviceGrid) -> None:
         wide = leaf.value.dtype == layout.dtype
         fix = "jax.config.update('jax_enable_x64', True)" if wide else "layout.with_dtype(dtype)"
         raise LayoutError(
-            f"JAX holds it as {leaf.dtype.name}, but {layout!r} is not for that: {fix}"
+            f"JAX holds it as {leaf.dtype.name}, but {layout!r} has another dtype: use {fix}"
         )
     layout.check_invertible()
     device.sharding(layout)
@@ -198,27 +200,28 @@ def _placed(leaf: Leaf, layout: Layout | None, device: DeviceGrid, check: bool |
 
 
 def _wait(x: Any) -> None:
-    """Until the data is on the devices: what the host packed of it can go."""
+    """Wait until the data is on the devices, so that the host's packed copy can be freed."""
     data = x.storage if is_grid(x) else x
     if isinstance(data, jax.Array) and not isinstance(data, jax.core.Tracer):
         data.block_until_ready()
 
 
 def relayout(x: Any, layout: Any) -> Any:
-    """`x`, or every `GridArray` of a pytree, in another layout, on the same devices.
+    """Return `x`, or every `GridArray` of a pytree, in another layout, on the same devices.
 
-    Of one array, `layout` is of the same logical shape and dtype. Nothing moves when both put every
-    element at the same physical index. Asking for a known `oob` writes it to the padding.
+    For one array, `layout` has the same logical shape and dtype. Nothing moves when both layouts
+    put every element at the same physical index. A known `oob` is written to the padding.
 
     >>> from gridlayout import DeviceGrid, GridLayout, put
     >>> x = put([1, 2, 3], GridLayout((3,), "int32", grid=(3,)), DeviceGrid((1,)))
     >>> relayout(x, GridLayout((3,), "int32", grid=(1,))).physical.tolist()
     [[1, 2, 3]]
 
-    Of a tree it is a rule, "replicated", path patterns, or a tree of layouts or of `GridArray`s, as
-    `gl.put` takes them; `GridArray`s of which none is asked stay where they are, and so do scalars,
-    random keys and what is no array. `LayoutError` for another shape or dtype, and for an array
-    that is not laid out; of a tree it names the path, and nothing has moved.
+    For a tree, `layout` is a rule, "replicated", path patterns, or a tree of layouts or of
+    `GridArray`s, as `gl.put` takes them. `GridArray`s for which no layout is given stay as they
+    are, and so do scalars, random keys and leaves that are no arrays. `LayoutError` for another
+    shape or dtype, and for an array that is not laid out; for a tree it names the path, and is
+    raised before anything is moved.
 
     >>> relayout({"w": x, "count": 3}, {"w": lambda shape, dtype: GridLayout(shape, dtype, (2,))})
     {'count': 3, 'w': GridArray(int32[3], grid 2, on 1 devices)}
@@ -233,13 +236,13 @@ def relayout(x: Any, layout: Any) -> Any:
         )
     if layout is None:
         raise LayoutError("relayout to None: give a gl.Layout, or layouts as gl.put takes them")
-    wanted = asked(layout, x, leaves)
-    for leaf, new in zip(leaves, wanted, strict=True):
+    requested = requested_layouts(layout, x, leaves)
+    for leaf, new in zip(leaves, requested, strict=True):
         with leaf.named():
             _check_move(leaf, new)
     moved = [
         leaf.value if new is None else moving.relayout(leaf.value, new)
-        for leaf, new in zip(leaves, wanted, strict=True)
+        for leaf, new in zip(leaves, requested, strict=True)
     ]
     return jax.tree.unflatten(structure, moved)
 
@@ -258,10 +261,10 @@ def _check_move(leaf: Leaf, new: Layout | None) -> None:
 
 
 def zeros_like(x: Any) -> Any:
-    """Zeros in the layout of `x`, or of every array of a pytree, with the padding known to be 0.
+    """Return zeros in the layout of `x`, or of every array of a pytree, with padding known to be 0.
 
     A `GridArray` without data gives one without data; other arrays give `jnp.zeros_like`. Random
-    keys, Python's numbers and what is no array stay as they are.
+    keys, Python's numbers and leaves that are no arrays stay as they are.
 
     >>> from gridlayout import DeviceGrid, GridLayout, put
     >>> x = put([1, 2, 3], GridLayout((3,), "int32", grid=(2,)), DeviceGrid((1,)))

@@ -1,4 +1,4 @@
-"""The warning of `gl.put`: a grid of more cores along a dim than the tensor has elements there."""
+"""The warning of `gl.put` for a grid with more cores along a dim than the tensor has elements."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gridlayout.errors import LayoutWarning
 
 
 def warn_of_idle_cores(layout: Any, stacklevel: int) -> None:
-    """A `LayoutWarning` where cores of a layout's grid can hold no element, whatever is in it.
+    """Emit a `LayoutWarning` where cores of a layout's grid can hold no element at all.
 
-    stacklevel: as `warnings.warn` takes it, of the caller.
+    stacklevel: the caller's, as `warnings.warn` takes it.
 
     >>> warn_of_idle_cores(GridLayout((16,), grid=(1, 8)), 1)
     """
@@ -25,7 +25,7 @@ def warn_of_idle_cores(layout: Any, stacklevel: int) -> None:
     used = prod(-(-n // s) for n, s in zip(sizes, layout.shard_shape, strict=True))
     rule = "a core along a dim needs an element of it"
     if len(grid) > layout.ndim:
-        rule = f"a grid of rank {len(grid)} has dims that a tensor of rank {layout.ndim} has not"
+        rule = f"a grid of rank {len(grid)} has more dims than a tensor of rank {layout.ndim}"
     best = (min(prod(grid), layout.size),) if layout.ndim == 1 else tuple(map(min, grid, sizes))
     warnings.warn(
         f"grid {grid} leaves {prod(grid) - used} of {prod(grid)} cores idle: {rule}, and the shape "

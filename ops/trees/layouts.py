@@ -1,15 +1,15 @@
-"""Which layout each leaf of a tree is asked to have: by a rule, path patterns, or another tree.
+"""The layout that is requested for each leaf of a tree: by a rule, path patterns, or another tree.
 
 Forms of `layouts` (`gl.put`, `gl.relayout`):
 
-* None: nothing is asked, which leaves it to the caller's default;
-* a rule, `(shape, dtype) -> layout`, asked for every array of rank 1 and more but random keys;
-* "replicated": the rule by which every device has every array whole;
+* None: no request, which leaves the layout to the caller's default;
+* a rule, `(shape, dtype) -> layout`, called for every array of rank 1 and more except random keys;
+* "replicated": the rule by which every device has all of every array;
 * a dict of path patterns, `{"*/kernel": layout or rule or None}`: the first that matches;
 * a tree of layouts, rules and None, of the structure of the tree or a prefix of it;
-* a tree with `GridArray`s: each leaf follows the one whose path ends its own;
-* a plan of `gl.plan`: each leaf has the layout of the argument whose path its own ends, or that
-  ends its own.
+* a tree with `GridArray`s: each leaf takes the layout of the one whose path is a suffix of its own;
+* a plan of `gl.plan`: each leaf takes the layout of the argument where one of both paths is a
+  suffix of the other.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from gridlayout.ops.array.policy import REPLICATED, is_replicated, replicated
 from gridlayout.ops.trees.leaves import Leaf, Shape, is_grid, keys_of, leaves_of
 
 Rule = Callable[[Shape, Any], Layout | None]
-# What one leaf is asked to have: None for what the caller does by default; the word "replicated".
-Ask = Layout | Rule | str | None
+# The request for one leaf: None is the caller's default, a str is "replicated".
+Request = Layout | Rule | str | None
 
 
 class ByPath:
-    """Layouts of the arrays of a tree by their paths, which begin with an argument's name."""
+    """Layouts of the arrays of a tree by their paths, which start with an argument's name."""
 
     layouts: Mapping[str, Layout | None]
 
@@ -41,23 +41,23 @@ class ByPath:
 _FORMS = f"a gl.Layout, {REPLICATED!r}, a rule (shape, dtype) -> layout, or None for the default"
 
 
-def asked(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Layout | None]:
-    """The layout asked of each leaf; None where none is, and for what rules are not asked for.
+def requested_layouts(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Layout | None]:
+    """Return the layout requested for each leaf.
 
-    `LayoutError` for patterns that match nothing, a tree of another structure, and what is no
-    layout.
+    None where no layout is requested, and for leaves that rules are not called for. `LayoutError`
+    for patterns that match nothing, a tree of another structure, and values that are no layouts.
     """
-    asks = _asks(layouts, tree, leaves)
-    return [_layout_of(ask, leaf) for ask, leaf in zip(asks, leaves, strict=True)]
+    requests = _requests(layouts, tree, leaves)
+    return [_layout_of(request, leaf) for request, leaf in zip(requests, leaves, strict=True)]
 
 
-def _asks(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Ask]:
+def _requests(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Request]:
     if isinstance(layouts, ByPath):
         return [_planned(layouts.layouts, leaf) for leaf in leaves]
-    if _is_ask(layouts):
+    if _is_request(layouts):
         return [layouts] * len(leaves)
     if isinstance(layouts, dict) and all(
-        isinstance(key, str) and _is_ask(ask) for key, ask in layouts.items()
+        isinstance(key, str) and _is_request(request) for key, request in layouts.items()
     ):
         return _by_patterns(layouts, leaves)
     given = jax.tree.leaves(layouts, is_leaf=_is_laid)
@@ -67,7 +67,7 @@ def _asks(layouts: Any, tree: Any, leaves: Sequence[Leaf]) -> list[Ask]:
 
 
 def _planned(layouts: Mapping[str, Layout | None], leaf: Leaf) -> Layout | None:
-    """The layout of the argument that a leaf is; None for what is in none."""
+    """Return the layout of the argument that a leaf belongs to; None if it can have none."""
     if not leaf.has_layout:
         return None
     found: dict[Layout, str] = {}
@@ -87,8 +87,8 @@ def _planned(layouts: Mapping[str, Layout | None], leaf: Leaf) -> Layout | None:
     raise LayoutError(f"{leaf} {which}")
 
 
-def _is_ask(x: Any) -> bool:
-    # Models are called too, and are trees.
+def _is_request(x: Any) -> bool:
+    # Models are callable too, but they are trees.
     is_rule = callable(x) and jax.tree_util.all_leaves([x])
     return x is None or isinstance(x, Layout) or is_rule or is_replicated(x)
 
@@ -97,23 +97,23 @@ def _is_laid(x: Any) -> bool:
     return isinstance(x, (Layout, GridArray))
 
 
-def _layout_of(ask: Ask, leaf: Leaf) -> Layout | None:
-    if ask is None or isinstance(ask, Layout):
-        return ask
+def _layout_of(request: Request, leaf: Leaf) -> Layout | None:
+    if request is None or isinstance(request, Layout):
+        return request
     if not leaf.has_layout:
         return None
     with leaf.named():
         shape, dtype = leaf.shape, leaf.dtype
-        if isinstance(ask, str):
+        if isinstance(request, str):
             return replicated(shape, dtype, leaf.value.layout if leaf.is_laid_out else None)
         try:
-            found = ask(shape, dtype)
-        except Exception as error:  # the user's own
+            found = request(shape, dtype)
+        except Exception as error:  # raised by the user's rule
             raise LayoutError(
-                f"the rule {_name(ask)} failed on ({shape}, {dtype.name}): {error}"
+                f"the rule {_name(request)} failed on ({shape}, {dtype.name}): {error}"
             ) from error
         if found is not None and not isinstance(found, Layout):
-            raise LayoutError(f"the rule {_name(ask)} gave {found!r}; it must give a gl.Layout")
+            raise LayoutError(f"the rule {_name(request)} gave {found!r}; it must give a gl.Layout")
         return found
 
 
@@ -125,10 +125,10 @@ def _name(rule: Any) -> str:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a pattern names a path, or a tree that it leads through.
+    """Return whether a pattern matches a path, or a tree that the path leads through.
 
-    `*` stands for any characters, slashes too, `?` for one, `[ab]` for one of these; a leading `*/`
-    also for nothing.
+    `*` matches any characters, slashes too; `?` matches one, `[ab]` one of these; a leading `*/`
+    also matches nothing.
 
     >>> matches("*/kernel", "params/Dense_0/kernel"), matches("*/kernel", "kernel")
     (True, True)
@@ -139,20 +139,20 @@ def matches(pattern: str, path: str) -> bool:
     return any(fnmatchcase(name, p) for name in names for p in (pattern, f"{pattern}/*"))
 
 
-def _by_patterns(patterns: dict[str, Ask], leaves: Sequence[Leaf]) -> list[Ask]:
-    asks: list[Ask] = []
+def _by_patterns(patterns: dict[str, Request], leaves: Sequence[Leaf]) -> list[Request]:
+    requests: list[Request] = []
     used = set()
     for leaf in leaves:
         first = next((p for p in patterns if matches(p, leaf.path)), None)
         used.add(first)
-        asks.append(None if first is None else patterns[first])
+        requests.append(None if first is None else patterns[first])
     for pattern in patterns:
         if pattern not in used:
             raise LayoutError(_unused(pattern, patterns, leaves))
-    return asks
+    return requests
 
 
-def _unused(pattern: str, patterns: dict[str, Ask], leaves: Sequence[Leaf]) -> str:
+def _unused(pattern: str, patterns: dict[str, Request], leaves: Sequence[Leaf]) -> str:
     paths = [leaf.path for leaf in leaves]
     taken = next((path for path in paths if matches(pattern, path)), None)
     if taken is not None:
@@ -172,41 +172,44 @@ def _unused(pattern: str, patterns: dict[str, Ask], leaves: Sequence[Leaf]) -> s
 # -- trees -----------------------------------------------------------------------------------------
 
 
-def _by_prefix(layouts: Any, tree: Any) -> list[Ask]:
+def _by_prefix(layouts: Any, tree: Any) -> list[Request]:
     def is_leaf(x: Any) -> bool:
         return x is None or _is_laid(x)
 
-    for path, ask in jax.tree_util.tree_flatten_with_path(layouts, is_leaf=is_leaf)[0]:
-        if not (_is_ask(ask) or is_grid(ask)):
+    for path, request in jax.tree_util.tree_flatten_with_path(layouts, is_leaf=is_leaf)[0]:
+        if not (_is_request(request) or is_grid(request)):
             at = "/".join(keys_of(path))
-            raise LayoutError(f"layouts: {ask!r}{f' at {at!r}' if at else ''} must be {_FORMS}")
+            raise LayoutError(f"layouts: {request!r}{f' at {at!r}' if at else ''} must be {_FORMS}")
     try:
         spread = jax.tree.map(
-            lambda ask, part: _Asks(ask, len(jax.tree.leaves(part, is_leaf=is_grid))),
+            lambda request, part: _Requests(request, len(jax.tree.leaves(part, is_leaf=is_grid))),
             *(layouts, tree),
             is_leaf=is_leaf,
         )
     except ValueError as error:
         raise LayoutError(
-            "layouts, a tree, has another structure than what it is for: give it that structure, "
+            "the tree of layouts has another structure than the arrays: give it that structure, "
             f'or a prefix of it, or path patterns such as {{"*/kernel": ...}}: {error}'
         ) from error
     found = jax.tree.leaves(spread)
-    return [each.ask for each in found for _ in range(each.count)]
+    return [each.request for each in found for _ in range(each.count)]
 
 
-class _Asks:
-    """What all the leaves of a part of a tree are asked."""
+class _Requests:
+    """A request for all the leaves of a part of a tree."""
 
-    def __init__(self, ask: Any, count: int) -> None:
-        self.ask: Ask = ask.layout if is_grid(ask) else ask
+    def __init__(self, request: Any, count: int) -> None:
+        self.request: Request = request.layout if is_grid(request) else request
         self.count = count
 
 
-def _followed(arrays: Any, leaves: Sequence[Leaf]) -> list[Ask]:
-    """The layout of the array whose path ends a leaf's own, the longest, if the shapes agree."""
+def _followed(arrays: Any, leaves: Sequence[Leaf]) -> list[Request]:
+    """Return for each leaf the layout of the array with the longest path that ends the leaf's path.
+
+    None where no path does, and where the shapes differ.
+    """
     laid = {leaf.keys: leaf.value.layout for leaf in leaves_of(arrays)[0] if leaf.is_laid_out}
-    asks: list[Ask] = []
+    requests: list[Request] = []
     lost = None
     for leaf in leaves:
         ends = (leaf.keys[k:] for k in range(len(leaf.keys) + 1))
@@ -214,19 +217,19 @@ def _followed(arrays: Any, leaves: Sequence[Leaf]) -> list[Ask]:
         if layout is None and leaf.has_layout:
             lost = leaf
         if layout is not None and leaf.is_array and not leaf.is_key and leaf.shape == layout.shape:
-            asks.append(_of_dtype(layout, leaf))
+            requests.append(_of_dtype(layout, leaf))
         else:
-            asks.append(None)
-    if lost is not None and not any(asks):
+            requests.append(None)
+    if lost is not None and not any(requests):
         raise LayoutError(
-            f"{lost} follows no array of layouts, and no other leaf does: none of their paths, "
-            f"such as {'/'.join(next(iter(laid)))!r}, ends its path"
+            f"{lost} takes its layout from no array of layouts, and no other leaf does: no path of "
+            f"an array, such as {'/'.join(next(iter(laid)))!r}, is the end of a leaf's path"
         )
-    return asks
+    return requests
 
 
 def _of_dtype(layout: Layout, leaf: Leaf) -> Layout:
-    """A layout for another array: of its element type, with nothing known of the padding."""
+    """Return the layout with the leaf's element type, and with an undef oob."""
     if leaf.dtype == layout.dtype:
         return layout.with_oob(None)
     return layout.with_dtype(leaf.dtype)

@@ -1,6 +1,6 @@
-"""`Leaf`: one leaf of a pytree, its path, and whether it is an array that has a layout.
+"""`Leaf`: one leaf of a pytree, with its path.
 
-A path is its keys with slashes between, as Flax and t5x write it: `params/Dense_0/kernel`.
+A path is its keys joined by slashes, as Flax and t5x write it: `params/Dense_0/kernel`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Leaf:
 
     @property
     def path(self) -> str:
-        """The keys with slashes between; nothing where the tree is the leaf."""
+        """The keys joined by slashes; empty where the tree is a single leaf."""
         return "/".join(self.keys)
 
     @property
     def is_array(self) -> bool:
-        """Whether it has a shape and a dtype: also what NumPy makes an array of, such as a file's.
+        """Whether it has a shape and a dtype, also if it only converts to a NumPy array.
 
-        Python's numbers are none: functions on the grid take them as they are.
+        Python's numbers are no arrays: functions on the grid take them as they are.
         """
         if isinstance(self.value, _ARRAYS):
             return not isinstance(self.value, (str, bytes))  # np.str_ and np.bytes_ are both
@@ -46,18 +46,18 @@ class Leaf:
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number of Python."""
+        """Whether it is a Python number."""
         return isinstance(self.value, (bool, int, float, complex)) and not self.is_array
 
     @property
     def is_key(self) -> bool:
-        """Whether it holds random keys, which no layout lays out."""
+        """Whether it holds random keys, which have no layout."""
         dtype: Any = getattr(self.value, "dtype", None)
         return isinstance(self.value, _ARRAYS) and jnp.issubdtype(dtype, jax.dtypes.prng_key)
 
     @property
     def has_layout(self) -> bool:
-        """Whether rules are asked for its layout: arrays of rank 1 and more, but for keys."""
+        """Whether it can have a layout: arrays of rank 1 and more, except random keys."""
         return self.is_array and len(self.shape) > 0 and not self.is_key
 
     @property
@@ -72,19 +72,19 @@ class Leaf:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The element type that JAX holds it in: 32 bits where jax_enable_x64 is off."""
+        """The element type in which JAX holds it: 32 bits wide where jax_enable_x64 is off."""
         given = self.value.dtype
         try:
             found: np.dtype[Any] = jax.typeof(np.empty(0, given)).dtype
         except TypeError:
             raise LayoutError(
-                f"{given} is no element type of JAX; convert it to one of numbers"
+                f"{given} is no element type of JAX; convert it to a numeric type"
             ) from None
         return found
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Inside, a `LayoutError` names the leaf."""
+        """Context in which a `LayoutError` names the leaf."""
         try:
             yield
         except LayoutError as error:
@@ -99,7 +99,7 @@ class Leaf:
 
 
 def is_grid(x: Any) -> bool:
-    """Whether it is a `GridArray`, which is one leaf here.
+    """Return whether `x` is a `GridArray`, which counts as one leaf.
 
     >>> is_grid(3)
     False
@@ -108,7 +108,7 @@ def is_grid(x: Any) -> bool:
 
 
 def leaves_of(tree: Any) -> tuple[list[Leaf], Any]:
-    """The leaves of a tree in order, `GridArray`s whole, and the tree's structure.
+    """Return the leaves of a tree in order, with each `GridArray` as one leaf, and its structure.
 
     >>> [str(leaf) for leaf in leaves_of({"b": np.zeros(3), "a": [1, None]})[0]]
     ["leaf 'a/0' (int)", "leaf 'b' (float64[3])"]
@@ -121,7 +121,7 @@ def leaves_of(tree: Any) -> tuple[list[Leaf], Any]:
 
 
 def keys_of(path: Any) -> tuple[str, ...]:
-    """The names on a path of `jax.tree_util`.
+    """Return the names on a path of `jax.tree_util`.
 
     >>> keys_of((jax.tree_util.DictKey("w"), jax.tree_util.SequenceKey(0)))
     ('w', '0')

@@ -1,4 +1,4 @@
-"""`TreeSummary`: what the arrays of a pytree take on their cores, a row each, in bytes."""
+"""`TreeSummary`: the bytes that the arrays of a pytree take on their cores, one row per array."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from gridlayout.tables.words import plain
 _HEAD = ("path", "shape", "grid", "tile", "a core", "padding", "fits")
 _WORDS = ("path", "shape", "grid", "tile", "fits")
 _WIDTH = 100  # columns of the whole table
-_NARROWEST = 8  # columns that a cell is not cut below
+_NARROWEST = 8  # columns: no cell is cut to less
 
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """One array: its path, shape and element type in MLIR's words, and its layout or None.
+    """One array: its path, its shape, its element type as MLIR names it, and its layout or None.
 
-    data_bytes: of its logical elements alone. fit: whether it fits the chip alone; None without a
-    chip, and where the layout names no memory of a chip.
+    data_bytes: of its logical elements alone. fit: whether this array alone fits the chip; None
+    without a chip, and where the layout names no memory of a chip.
     """
 
     path: str
@@ -50,7 +50,7 @@ class SummaryRow:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all cores' buffers; without a layout, of the array once."""
+        """Bytes of all cores' buffers; without a layout, of one copy of the array."""
         return self.data_bytes if self.layout is None else self.layout.nbytes
 
     @property
@@ -60,7 +60,7 @@ class SummaryRow:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The row as text: path, shape, grid, tile, bytes a core, padding, fits."""
+        """The row as text: path, shape, grid, tile, bytes per core, padding, fits."""
         path = plain(self.path) or "-"
         if self.layout is None:
             return path, f"{self.dtype}[{','.join(map(str, self.shape))}]", *("-",) * 5
@@ -79,8 +79,8 @@ class SummaryRow:
 class TreeSummary:
     """The arrays of a tree, one row each, and their totals. Made by `gl.summary`.
 
-    `print` shows it as a table of at most 100 columns, notebooks as HTML. Totals are over the rows
-    with a layout.
+    `print` shows it as a table of at most 100 columns, notebooks as HTML. Totals cover the rows
+    that have a layout.
     """
 
     rows: tuple[SummaryRow, ...]
@@ -103,12 +103,15 @@ class TreeSummary:
 
     @property
     def bytes_per_core(self) -> int:
-        """The most that one core holds of all of them together."""
+        """The bytes that all of them together take on one core."""
         return sum(row.bytes_per_core or 0 for row in self.laid_out)
 
     @property
     def fits(self) -> tuple[Fit, ...]:
-        """Whether they all fit the chip at once, one `gl.Fit` a memory space; () without a chip."""
+        """Whether all of them fit the chip together: one `gl.Fit` per memory space.
+
+        Empty without a chip.
+        """
         if self.chip is None:
             return ()
         core: Counter[str] = Counter()
@@ -120,7 +123,7 @@ class TreeSummary:
 
     @property
     def totals(self) -> str:
-        """The totals in words."""
+        """The totals as text."""
         if not self.rows:
             return "no arrays"
         parts = []
@@ -141,7 +144,7 @@ class TreeSummary:
 
     @property
     def _columns(self) -> int:
-        """How many columns are shown: whether it fits only where there is a chip."""
+        """The number of columns shown; the last one, `fits`, is shown only with a chip."""
         return len(_HEAD) - (self.chip is None)
 
     def __str__(self) -> str:
@@ -166,7 +169,7 @@ class TreeSummary:
 
 
 def _widths(natural: list[int]) -> list[int]:
-    """The columns' widths, the widest of words made narrower until the table is narrow enough."""
+    """Return the columns' widths: the widest text columns are narrowed until the table fits."""
     widths = list(natural)
     words = [k for k, name in enumerate(_HEAD[: len(widths)]) if name in _WORDS]
     while sum(widths) + 2 * (len(widths) - 1) > _WIDTH:
@@ -178,18 +181,19 @@ def _widths(natural: list[int]) -> list[int]:
 
 
 def _cell(name: str, text: str, width: int) -> str:
-    """The text in so many columns: of a path its end is what tells it from others."""
+    """Return the text cut to the width; a path keeps its end, which tells it from others."""
     if len(text) > width:
         text = f"…{text[1 - width :]}" if name == "path" else f"{text[: width - 1]}…"
     return text.ljust(width) if name in _WORDS else text.rjust(width)
 
 
 def summary(tree: Any, chip: Chip | str | None = None) -> TreeSummary:
-    """What the arrays of a pytree take on their cores: a table of layouts, bytes and padding.
+    """Return a table of the layouts, bytes and padding of the arrays of a pytree.
 
     tree: of `GridArray`s, with data or without (`gl.put` of `jax.ShapeDtypeStruct`s), or of
-    layouts; other arrays are listed too, and what is no array is not. chip: a `gl.Chip` or the name
-    of one: whether each fits its memory, and all of them at once. `LayoutError` for another chip.
+    layouts. Other arrays are listed too; leaves that are no arrays are not. chip: a `gl.Chip` or
+    its name; the table then says whether each array fits its memory, and whether all of them do.
+    `LayoutError` for an unknown chip.
 
     >>> from gridlayout import DeviceGrid, GridLayout, put
     >>> x = put([[1, 2, 3]], GridLayout((1, 3), "int32", grid=(1, 2)), DeviceGrid((1,)))

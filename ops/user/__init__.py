@@ -1,1 +1,1 @@
-"""What users call: lifted `jax.numpy` and `jax.nn`, `ring_attention`."""
+"""The functions that users call: lifted `jax.numpy` and `jax.nn`, `ring_attention`."""

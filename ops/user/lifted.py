@@ -1,4 +1,4 @@
-"""Lifting a library's functions to the grid: arrays and floats are operands, the rest is static."""
+"""Library functions lifted to the grid: arrays and floats are operands, the rest is static."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Lifted:
         return self._bound(args, kwargs)
 
     def report(self, *args: Any, **kwargs: Any) -> Any:
-        """What a call does, primitive by primitive; see `gl.on_grid`."""
+        """Return the report of a call, primitive by primitive; see `gl.on_grid`."""
         return self._bound(args, kwargs, report=True)
 
     def _bound(self, args: Any, kwargs: Any, report: bool = False) -> Any:
@@ -43,7 +43,7 @@ class Lifted:
 
 
 class _Fixed:
-    """A static argument; 1 and True differ, and so do 1 and 1.0."""
+    """A static argument; 1 differs from True and from 1.0."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -80,12 +80,12 @@ def _with_static(fn: Any, structure: Any, fixed: Any) -> OnGrid:
 
 @functools.lru_cache(maxsize=4096)
 def lifted(fn: Callable[..., Any]) -> Lifted:
-    """The one lifted form of a function."""
+    """Return the lifted form of a function, one object per function."""
     return Lifted(fn)
 
 
 def lifted_attribute(module: Any, name: str) -> Any:
-    """`module.name`, lifted if it is a function; types and constants as they are."""
+    """Return `module.name`: lifted if it is a function, as it is if it is a type or a constant."""
     value = getattr(module, name)
     return (
         lifted(value)

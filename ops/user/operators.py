@@ -133,7 +133,7 @@ def _attribute(name: str) -> property:
 
 
 def _array_ufunc(self: GridArray, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
-    """NumPy on the left of an operator hands over to the grid; its other functions are refused."""
+    """Run operators with NumPy on the left on the grid, and refuse NumPy's other functions."""
     name = ufunc.__name__
     if method == "__call__" and not named and name in _OPERATORS:
         return lifted(getattr(jnp, name))(*inputs)

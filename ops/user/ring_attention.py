@@ -1,4 +1,4 @@
-"""`ring_attention`: attention of sequences too long for one core; keys and values go round."""
+"""`ring_attention`: attention over long sequences that are split over all cores of a ring."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ NEVER = -1e30
 def ring_attention(
     query: GridArray, key: Any, value: Any, *, scale: float | None = None, is_causal: bool = False
 ) -> GridArray:
-    """`jax.nn.dot_product_attention` with the sequences split over all cores of `query`'s grid.
+    """Return `jax.nn.dot_product_attention` with sequences split over all cores of `query`'s grid.
 
     query: (B, T, N, H) or (T, N, H); key and value: (B, S, K, H) or (S, K, H), where K divides N
     (N/K query heads share a key head). scale: of the scores, by default 1/sqrt(H). is_causal: query
-    t sees keys 0..t. Every core keeps its T/cores queries while the S/cores keys and values of each
-    core come by, so that it holds scores of T/cores x S/cores a head and no more; the derivative
-    computes them again. Scores and sums are float32 or wider. The result lies as `query`.
-    `LayoutError` where shapes or dtypes do not fit. Masks, biases and windows are not supported:
-    `gl.nn.dot_product_attention` has them.
+    t sees keys 0..t. Every core keeps its T/cores queries, while the blocks of S/cores keys and
+    values are passed around the ring. So a core holds scores of T/cores x S/cores per head at a
+    time; the derivative recomputes them. Scores and sums are float32 or wider. The result has the
+    layout of `query`. `LayoutError` where shapes or dtypes do not fit. Masks, biases and windows
+    are not supported: `gl.nn.dot_product_attention` has them.
 
     >>> import numpy as np
     >>> from gridlayout import DeviceGrid
@@ -75,8 +75,8 @@ def _check(query: Any, key: Any, value: Any) -> None:
         )
     if k != v or q[:-3] != k[:-3] or q[-1] != k[-1] or q[-2] % k[-2]:
         raise LayoutError(
-            f"ring_attention: key {k} and value {v} must be alike, and have query's {q} batch and "
-            "width and a number of heads that divides query's"
+            f"ring_attention: key {k} and value {v} must have the same shape, with the batch and "
+            f"width of query {q} and a number of heads that divides query's"
         )
     dtypes = {jnp.result_type(x) for x in (query, key, value)}
     if len(dtypes) > 1 or not jnp.issubdtype(query.dtype, jnp.floating):
@@ -85,7 +85,7 @@ def _check(query: Any, key: Any, value: Any) -> None:
 
 
 def _on_ring(x: Any, cores: int, query: GridArray) -> GridArray:
-    """`x` with its sequence split over `cores`, all other dims whole on each."""
+    """Return `x` with its sequence split over `cores`, and all other dims unsharded."""
     rank = jnp.ndim(x)
     grid = tuple(cores if d == rank - 3 else 1 for d in range(rank))
     layout = GridLayout(jnp.shape(x), query.dtype, grid, collapse=[])
@@ -98,10 +98,10 @@ def _on_ring(x: Any, cores: int, query: GridArray) -> GridArray:
 def _kernel(
     length: int, keys: int, cores: int, heads: int, scale: float, is_causal: bool
 ) -> Callable[..., jax.Array]:
-    """One core's part: its queries against all keys, as they come by."""
+    """Return one core's kernel: its queries against all keys, which arrive block by block."""
 
     def within(x: jax.Array, ring: Any, extent: int) -> tuple[jax.Array, jax.Array]:
-        """Positions in the sequence, and the shard without what lies after its end."""
+        """Return positions in the sequence, and the shard with rows beyond its end set to 0."""
         at = ring * x.shape[-3] + jnp.arange(x.shape[-3])
         return at, jnp.where((at < extent)[:, None, None], x, 0)
 
@@ -150,7 +150,7 @@ def _visit(
     total: jax.Array,
     out: jax.Array,
 ) -> list[jax.Array]:
-    """Sums over the keys so far with those of one more core: scores' maximum, weights, values.
+    """Return the running maximum, weights and values, updated with one more block of keys.
 
     q: (..., t, K, N/K, H); k and v: (..., s, K, H); the sums: (..., K, N/K, t) and with H.
     """
@@ -161,6 +161,6 @@ def _visit(
     scores = jnp.where(seen, scores, NEVER)
     higher = jnp.maximum(highest, scores.max(-1))
     weights = jnp.where(seen, jnp.exp(scores - higher[..., None]), 0)
-    kept = jnp.exp(highest - higher)
+    decay = jnp.exp(highest - higher)
     gained = jnp.einsum("...kgts,...skh->...kgth", weights, v, preferred_element_type=out.dtype)
-    return [higher, total * kept + weights.sum(-1), out * kept[..., None] + gained]
+    return [higher, total * decay + weights.sum(-1), out * decay[..., None] + gained]

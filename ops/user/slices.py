@@ -1,4 +1,4 @@
-"""`slices`: a tensor too large for its memory space goes through in pieces.
+"""`slices`: pieces in which a tensor passes through a memory space that is too small for it.
 
 "In order to stream tensor data from DeviceDRAM to DeviceL1 you would need to either manually slice
 the tensor into smaller tensors that do fit in L1 ..." (tt-mlir, "Memory Spaces").
@@ -32,7 +32,7 @@ _MOST_PIECES = 1 << 20
 
 @dataclass(frozen=True)
 class Slices:
-    """The pieces of a tensor, each of which fits where the whole does not. Made by `gl.slices`.
+    """The pieces of a tensor that fit a memory space one at a time. Made by `gl.slices`.
 
     layout: of the whole tensor. size: the shape of the largest piece, in elements. fit: how that
     piece fits; `bytes_per_core` and `needed` are for one buffer, `capacity` for all `buffers`.
@@ -51,12 +51,12 @@ class Slices:
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
-        """What each piece holds: one slice a dim, the last dims first to change.
+        """What each piece holds: one slice per dim; the last dim changes fastest.
 
         `LayoutError` for more than 1,048,576.
         """
         if (count := prod(self.counts)) > _MOST_PIECES:
-            raise LayoutError(f"{count} pieces are too many to list, up to {_MOST_PIECES} are")
+            raise LayoutError(f"{count} pieces are too many to list: at most {_MOST_PIECES} are")
         starts = (
             [k * step for k in range(n)] for n, step in zip(self.counts, self.size, strict=True)
         )
@@ -69,7 +69,7 @@ class Slices:
         )
 
     def layout_of(self, piece: Piece) -> GridLayout:
-        """The layout of one piece: that of the tensor, of the piece's shape."""
+        """Return the layout of one piece: that of the tensor, with the piece's shape."""
         is_piece = isinstance(piece, tuple) and len(piece) == self.layout.ndim
         if not is_piece or not all(isinstance(s, slice) for s in piece):
             raise LayoutError(
@@ -90,14 +90,14 @@ class Slices:
         return f"{self.layout.dtype.name}[{dims}] in {many} of up to [{size}]; each {self.fit}"
 
     def __call__(self, fn: Callable[..., Any], x: GridArray, *others: Any) -> Any:
-        """`fn(x, *others)`, a piece of `x` at a time, the results joined again.
+        """Return `fn(x, *others)`, computed one piece of `x` at a time, with the results joined.
 
-        x: of the tensor's shape and dtype, in any layout. Every piece of it is brought to its own
-        layout in the memory space, and what `fn` makes of it goes back to the space of `x`. `fn`
-        must work on the pieces apart: along the dims that are cut, its results have the piece's
-        extent. `others` go to every call as they are; arrays among them must be in the space of the
-        pieces. Each piece is a program of its own. `LayoutError` for another tensor, and where a
-        result does not have the extents.
+        x: of the tensor's shape and dtype, in any layout. Every piece of it is relaid out to its
+        own layout in the memory space, and the results of `fn` are moved back to the space of `x`.
+        `fn` must be independent between pieces: along the dims that are cut, its results have the
+        piece's extent. `others` are passed to every call as they are; arrays among them must be in
+        the space of the pieces. Each piece is a program of its own. `LayoutError` for another
+        tensor, and where a result does not have the extents.
         """
         if not callable(fn):
             raise LayoutError(f"slices take a function of pieces, not {fn!r}")
@@ -131,7 +131,7 @@ class Slices:
         return on_grid(run)(x, *others)
 
     def _joined(self, parts: Sequence[Any]) -> Any:
-        """The results of all pieces as one, dim by dim from the last on."""
+        """Return the results of all pieces joined into one, dim by dim from the last."""
         found = list(parts)
         for d in reversed(self._cut):
             count = self.counts[d]
@@ -143,12 +143,13 @@ class Slices:
 def slices(
     layout: GridLayout, chip: Chip | str, *, dims: Sequence[int] | None = None, buffers: int = 1
 ) -> Slices:
-    """In which pieces a tensor goes through a memory space that is too small for it.
+    """Return the pieces in which a tensor passes through a memory space that is too small for it.
 
-    layout: of the whole tensor, in the memory space that it is to go through. chip: what that space
-    holds, such as "wormhole" or a `gl.Chip`. dims: those that may be cut, in this order; all by
-    default, the first first. buffers: how many pieces must fit at a time: 2 for double buffering.
-    The fewest pieces, as equal as can be. `LayoutError` where no piece fits.
+    layout: of the whole tensor, in that memory space. chip: a `gl.Chip` or a name such as
+    "wormhole"; it says what the space holds. dims: the dims that may be cut, in this order; by
+    default all, the first one first. buffers: how many pieces must fit at a time; 2 for double
+    buffering. There are as few pieces as possible, of nearly equal size. `LayoutError` where no
+    piece fits.
 
     >>> from gridlayout import GridLayout, tenstorrent
     >>> large = GridLayout((4096, 4096), "bfloat16", grid=(2, 2), tile=(32, 32))
@@ -173,7 +174,7 @@ def slices(
     for d in order:
         if fit(size):
             break
-        # The most indices that fit, 1 at least, dealt out equally.
+        # The largest extent that fits, at least 1; the pieces then get nearly equal extents.
         low, high = 1, size[d]
         while high - low > 1:
             middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""`x.at[index].set(values)` of a `GridArray`: jnp's updates of some elements, on the grid."""
+"""`x.at[index].set(values)` of a `GridArray`: the updates of `jnp.ndarray.at`, on the grid."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WITH_VALUES = ("set", "add", "subtract", "mul", "multiply", "divide", "power", 
 
 
 class At:
-    """The places of a `GridArray`, by logical index; `x.at` gives it."""
+    """The value of `x.at` for a `GridArray`; indexing it with a logical index gives `Places`."""
 
     def __init__(self, x: Any) -> None:
         self._x = x
@@ -26,10 +26,10 @@ class At:
 
 
 class Places:
-    """Some places of a `GridArray`, whose methods are those of `jnp.ndarray.at[index]`.
+    """Some elements of a `GridArray`, with the methods of `jnp.ndarray.at[index]`.
 
-    Each gives a new `GridArray`; `x` stays as it is. Keywords (`mode`, `unique_indices`,
-    `indices_are_sorted`) are JAX's.
+    Each method returns a new `GridArray` and leaves `x` unchanged. Keywords (`mode`,
+    `unique_indices`, `indices_are_sorted`) are JAX's.
     """
 
     def __init__(self, x: Any, index: Any) -> None:
@@ -39,11 +39,11 @@ class Places:
         return f"{self._x!r}.at[{self._index!r}]"
 
     def get(self, **options: Any) -> Any:
-        """The elements there."""
+        """Return the elements."""
         return _call("get", options)(self._x, self._index)
 
     def apply(self, fn: Any, **options: Any) -> Any:
-        """The array with a function of its elements there."""
+        """Return the array with a function applied to the elements."""
         return _call("apply", options)(self._x, self._index, fn)
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""`TimeComparison`: what a machine takes for plans and compiled programs, side by side."""
+"""`TimeComparison`: the times of plans and compiled programs on one machine, side by side."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from gridlayout.tables.columns import WIDTH, tables_of
 from gridlayout.tables.html import framed, heading, paragraph, plain_table, whole
 from gridlayout.tables.words import duration, plain
 
-_COLUMN = 34  # of one program, at most
-_SHOWN = 40  # equations of the text
+_COLUMN = 34  # the widest column of a program
+_SHOWN = 40  # the most equations in the text
 
 Cells = tuple[str, ...]
 
 
 class Timed(NamedTuple):
-    """One program: what it is called, what it takes, and whether a compiler made it.
+    """One program with its name and its simulation, and whether a compiler made it.
 
-    carried: seconds to bring its arguments from the chip's DRAM to where it starts with them, and
-    its results there; compiled programs do so themselves.
+    carried: seconds to copy its arguments from the chip's DRAM to where the program takes them, and
+    its results back to DRAM. Compiled programs do so themselves.
     """
 
     name: str
@@ -41,16 +41,16 @@ class Timed(NamedTuple):
 
     @property
     def whole(self) -> float:
-        """Seconds from arguments in DRAM to results there."""
+        """Seconds from arguments in DRAM to results in DRAM."""
         return self.simulation.time + self.carried
 
 
 @dataclass(frozen=True)
 class Counterparts:
-    """One equation as several programs have it; None in one that does not.
+    """One equation in several programs; None for a program without it.
 
-    kind, word: what it does, as `Kind` has it. shape: of its first result, in the first program
-    that has it.
+    kind, word: as in `Kind`. shape: of its first result, in the first program that has the
+    equation.
     """
 
     kind: str
@@ -60,12 +60,12 @@ class Counterparts:
 
     @property
     def seconds(self) -> tuple[float, ...]:
-        """What each program takes for it; 0 where it has none."""
+        """The seconds of each program for it; 0 for a program without it."""
         return tuple(0.0 if each is None else each.seconds for each in self.equations)
 
     @property
     def difference(self) -> float:
-        """Seconds between the program that takes the most for it and the one of the least."""
+        """The largest difference in seconds between two programs."""
         return max(self.seconds) - min(self.seconds)
 
     @property
@@ -76,12 +76,12 @@ class Counterparts:
 
 @dataclass(frozen=True)
 class TimeComparison:
-    """What one machine takes for several programs; made by `gl.compare` of a plan and dumps.
+    """The times of several programs on one machine; made by `gl.compare` of a plan and dumps.
 
-    programs: their names and simulations. `print` shows what each takes in all and by kind, then
-    equation by equation where and how fast it runs, the biggest difference first, and what only
-    some have; notebooks and `to_html` show a page, `draw()` bars. Times
-    are seconds, sizes bytes.
+    programs: their names and simulations. `print` shows for each program the totals and sums by
+    kind; then equation by equation where it runs and how long it takes, the biggest difference
+    first; then equations that only some programs have. Notebooks and `to_html` show a page,
+    `draw()` bars. Times are seconds, sizes bytes.
     """
 
     programs: tuple[Timed, ...]
@@ -89,18 +89,18 @@ class TimeComparison:
 
     @cached_property
     def rows(self) -> tuple[Counterparts, ...]:
-        """The equations that take time in some program, the biggest difference first."""
+        """The equations that take time in any program, the biggest difference first."""
         taken = (each for each in self.equations if any(each.seconds))
         return tuple(sorted(taken, key=lambda each: -each.difference))
 
     @property
     def saved(self) -> float:
-        """Seconds by which the first program is faster than the last, from DRAM to DRAM."""
+        """The seconds by which the first program is faster than the last, from DRAM to DRAM."""
         return self.programs[-1].whole - self.programs[0].whole
 
     @property
     def by_kind(self) -> dict[str, tuple[float, ...]]:
-        """Seconds of each program by kind of equation; kinds that none has are left out."""
+        """The seconds of each program by kind of equation, without kinds that take no time."""
         found = {}
         for kind in KINDS:
             mine = [each.seconds for each in self.equations if each.kind == kind]
@@ -111,7 +111,7 @@ class TimeComparison:
 
     @property
     def measures(self) -> list[tuple[str, list[float | None], list[str]]]:
-        """What each measure is, its numbers, and these in words."""
+        """Each measure: its name, its numbers, and their texts."""
         made = [each.simulation for each in self.programs]
         peaks = [max((n for _, n in each.in_dram), default=0) for each in made]
         times: list[tuple[str, Sequence[float | None]]] = [
@@ -134,7 +134,7 @@ class TimeComparison:
 
     @property
     def title(self) -> str:
-        """Which programs, on which machine."""
+        """The names of the programs and the machine."""
         names = ", ".join(plain(each.name, _COLUMN) for each in self.programs)
         simulation = self.programs[0].simulation
         mesh = dims_text(tuple(simulation.mesh.values()))
@@ -147,7 +147,7 @@ class TimeComparison:
 
     @property
     def lines(self) -> list[str]:
-        """The title, the sums, the equations that all have, and those that some have."""
+        """The lines of the text: title, totals, equations in all programs, equations in some."""
         parts = [fill(self.title, WIDTH, subsequent_indent="  ")]
         parts += tables_of(self._sums(), 1, False)
         for name, rows in self._groups():
@@ -157,7 +157,7 @@ class TimeComparison:
         return "\n\n".join(parts).split("\n")
 
     def _groups(self) -> list[tuple[str, list[Counterparts]]]:
-        """The equations that all programs have, and the others, each under its heading."""
+        """The equations that all programs have, and the rest, each list with its heading."""
         found = [
             ("in all, the biggest difference first", [x for x in self.rows if x.is_in_all]),
             ("only in some", [x for x in self.rows if not x.is_in_all]),
@@ -176,7 +176,7 @@ class TimeComparison:
         return ("equation", "result", *(plain(each.name, _COLUMN) for each in self.programs))
 
     def to_json(self) -> str:
-        """The same as JSON: the `programs`, and the `equations`, the biggest difference first."""
+        """Return it as JSON: the `programs`, and the `equations`, the biggest difference first."""
         programs = [
             {
                 **{"name": each.name, "time": each.simulation.time, "whole": each.whole},
@@ -195,7 +195,7 @@ class TimeComparison:
         return json.dumps(found, indent=1)
 
     def to_html(self) -> str:
-        """The same as one page of HTML that needs nothing else, with the drawing."""
+        """Return it as one self-contained page of HTML, with the drawing."""
         return whole(f"Times of {self.title}", self._repr_html_())
 
     def _repr_html_(self) -> str:
@@ -208,17 +208,17 @@ class TimeComparison:
         return framed(parts)
 
     def draw(self) -> Drawing:
-        """The measures as bars: a panel a measure, in each a bar a program."""
+        """Return the measures as bars: one panel per measure, with one bar per program."""
         names = [plain(each.name, _COLUMN) for each in self.programs]
         measures = [Measure(what.strip(), n, words) for what, n, words in self.measures]
         return bars("What the programs take", self.title, names, measures)
 
 
-def beside(programs: Sequence[Timed]) -> TimeComparison:
-    """The comparison of programs that one machine prices.
+def compare_times(programs: Sequence[Timed]) -> TimeComparison:
+    """Return the comparison of programs that were simulated on one machine.
 
-    Two equations are the same if they do the same and make as many elements, as the first, second,
-    ... of such.
+    Equations of two programs correspond if they do the same and have equally many elements in the
+    result; among several of these, the first corresponds to the first, and so on.
     """
     found: dict[Any, list[Equation | None]] = {}
     for k, program in enumerate(programs):
@@ -242,7 +242,7 @@ def _hidden(rows: Sequence[Counterparts]) -> str:
 
 
 def _row(row: Counterparts) -> Cells:
-    """One equation: what it does, its result, and where, for how long and by what in each."""
+    """Return the cells of an equation: name, result, and for each program place, time and limit."""
     return (
         plain(row.word, 24),
         dims_text(row.shape) or "-",
@@ -270,7 +270,7 @@ def _size(nbytes: float | None) -> str:
 
 
 def _against(numbers: Sequence[float | None], words: Sequence[str], k: int) -> str:
-    """A number in words, and how many times the first it is."""
+    """Return the text of a number, with its ratio to the first one."""
     first, now = numbers[0], numbers[k]
     if not k or not first or not now or first == now:
         return words[k]

@@ -1,4 +1,4 @@
-"""What a device holds while its part of a tensor goes from one layout to another."""
+"""The workspace of relayouts: the buffers that a device holds while its part is relaid out."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from gridlayout.layouts.program import ReshapeMove, TransposeMove
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
 from gridlayout.ops.moves.pieces import reaches
-from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
+from gridlayout.ops.moves.workspace import Chain, Workspace, of_chain
 from gridlayout.sharding.exchange import Exchange, local_bytes
 from gridlayout.sharding.pieces import Pieces
 from gridlayout.sharding.placement import Placement
 
 
 def gathered_dims(before: Placement) -> list[int]:
-    """The grid dims to gather, the last first: the dims before it are then still small."""
+    """Return the grid dims to gather, last first: the dims before it are then still small."""
     return [k for k in reversed(range(len(before.axes))) if before.axes[k]]
 
 
 def exchanged_workspace(
     exchange: Exchange, old: Layout, new: Layout, before: Placement, after: Placement
 ) -> Workspace:
-    """What a move along a route holds."""
+    """Return the workspace of a move along a route."""
     shape = [*before.per_device, *old.local_shape]
     chain = Chain(local_bytes(old, before))
     for k in exchange.gathers:
@@ -33,11 +33,11 @@ def exchanged_workspace(
     if exchange.transfers:
         shape = list(exchange.held)
         if _is_copied(exchange, (*before.per_device, *old.local_shape)):
-            chain.see(exchange.padded(chain.nbytes)).make()
+            chain.view(exchange.padded(chain.nbytes)).make()
     for transfer in exchange.transfers:
         source, target, n = transfer.source, transfer.target, transfer.size
         if source is None:
-            chain.see(chain.nbytes // n)
+            chain.view(chain.nbytes // n)
         elif target is None:
             chain.gather(n, prod(shape[:source]))
         else:
@@ -47,22 +47,22 @@ def exchanged_workspace(
         if target is not None:
             shape[target] //= n
     if exchange.slices or any(not isinstance(move, ReshapeMove) for move in exchange.last):
-        chain.see()
+        chain.view()
     if (final := exchange.final) is not None:
         chain.nbytes = local_bytes(new, after) // final.size
         chain.gather(final.size, 1)
-    return of_moves(chain)
+    return of_chain(chain)
 
 
 def _is_copied(exchange: Exchange, shape: tuple[int, ...]) -> bool:
-    """Whether a part has to be put in another order, or padded, before it is sent."""
+    """Return whether a part has to be transposed or padded before it is sent."""
     if not all(isinstance(move, (ReshapeMove, TransposeMove)) for move in exchange.first):
         return True
     copied = []
 
     def moved(part: jax.Array) -> jax.Array:
         view = packing.run_moves(LazyView.of(part), exchange.first, part)
-        # It is another array where one of the moves had to copy.
+        # A different array means that one of the moves had to copy.
         copied.append(view.array is not part or not view.is_in_order)
         return view.array
 
@@ -71,24 +71,24 @@ def _is_copied(exchange: Exchange, shape: tuple[int, ...]) -> bool:
 
 
 def gathered_workspace(old: Layout, before: Placement) -> Workspace:
-    """What a tensor that is gathered whole takes."""
+    """Return the workspace of all-gathering a tensor until it is replicated."""
     shape = [*before.per_device, *old.local_shape]
     chain = Chain(local_bytes(old, before))
     for k in gathered_dims(before):
         _gather(chain, shape, k, before)
-    return of_moves(chain.see())
+    return of_chain(chain.view())
 
 
 def _gather(chain: Chain, shape: list[int], k: int, before: Placement) -> None:
-    """Grid dim `k` gathered, and its idle slots left behind."""
+    """Gather grid dim `k` and drop its idle slots."""
     chain.gather(before.slots[k] // before.per_device[k], prod(shape[:k]))
     shape[k] = before.grid[k]
     if before.grid[k] < before.slots[k]:
-        chain.see(chain.nbytes // before.slots[k] * before.grid[k])
+        chain.view(chain.nbytes // before.slots[k] * before.grid[k])
 
 
 def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
-    """What a move in pieces holds: whole rows, pieces sent and received, the new part."""
+    """Return the workspace of a move in pieces: whole rows, pieces, and the new part."""
     chain, schedule, order = Chain(nbytes), pieces.schedule, pieces.order
     assert schedule is not None
     sizes = [int(prod(size) * pieces.itemsize) for size in schedule.sizes]
@@ -96,17 +96,17 @@ def pieces_workspace(pieces: Pieces, nbytes: int) -> Workspace:
     cut = [n for n in sent if n < prod(pieces.source.extents) * pieces.itemsize]
     is_wide = any(window.is_wide for window in pieces.source.windows)
     chain.is_apart, chain.copies = True, bool(cut) or is_wide
-    if cut and order is not None:  # all by one gather, which widens rows as it reads them
+    if cut and order is not None:  # one gather cuts all pieces, and widens rows as it reads them
         chain.made.append((sum(sizes), 1))
-        chain.is_first_kept = len(sent) < len(sizes)
+        chain.keeps_first = len(sent) < len(sizes)
     elif is_wide:
         width = prod(window.width for window in pieces.source.windows)
         chain.made.append((int(width * pieces.itemsize), 1))
     chain.made += [(sum(some), len(some)) for some in (cut, sent) if some]
     out = int(prod(pieces.target.extents) * pieces.itemsize)
-    if order is not None:  # gathered where they are read, but for a part that is cut out of them
+    if order is not None:  # the consumer gathers the pieces; only a part cut from them is a buffer
         is_cut = any(window.is_wide for window in pieces.target.windows)
-        return Workspace((chain,), (out,) if is_cut else (), is_seen=True)
+        return Workspace((chain,), (out,) if is_cut else (), is_view=True)
     written = int(prod(reaches(pieces)[1]) * pieces.itemsize)
-    is_seen = bool(pieces.target.blocks.moves_out(pieces.target.placement.per_device))
-    return Workspace((chain,), (written,), is_seen or written > out, is_written=True)
+    is_view = bool(pieces.target.blocks.moves_out(pieces.target.placement.per_device))
+    return Workspace((chain,), (written,), is_view or written > out, is_written=True)

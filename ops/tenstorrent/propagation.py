@@ -1,4 +1,4 @@
-"""How results are spread over chips, from op to op, where it is known of the arguments."""
+"""Propagation of spreads: how each op's results are divided over chips, given its operands."""
 
 from __future__ import annotations
 
@@ -25,90 +25,95 @@ _ALONG = (
 )
 
 _CONVOLUTIONS = ("conv1d", "conv2d", "conv3d", "max_pool2d", "avg_pool2d")
-# What makes chips differ that held the same.
+# Ops after which chips that held the same tensor hold different ones.
 _PARTING = ("mesh_partition", "reduce_scatter", "point_to_point", "all_to_all")
 
 
-class _Held(NamedTuple):
-    """How a value is spread, and over which mesh axes it differs without being divided."""
+class _Divided(NamedTuple):
+    """How a value is divided over chips, and the mesh axes over which it only differs."""
 
     cuts: Spread
     varies: frozenset[int] = frozenset()
 
     @property
     def axes(self) -> frozenset[int]:
-        """The mesh axes along which chips hold different values."""
+        """The mesh axes along which chips hold different tensors."""
         return self.varies | {cut.axis for cuts in self.cuts for cut in cuts}
 
 
-def followed(linked: Linked, arguments: Sequence[Spread]) -> list[Spread | None]:
-    """How each result is spread; None where that does not follow, or is no division of a whole."""
-    # A divided dim of one element may go on as any of several, the first or the last: where the
-    # result is the same, they were joined again.
-    ways = [_followed(linked, [_Held(spread) for spread in arguments], pick) for pick in (0, -1)]
+def propagated(linked: Linked, arguments: Sequence[Spread]) -> list[Spread | None]:
+    """Return how each result is divided; None where that is unknown, or it is no division."""
+    # A divided dim of extent 1 may correspond to any of several dims, the first or the last. If
+    # both give the same result, these dims have been joined again.
+    ways = [
+        _propagated(linked, [_Divided(spread) for spread in arguments], pick) for pick in (0, -1)
+    ]
     pairs = zip(*ways, strict=True)
     return [
-        None if held is None or held.varies or held != other else held.cuts for held, other in pairs
+        None if value is None or value.varies or value != other else value.cuts
+        for value, other in pairs
     ]
 
 
-def _followed(linked: Linked, arguments: Sequence[_Held | None], pick: int) -> list[_Held | None]:
+def _propagated(
+    linked: Linked, arguments: Sequence[_Divided | None], pick: int
+) -> list[_Divided | None]:
     known = dict(zip((name for name, _ in linked.arguments), arguments, strict=True))
     makers: dict[str, Step] = {}
     for step in linked.steps:
         operands = [known[name] for name in step.operands]
-        made: list[_Held | None]
+        made: list[_Divided | None]
         if step.control is not None:
             made = _controlled(step.control, operands, pick)
         elif _is_same(operands) and step.name not in _PARTING:
-            made = [_Held(((),) * len(kind.shape)) for kind in step.outputs]
+            made = [_Divided(((),) * len(kind.shape)) for kind in step.outputs]
         else:
-            made = [_held(step, operands, k, makers, pick) for k in range(len(step.results))]
+            made = [_result(step, operands, k, makers, pick) for k in range(len(step.results))]
         known |= zip(step.results, made, strict=True)
         makers |= dict.fromkeys(step.results, step)
     return [known[name] for name in linked.returned]
 
 
-def _is_same(operands: Sequence[_Held | None]) -> bool:
-    """Whether all chips hold the same values, and so compute the same."""
-    return all(held is not None and not held.axes for held in operands)
+def _is_same(operands: Sequence[_Divided | None]) -> bool:
+    """Return whether all chips hold the same tensors, and so compute the same."""
+    return all(value is not None and not value.axes for value in operands)
 
 
 def _controlled(
-    control: Call | Case | Loop, operands: Sequence[_Held | None], pick: int
-) -> list[_Held | None]:
-    """How the results of functions are spread: all branches' alike, and a loop's as its state."""
+    control: Call | Case | Loop, operands: Sequence[_Divided | None], pick: int
+) -> list[_Divided | None]:
+    """Return how results of called functions are divided; None unless branches or rounds agree."""
     if isinstance(control, Call):
-        return _followed(control.callee, operands, pick)
+        return _propagated(control.callee, operands, pick)
     if isinstance(control, Case):
-        ways = [_followed(branch, operands[1:], pick) for branch in control.branches]
+        ways = [_propagated(branch, operands[1:], pick) for branch in control.branches]
         is_one = _is_same(operands[:1])
-        alike = [is_one and len(set(found)) == 1 for found in zip(*ways, strict=True)]
-        return [held if same else None for held, same in zip(ways[0], alike, strict=True)]
+        agrees = [is_one and len(set(found)) == 1 for found in zip(*ways, strict=True)]
+        return [value if same else None for value, same in zip(ways[0], agrees, strict=True)]
     state = [operands[place] for place in control.places]
-    found = _followed(control.body, operands, pick)
+    found = _propagated(control.body, operands, pick)
     return [new if new == old else None for new, old in zip(found, state, strict=True)]
 
 
-def _held(
-    step: Step, operands: list[_Held | None], number: int, makers: dict[str, Step], pick: int
-) -> _Held | None:
-    if any(held is None for held in operands):
+def _result(
+    step: Step, operands: list[_Divided | None], number: int, makers: dict[str, Step], pick: int
+) -> _Divided | None:
+    if any(value is None for value in operands):
         return None
-    found = [held for held in operands if held is not None]
-    cuts = _after(step, [held.cuts for held in found], number, makers, pick)
+    found = [value for value in operands if value is not None]
+    cuts = _result_spread(step, [value.cuts for value in found], number, makers, pick)
     if cuts is None:
         return None
-    varies = frozenset[int]().union(*(held.axes for held in found)) - _Held(cuts).axes
+    varies = frozenset[int]().union(*(value.axes for value in found)) - _Divided(cuts).axes
     if step.name in ("all_gather", "all_reduce"):
         varies -= {step.facts["axis"]}
-    return _Held(cuts, varies)
+    return _Divided(cuts, varies)
 
 
-def _after(
+def _result_spread(
     step: Step, spreads: list[Spread], number: int, makers: dict[str, Step], pick: int
 ) -> Spread | None:
-    """How a result is spread, of operands that are; None where that is not known."""
+    """Return how a result is divided, given the operands; None where that is unknown."""
     shape, name = step.outputs[number].shape, step.name
     shapes = [kind.shape for kind in step.inputs]
     if not spreads:
@@ -118,7 +123,7 @@ def _after(
         return first
     if name in _INDEXED:
         return _INDEXED[name](step, spreads)
-    if name in ("slice_static", "slice_dynamic"):  # of a divided dim, a part is no division
+    if name in ("slice_static", "slice_dynamic"):  # a slice of a divided dim is no division
         pairs = zip(first, shapes[0], shape, strict=True)
         return tuple(cuts if old == new else () for cuts, old, new in pairs)
     if name == "concat" and (found := _exchanged(step, first, makers)) is not None:
@@ -147,9 +152,12 @@ def _after(
 
 
 def _convolved(step: Step, spreads: list[Spread], shape: Shape) -> Spread | None:
-    """Channels as the kernel's, other dims as the images have them: whole, or nothing is known."""
+    """Return the division of a convolution's result, or None.
+
+    Channels are divided as the kernel's, other dims as the image's, if their extent is unchanged.
+    """
     first, before, name = spreads[0], step.inputs[0].shape, step.name
-    if "image" in step.facts:  # of TTIR: all dims of images are there
+    if "image" in step.facts:  # in TTIR, images have all their dims
         at, kernel = step.facts["image"]
         channels = first[at] if kernel is None else spreads[1][kernel]
         kept = _resized((*first[:at], (), *first[at + 1 :]), before, shape)
@@ -165,7 +173,7 @@ def _convolved(step: Step, spreads: list[Spread], shape: Shape) -> Spread | None
 
 
 def _resized(spread: Spread, before: Shape, after: Shape) -> Spread | None:
-    """Where a dim has another size: only the whole of it is still known to be divided."""
+    """Return the division after dims were resized; None where only a part of one was divided."""
     made = []
     for cuts, old, new in zip(spread, before, after, strict=True):
         if old != new and any(cut.before != 1 for cut in cuts):
@@ -175,7 +183,7 @@ def _resized(spread: Spread, before: Shape, after: Shape) -> Spread | None:
 
 
 def _merged(spreads: list[Spread], shapes: list[Shape], shape: Shape) -> Spread | None:
-    """Dim by dim, from the right, the cuts of the first operand that has some."""
+    """Return for each dim, aligned at the right, the cuts of the first operand that has some."""
     made: list[tuple[Cut, ...]] = [()] * len(shape)
     for spread, dims in zip(spreads, shapes, strict=True):
         after = shape[len(shape) - len(dims) :]
@@ -185,7 +193,7 @@ def _merged(spreads: list[Spread], shapes: list[Shape], shape: Shape) -> Spread 
             at = len(shape) - len(dims) + k
             made[at] = made[at] or cuts
     taken: set[int] = set()
-    for k, cuts in enumerate(made):  # an axis divides one dim at most
+    for k, cuts in enumerate(made):  # an axis divides at most one dim
         made[k] = tuple(cut for cut in cuts if cut.axis not in taken)
         taken |= {cut.axis for cut in cuts}
     return tuple(made)
@@ -202,7 +210,7 @@ def _product(
 
 
 def _contracted(step: Step, spreads: list[Spread]) -> Spread:
-    """Batch dims, those of the first operand that are left, and of the second."""
+    """Return the division of batch dims, then of each operand's remaining dims."""
     made = [spreads[0][k] for k in step.facts["batch"][0]]
     pairs = zip(spreads, step.facts["contract"], step.facts["batch"], strict=True)
     for spread, contract, batch in pairs:
@@ -211,14 +219,14 @@ def _contracted(step: Step, spreads: list[Spread]) -> Spread:
 
 
 def _embedded(step: Step, spreads: list[Spread]) -> Spread | None:
-    """Dims of the indices, and of a row."""
+    """Return the division of the indices' dims, then of a row."""
     indices, table = spreads
     made = (*indices, table[-1])
     return made if len(made) == len(step.outputs[0].shape) else None
 
 
 def _along_indices(step: Step, spreads: list[Spread]) -> Spread | None:
-    """Of a dim that indices count elements of, all are there; other dims are as in any operand."""
+    """Return the division of a gather along a dim that is not divided; other dims as operands'."""
     axis, is_gather = step.facts["dims"][0], step.name == "gather"
     if spreads[0][axis] or len({len(spread) for spread in spreads}) > 1:
         return None
@@ -228,10 +236,10 @@ def _along_indices(step: Step, spreads: list[Spread]) -> Spread | None:
 
 
 def _of_rows(step: Step, spreads: list[Spread]) -> Spread | None:
-    """Of (batch, counted, row), gathered: batch and row as they were, and how many by the indices.
+    """Return the division of gathered rows (batch, how many, row).
 
-    Where chips hold parts of what is counted, each makes its own result: of zeros, where others
-    hold the rows that are asked for.
+    Batch and row are divided as the data, the number of rows as the indices. Where chips hold parts
+    of the counted dim, each chip makes a result of its own, with zeros for rows on other chips.
     """
     data, indices = spreads
     window, batch = step.facts["window"], step.facts["batch"]
@@ -251,9 +259,9 @@ _INDEXED = {
 
 
 def _exchanged(step: Step, first: Spread, makers: dict[str, Step]) -> Spread | None:
-    """Parts that chips sent each other, put together: the dim they were cut along is divided now.
+    """Return the division of exchanged parts that are concatenated, or None.
 
-    None where none of what is concatenated was sent.
+    The dim that the parts were cut along becomes divided. None where no part was sent.
     """
     dim, sliced, is_sent = step.facts["dims"][0], None, False
     for name in step.operands:
@@ -276,7 +284,7 @@ def _exchanged(step: Step, first: Spread, makers: dict[str, Step]) -> Spread | N
 
 
 def _reshaped(spread: Spread, before: Shape, after: Shape, pick: int) -> Spread | None:
-    """The same cuts among the elements in row-major order; of one number, none."""
+    """Return the same cuts of the elements in row-major order; none for a scalar."""
     if not after:
         return ()
     made: list[list[Cut]] = [[] for _ in after]
@@ -292,8 +300,8 @@ def _reshaped(spread: Spread, before: Shape, after: Shape, pick: int) -> Spread 
 
 
 def _place(start: int, extent: int, shape: Shape, pick: int) -> tuple[int, int, int] | None:
-    """The dim, what is before in it, and the extent there of elements with `start` before them."""
-    # A dim of one element that was divided goes on as one, where there is one.
+    """Return (dim, elements before it inside the dim, extent) for elements at `start`, or None."""
+    # A divided dim of extent 1 stays one, if there is such a dim.
     alone = [d for d in range(len(shape)) if prod(shape[:d]) == start and shape[d] == extent == 1]
     if alone:
         return alone[pick], 1, 1
@@ -312,7 +320,7 @@ def _between(step: Step, first: Spread, shape: Shape) -> Spread | None:
     others = tuple(tuple(cut for cut in cuts if cut.axis != axis) for cuts in first)
     made = _resized(others, step.inputs[0].shape, shape)
     if step.name == "all_to_all" and first[step.facts["dims"][1]] == others[step.facts["dims"][1]]:
-        return None  # what is put together was not divided
+        return None  # the dim that is concatenated was not divided
     if made is None or step.name == "all_gather":
         return made
     cut = (*made[dim], Cut(axis, 1, shape[dim]))

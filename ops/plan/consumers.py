@@ -1,7 +1,8 @@
-"""`Readers`: what reads the values of a jaxpr, and to which layout it brings them.
+"""`Consumers`: the consumers of the values of a jaxpr, and the layouts that they relay them out to.
 
-A product's result goes there at once: to that of a `with_layout`, or of the array to which an
-elementwise operation adds it. The gradient of a parameter so lands where the parameter lies.
+A product's result is placed in such a layout at once: that of a `with_layout`, or that of the array
+to which an elementwise operation adds it. So the gradient of a parameter gets the parameter's
+layout.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from gridlayout.ops.rules.reductions import NEUTRAL
 from gridlayout.ops.rules.table import RULES, is_key
 
 
-class Readers:
-    """The equations that read each value of a jaxpr, and the layouts that its results go to."""
+class Consumers:
+    """The equations that read each value of a jaxpr, and the requested layouts of its results."""
 
     def __init__(
-        self, jaxpr: Any, known: Mapping[Any, Value], wanted: Sequence[Layout | None] = ()
+        self, jaxpr: Any, known: Mapping[Any, Value], requested: Sequence[Layout | None] = ()
     ) -> None:
         self._jaxpr, self._known = jaxpr, known
         self._makers = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
@@ -39,15 +40,15 @@ class Readers:
         self._results: dict[Any, list[Layout | None]] = {}
         for k, atom in enumerate(jaxpr.outvars):
             if not isinstance(atom, core.Literal):
-                layout = wanted[k] if k < len(wanted) else None
+                layout = requested[k] if k < len(requested) else None
                 if layout is not None and layout.shape != atom.aval.shape:
                     layout = None
                 self._results.setdefault(atom, []).append(layout)
 
     def folded_transposes(self) -> dict[int, int]:
-        """Products whose one use is a transpose: {equation of the product: of the transpose}.
+        """Return products whose only consumer is a transpose, by equation numbers: {product: it}.
 
-        The backward pass of every matmul is made of these; the product then lands transposed.
+        The backward pass of every matmul has these; the product is then made transposed.
         """
         if RULES["dot_general"][0].decide is not dot_general:
             return {}
@@ -62,10 +63,11 @@ class Readers:
         return folded
 
     def layout(self, var: Any, cores: int) -> GridLayout | None:
-        """The one layout that readers of a value bring it to; None where none does.
+        """Return the one layout that consumers of a value relay it out to, or None.
 
-        What else reads it takes it from there, unless these are fewer cores than `cores`. Asked as
-        equations are planned in order: what comes before is known to have its layout.
+        None where there is no such layout or more than one. If the value has other consumers too,
+        they read it in that layout, unless it has fewer cores than `cores`. To be called in the
+        order of equations: the layouts of earlier values have to be known.
         """
         found, others = self._layouts(var)
         grids = {as_grid(layout) for layout in found}
@@ -75,12 +77,12 @@ class Readers:
         return only
 
     def _layouts(self, var: Any) -> tuple[set[Layout], bool]:
-        """The layouts that readers bring a value to, and whether something else reads it."""
+        """Return the layouts to which a value is relaid out, and whether it has other consumers."""
         found: set[Layout] = set()
         if is_key(var.aval):
             return found, True
         others = False
-        alike, left = {var}, [var]  # what lies as the value does
+        same, left = {var}, [var]  # values that have the value's layout
         while left:
             value = left.pop()
             for layout in self._results.get(value, []):
@@ -100,34 +102,37 @@ class Readers:
                 elif name not in ELEMENTWISE or value.aval.shape != out.aval.shape:
                     others = True
                 elif (first := self._first(eqn)) is not value:
-                    found |= self._lies(first, alike)
-                elif out not in alike:
-                    alike.add(out)
+                    found |= self._layout_of(first, same)
+                elif out not in same:
+                    same.add(out)
                     left.append(out)
         return {each.with_dtype(var.aval.dtype) for each in found}, others
 
     def _inside(self, eqn: Any, var: Any) -> Iterator[tuple[set[Layout], bool]]:
-        """The same of a value in a function that is called."""
+        """Yield `_layouts` of a value inside of a called function."""
         inner = called(eqn).jaxpr
         pairs = list(zip(inner.invars, eqn.invars, strict=True))
         values = {own: atom for own, atom in pairs if not isinstance(atom, core.Literal)}
         known = {own: self._known[x] for own, x in values.items() if x in self._known}
-        readers = Readers(inner, known, [self.layout(out, 0) for out in eqn.outvars])
-        return (readers._layouts(own) for own, atom in values.items() if atom is var)
+        consumers = Consumers(inner, known, [self.layout(out, 0) for out in eqn.outvars])
+        return (consumers._layouts(own) for own, atom in values.items() if atom is var)
 
-    def _lies(self, atom: Any, alike: Collection[Any]) -> set[Layout]:
-        """The layout of a value that is known, or made of such by elementwise operations."""
-        while atom is not None and atom not in self._known and atom not in alike:
+    def _layout_of(self, atom: Any, same: Collection[Any]) -> set[Layout]:
+        """Return the layout of a value, if it is known, or elementwise of values with a known one.
+
+        same: values whose layout is to be found.
+        """
+        while atom is not None and atom not in self._known and atom not in same:
             eqn = self._makers.get(atom)
             if eqn is not None and eqn.primitive.name == "with_layout":
                 return _one(eqn.params["layout"])
             is_like = eqn is not None and eqn.primitive.name in ELEMENTWISE
             atom = self._first(eqn) if is_like else None
-        value = None if atom in alike else self._known.get(atom)
+        value = None if atom in same else self._known.get(atom)
         return _one(None if value is None else layout_of(value.spec))
 
     def _first(self, eqn: Any) -> Any:
-        """The operand as which an elementwise operation's result lies."""
+        """Return the operand whose layout an elementwise operation's result takes."""
         shape = eqn.outvars[0].aval.shape
         for atom in eqn.invars:
             if isinstance(atom, core.Literal) or atom.aval.shape != shape:

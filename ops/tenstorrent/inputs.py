@@ -1,4 +1,4 @@
-"""Arrays that users give, as a program's arguments: shape, dtype, and the layout of the type."""
+"""Arguments of a program: checks of shape and dtype, and relayouts to their types' layouts."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from gridlayout.tenstorrent.tensor_type import TensorType
 
 
 def checked(array: Any, kind: TensorType, what: str, shape: Shape | None = None) -> Any:
-    """The array as JAX's, or as a stand-in without data; `LayoutError` for another dtype or shape.
+    """Return the array as a JAX array, or a stand-in without data as it is.
 
-    shape: which it must have, where that is not the type's. Truth values become numbers, and
-    floats of any width values of a block format.
+    `LayoutError` for another dtype or shape. shape: the required shape, if it is not the type's.
+    Truth values become numbers; floats of any width become values of a block format.
     """
-    wanted = kind.shape if shape is None else shape
+    expected = kind.shape if shape is None else shape
     if not isinstance(array, (GridArray, jax.Array, jax.ShapeDtypeStruct)):
         try:
             array = jnp.asarray(array)
         except (TypeError, ValueError) as error:
             raise LayoutError(f"{what} is no array: {error}") from None
-    if tuple(array.shape) != wanted:
-        raise LayoutError(f"{what} has shape {tuple(array.shape)}, not {wanted}")
+    if tuple(array.shape) != expected:
+        raise LayoutError(f"{what} has shape {tuple(array.shape)}, not {expected}")
     is_number = kind.tile_format is not None and jnp.issubdtype(array.dtype, jnp.floating)
     if (is_number or array.dtype == bool) and isinstance(array, jax.Array):
         array = stored(array, kind)
@@ -44,13 +44,13 @@ def checked(array: Any, kind: TensorType, what: str, shape: Shape | None = None)
     return array
 
 
-def entered(array: Any, layout: Layout | None, device: DeviceGrid) -> Any:
-    """A checked array in the layout; as it is where there is none."""
+def laid_out(array: Any, layout: Layout | None, device: DeviceGrid) -> Any:
+    """Return a checked array in the layout; without a layout, as it is."""
     if layout is None:
         return array
     return relayout(array, layout) if isinstance(array, GridArray) else put(array, layout, device)
 
 
-def stand_in(kind: TensorType, layout: Layout | None, mesh: Shape) -> Any:
-    """What stands for an argument in a report: its layout, or its shape."""
+def placeholder(kind: TensorType, layout: Layout | None, mesh: Shape) -> Any:
+    """Return what represents an argument in a report: its layout, or its shape."""
     return layout or jax.ShapeDtypeStruct((*mesh, *kind.shape), kind.dtype)

@@ -1,7 +1,7 @@
-"""`homes`: where results of a program are wanted that are the next values of its operands.
+"""`next_value_layouts`: the layouts of results that are the next values of a program's operands.
 
-A step of training gives parameters and moments as it takes them, so that the next step is the same
-program; what is added to them comes to where they are.
+A training step returns parameters and moments in the layouts in which it takes them, so that the
+next step is the same program. Values that are added to them are relaid out to their layouts.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.ops.decisions.jaxprs import CALLS, called
 from gridlayout.ops.rules.elementwise import ELEMENTWISE
 
-_Makers = dict[Any, Mapping[Any, Any]]  # of each jaxpr: the equation that makes each value
+_Makers = dict[Any, Mapping[Any, Any]]  # for each jaxpr: the equation that defines each value
 
 
-def homes(
+def next_value_layouts(
     jaxpr: Any, operands: Sequence[Layout | None], nexts: Mapping[int, int]
 ) -> list[Layout | None]:
-    """Of each result the layout of the operand that it is the next value of; None where of none.
+    """Return for each result the layout of the operand that it is the next value of, or None.
 
-    operands: the layouts of the jaxpr's operands. nexts: of results, by number, the numbers of the
-    operands whose next values the structure of the program says that they are. Else a result is the
-    next of the operand of its shape and type that elementwise operations make it of. Of several
-    operands in unlike layouts it is the next of the one that is made into no other result, or that
-    is left once the others have their next values: of a parameter, where moments have theirs. One
-    that `with_layout` speaks of is the next of none.
+    operands: the layouts of the jaxpr's operands. nexts: results and the operands that they are the
+    next values of, by number, as far as the program's structure states it. Any other result is the
+    next value of an operand of its shape and dtype from which elementwise operations make it. If
+    there are several such operands in different layouts, it is the one that no other result is made
+    from, or the only one left when the other operands have their next values; for instance the
+    parameter, when the moments have theirs. A result that depends on a `with_layout` is the next
+    value of none.
     """
     laid_out = {
         var: layout
@@ -55,7 +56,7 @@ def homes(
 
 
 def _nexts(sources: Sequence[Sequence[Any]]) -> list[Any]:
-    """Of each result the operand that is left for it alone, or that is made into it alone.
+    """Return for each result the only operand that is left for it, or made into it alone.
 
     None where there are several such operands, or none.
 
@@ -84,9 +85,9 @@ def _kind(atom: Any) -> tuple[Any, Any]:
 
 
 def _reached(jaxpr: Any, result: Any, makers: _Makers) -> list[Any] | None:
-    """The operands of its shape that elementwise operations make a result of, in their order.
+    """Return the operands of the result's shape that it is made of by elementwise operations.
 
-    None where a `with_layout` is among these.
+    They are in order. None where a `with_layout` is among these operations.
     """
     if jaxpr not in makers:
         makers[jaxpr] = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}

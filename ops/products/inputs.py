@@ -1,7 +1,7 @@
-"""`Entry`: how an operand of a product becomes a matrix on each device.
+"""`KernelInput`: how an operand of a product becomes a matrix on each device.
 
-A device gathers the contracted dims of its part and brings them from tiles to logical order, which
-drops their padding, so nothing needs a mask.
+A device gathers the contracted dims of its part and reorders them from tiles to logical order. That
+drops their padding, so that nothing needs a mask.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gridlayout.ops.decisions.specs import Local, Sharded
 from gridlayout.ops.decisions.value import Value
 from gridlayout.ops.moves import packing
 from gridlayout.ops.moves.lazy_view import LazyView
-from gridlayout.ops.moves.workspace import Chain, Workspace, of_moves
+from gridlayout.ops.moves.workspace import Chain, Workspace, of_chain
 from gridlayout.sharding.collectives import Collectives
 from gridlayout.sharding.placement import Placement
 
@@ -30,9 +30,9 @@ Dims = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Side:
-    """One operand's collapsed dims by what the product does with them, each in result order.
+    """The role of each collapsed dim of one operand, each role in the order of the result.
 
-    `empty` collapsed dims hold no logical dim: only their position 0 counts.
+    `empty` collapsed dims hold no logical dim: only their position 0 is valid.
     """
 
     layout: GridLayout
@@ -44,9 +44,9 @@ class Side:
 
 @dataclass(frozen=True)
 class Gather:
-    """One dim of contracted positions that a device gathers over mesh axes.
+    """The gathering of one dim of contracted positions over mesh axes.
 
-    shape: of its part as it is then, which the dim is dim `at` of.
+    shape: of the part before it; the dim is dim `at` of it. n: the number of devices.
     """
 
     axes: tuple[str, ...]
@@ -56,12 +56,12 @@ class Gather:
     itemsize: int
 
     def collectives(self, made: Collectives) -> None:
-        """What the devices send."""
+        """Record what the devices send."""
         dim = self.at if prod(self.shape[: self.at]) > 1 else 0
         made.all_gather(self.axes, prod(self.shape) * self.itemsize, dim)
 
     def run(self, view: LazyView) -> LazyView:
-        """All devices' parts along the dim, in one dim."""
+        """Return all devices' parts, joined along the dim."""
         at, n, axes = self.at, self.n, self.axes
         rows, here, inner = view.shape[:at], view.shape[at], view.shape[at + 1 :]
         if prod(rows) == 1:
@@ -71,12 +71,12 @@ class Gather:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """How one operand enters the kernel: where it lies, and what is gathered there.
+class KernelInput:
+    """How one operand is prepared for the kernel: its placed layout, and what is gathered.
 
     contract_first: whether contracted dims come before the free ones in the matrix. They do where
-    they do in the part; and where XLA gathers them on CPUs, since it copies blocks whole along the
-    first dim, but along a later one it transposes all that is gathered.
+    they do in the part, and where XLA gathers them on CPUs: there a gather along the first dim
+    copies whole blocks, but one along a later dim transposes everything.
     """
 
     side: Side
@@ -85,30 +85,30 @@ class Entry:
     gathers: tuple[tuple[int, Gather], ...]
 
     def collectives(self, made: Collectives) -> None:
-        """What the devices send in the kernel."""
+        """Record what the devices send in the kernel."""
         for _, gather in self.gathers:
             gather.collectives(made)
 
     @property
     def layout(self) -> GridLayout:
-        """The layout in which it enters."""
+        """The layout to which the operand is relaid out."""
         assert isinstance(self.spec.layout, GridLayout)
         return self.spec.layout
 
     @property
     def shape(self) -> Dims:
-        """The part as a matrix of chunks, without the padding of contracted tiles."""
+        """The shape of the part as a matrix of chunks, without the padding of contracted tiles."""
         return extents(self.side, self.spec.placement, self.contract_first)
 
     def matrix_shape(self, contract: Dims) -> Dims:
-        """(batch, free, contracted), or with the last two exchanged; one batch is no batch dim."""
+        """Return (batch, free, contracted), or the last two exchanged; one batch has no dim."""
         batch, *inner = self.shape
         k = prod(self.spec.layout.shape[d] for d in contract)
         matrix = (k, inner[-1]) if self.contract_first else (inner[0], k)
         return matrix if batch == 1 else (batch, *matrix)
 
     @property
-    def kept(self) -> dict[int, Dims]:
+    def result_shapes(self) -> dict[int, Dims]:
         """The local shape of each collapsed dim that the product keeps."""
         side, shape = self.side, self.spec.local_shape
         dims = self.layout.axis_dims
@@ -116,7 +116,7 @@ class Entry:
 
     @property
     def order(self) -> list[int]:
-        """The part's dims as the matrix has them: empty, batch, then contracted and free ones."""
+        """The part's dims in the order of the matrix: empty, batch, contracted and free ones."""
         side, dims = self.side, self.layout.axis_dims
         empty, batch, contract, free = (
             [d for k in ks for d in dims(k)]
@@ -125,25 +125,25 @@ class Entry:
         return [*empty, *batch, *(contract + free if self.contract_first else free + contract)]
 
 
-def entered(b: Builder, value: Value, entry: Entry, contract: Dims) -> Value:
-    """An operand as a matrix on each device; another product that takes the same one shares it."""
-    part = b.relayout(value, entry.spec.layout, entry.spec.placement)
+def as_matrix(b: Builder, value: Value, operand: KernelInput, contract: Dims) -> Value:
+    """Return an operand as a matrix on each device, shared by products that use the same one."""
+    part = b.relayout(value, operand.spec.layout, operand.spec.placement)
     made = b.collectives()
-    entry.collectives(made)
+    operand.collectives(made)
     (out,) = b.run(
-        lambda part: [_matrix(part, entry, contract)],
+        lambda part: [_matrix(part, operand, contract)],
         [part],
-        [Local(entry.matrix_shape(contract), value.dtype)],
+        [Local(operand.matrix_shape(contract), value.dtype)],
         made,
         is_lazy=True,
-        workspace=cache(partial(_entered_workspace, entry, contract)),
-        does=(entry, contract),
+        workspace=cache(partial(_matrix_workspace, operand, contract)),
+        does=(operand, contract),
     )
     return out
 
 
 def extents(side: Side, placement: Placement, contract_first: bool) -> Dims:
-    """A part as a matrix: (batch, contracted ..., free) or (batch, free, contracted ...)."""
+    """Return a part's shape: (batch, contracted ..., free) or (batch, free, contracted ...)."""
     layout = side.layout
 
     def local(k: int) -> int:
@@ -155,19 +155,19 @@ def extents(side: Side, placement: Placement, contract_first: bool) -> Dims:
     return (batch, *chunks, free) if contract_first else (batch, free, *chunks)
 
 
-def _matrix(a: LazyView, entry: Entry, contract: Dims) -> LazyView:
-    """One device's part of an operand as a matrix, its contracted dims gathered whole.
+def _matrix(a: LazyView, operand: KernelInput, contract: Dims) -> LazyView:
+    """Return one device's part of an operand as a matrix, with contracted dims fully gathered.
 
-    Batch and free dims stay as they lie in cores and tiles. Contracted dims leave the padding of
-    their tiles behind before they are gathered, and come to logical order after.
+    Batch and free dims stay in cores and tiles. Contracted dims lose the padding of their tiles
+    before they are gathered, and are reordered to logical order after.
     """
-    side, layout = entry.side, entry.side.layout
-    kept, first = entry.kept, entry.contract_first
-    batch, free = (prod(prod(kept[k]) for k in ks) for ks in (side.batch, side.free))
+    side, layout = operand.side, operand.side.layout
+    shapes, first = operand.result_shapes, operand.contract_first
+    batch, free = (prod(prod(shapes[k]) for k in ks) for ks in (side.batch, side.free))
     local = [n for k in side.contract for n in _local(a, layout, k)]
     for d in (d for k in side.empty for d in layout.axis_dims(k)):
-        a = a.first(1, d)  # one position, that of every device
-    view = a.transpose(entry.order)
+        a = a.first(1, d)  # the one valid position, which every device has
+    view = a.transpose(operand.order)
     view = view.reshape(*((batch, *local, free) if first else (batch, free, *local)))
     start = 1 if first else 2
     for i, k in enumerate(side.contract):
@@ -175,66 +175,66 @@ def _matrix(a: LazyView, entry: Entry, contract: Dims) -> LazyView:
     inner = view.shape[start : start + len(local)]
     chunks = [cores * positions for cores, positions in zip(inner[::2], inner[1::2], strict=True)]
     view = view.reshape(*((batch, *chunks, free) if first else (batch, free, *chunks)))
-    for _, gather in entry.gathers:
+    for _, gather in operand.gathers:
         view = gather.run(view)
     for i, k in enumerate(side.contract):
         view = view.first(layout.collapsed_shape[k], start + i)
     view = _in_logical_order(view, side, contract, start)
-    return LazyView.of(view.reshape(*entry.matrix_shape(contract)).materialize())
+    return LazyView.of(view.reshape(*operand.matrix_shape(contract)).materialize())
 
 
-def _entered_workspace(entry: Entry, contract: Dims) -> Workspace:
-    """What `_matrix` holds."""
-    side, layout, shape = entry.side, entry.layout, entry.shape
-    chain, itemsize = Chain(entry.spec.device_bytes), layout.dtype.itemsize
-    part = jax.ShapeDtypeStruct(entry.spec.local_shape, layout.dtype)
-    # A product takes one matrix either way round.
-    ways = [entry] if entry.gathers or shape[0] > 1 else [entry, _turned(entry)]
+def _matrix_workspace(operand: KernelInput, contract: Dims) -> Workspace:
+    """Return the workspace of `_matrix`."""
+    side, layout, shape = operand.side, operand.layout, operand.shape
+    chain, itemsize = Chain(operand.spec.device_bytes), layout.dtype.itemsize
+    part = jax.ShapeDtypeStruct(operand.spec.local_shape, layout.dtype)
+    # A product takes a matrix with contracted dims first or last.
+    ways = [operand] if operand.gathers or shape[0] > 1 else [operand, _turned(operand)]
     views = [LazyView.of(part).transpose(way.order) for way in ways]  # type: ignore[arg-type]
     if not any(view.is_in_order for view in views) or prod(shape) * itemsize < chain.nbytes:
-        chain.see(prod(shape) * itemsize)
-    start = 1 if entry.contract_first else 2
+        chain.view(prod(shape) * itemsize)
+    start = 1 if operand.contract_first else 2
     chunks = list(shape[start : start + len(side.contract)])
-    for _, gather in entry.gathers:
+    for _, gather in operand.gathers:
         chain.gather(gather.n, prod(gather.shape[: gather.at]))
         chunks[gather.at - start] *= gather.n
     rows = tuple(layout.linear.results[k] for k in side.contract)
     in_order = not rows or rows == tuple(dim(d) for d in contract)
     if not in_order or chunks != [layout.collapsed_shape[k] for k in side.contract]:
-        chain.see(prod(entry.matrix_shape(contract)) * itemsize)
-    return of_moves(chain.settle())
+        chain.view(prod(operand.matrix_shape(contract)) * itemsize)
+    return of_chain(chain.materialize())
 
 
-def _turned(entry: Entry) -> Entry:
-    return replace(entry, contract_first=not entry.contract_first)
+def _turned(operand: KernelInput) -> KernelInput:
+    return replace(operand, contract_first=not operand.contract_first)
 
 
 def _local(a: LazyView, layout: GridLayout, k: int) -> tuple[int, int]:
-    """Cores of a collapsed dim on this device, and positions in each core."""
+    """Return the cores of a collapsed dim on this device, and the positions in each core."""
     core, *inside = (a.shape[d] for d in layout.axis_dims(k))
     return core, prod(inside)
 
 
 def _in_logical_order(view: LazyView, side: Side, contract: Dims, start: int) -> LazyView:
-    """Collapsed contracted dims, at `start`, as the logical ones in the order of `contract`."""
+    """Return the view with collapsed contracted dims, from `start`, as the dims of `contract`."""
     layout = side.layout
     rows = tuple(layout.linear.results[k] for k in side.contract)
     if rows == tuple(dim(d) for d in contract) or not rows:
         return view
-    part, kept = _restricted(layout, side.contract)
+    part, dims = _restricted(layout, side.contract)
     lead, inner = view.shape[:start], view.shape[start + len(rows) :]
     view = view.reshape(prod(lead), *view.shape[start : start + len(rows)], prod(inner))
     view = view.moved(1 + len(rows), 1).reshape(prod(lead), prod(inner), *part.physical_shape)
-    view = packing.moved_back(view, jnp.zeros((), layout.dtype), part)
-    order = (0, *(2 + kept.index(d) for d in contract), 1)
+    view = packing.undo_moves(view, jnp.zeros((), layout.dtype), part)
+    order = (0, *(2 + dims.index(d) for d in contract), 1)
     return view.transpose(order).reshape(*lead, -1, *inner)
 
 
 @lru_cache(maxsize=4096)
 def _restricted(layout: GridLayout, ks: Dims) -> tuple[GridLayout, Dims]:
-    """A layout of the logical dims of some collapsed dims alone, on one core, and those dims."""
-    kept = tuple(sorted(d for k in ks for d in layout.groups[k]))
+    """Return a one-core layout of the logical dims of some collapsed dims, and these dims."""
+    dims = tuple(sorted(d for k in ks for d in layout.groups[k]))
     lines = AffineMap(layout.ndim, tuple(layout.linear.results[k] for k in ks))
-    shape = tuple(layout.shape[d] for d in kept)
-    linear = lines.compose(embedding(layout.ndim, kept))
-    return GridLayout(shape, layout.dtype, (1,) * len(ks), linear=linear), kept
+    shape = tuple(layout.shape[d] for d in dims)
+    linear = lines.compose(embedding(layout.ndim, dims))
+    return GridLayout(shape, layout.dtype, (1,) * len(ks), linear=linear), dims

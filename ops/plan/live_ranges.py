@@ -1,4 +1,4 @@
-"""`lives`: when each value of a program is held; `alive`: those that are held at the same time."""
+"""The live ranges of a program's values, and the values that are live at each node."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ T = TypeVar("T")
 Span = tuple[int, int]
 
 
-def lives(graph: Graph, operands: int) -> dict[int, Span]:
-    """Of each value the first and the last node while which it is held.
+def live_ranges(graph: Graph, operands: int) -> dict[int, Span]:
+    """Return the live range of each value: the first and the last node during which it is live.
 
-    Operands are held throughout, results to the end. What a loop reads of values made before it, it
-    reads in every round; what goes round has its place throughout, to which the next value is
-    copied at the end of a round.
+    Operands are live throughout, and results until the end. A value made before a loop that the
+    loop reads is live until the loop ends. A loop's carry is live throughout the loop; the next
+    value is copied to it at the end of each iteration.
     """
     end, loops = len(graph.nodes), _loops(graph)
     found = {v: (n, n) for n, node in enumerate(graph.nodes) for v in node.outs}
@@ -28,7 +28,7 @@ def lives(graph: Graph, operands: int) -> dict[int, Span]:
         for k, v in enumerate(node.ins):
             if v not in found:
                 continue
-            if node.name == CARRY and k:  # the next value, made later
+            if node.name == CARRY and k:  # the next value of the carry, which is made later
                 found[v] = found[v][0], max(found[v][1], last)
                 continue
             entered = around[:-1] if node.name == CARRY else around
@@ -39,7 +39,7 @@ def lives(graph: Graph, operands: int) -> dict[int, Span]:
 
 
 def _loops(graph: Graph) -> list[Span]:
-    """The first and the last node of each loop, outer loops first."""
+    """Return the first and the last node of each loop, outer loops first."""
     found = []
     for path in graph.loops:
         inside = [n for n, node in enumerate(graph.nodes) if node.path[: len(path)] == path]
@@ -47,23 +47,23 @@ def _loops(graph: Graph) -> list[Span]:
     return found
 
 
-def alive(
+def live_values(
     graph: Graph, known: Mapping[int, T], operands: int, always: bool
 ) -> Iterator[tuple[int, dict[int, T]]]:
-    """At each node after which a value dies, the values that are alive, with what is known of them.
+    """Yield each node that ends a live range, with the live values and what is `known` of them.
 
-    At other nodes no more are; always: at those too.
+    At other nodes no more values are live. always: yield those nodes too.
     """
-    born: dict[int, list[int]] = {}
-    dying: dict[int, list[int]] = {len(graph.nodes) - 1: []}
-    for v, (first, last) in lives(graph, operands).items():
+    starts: dict[int, list[int]] = {}
+    ends: dict[int, list[int]] = {len(graph.nodes) - 1: []}
+    for v, (first, last) in live_ranges(graph, operands).items():
         if v in known:
-            born.setdefault(first, []).append(v)
-            dying.setdefault(last, []).append(v)
+            starts.setdefault(first, []).append(v)
+            ends.setdefault(last, []).append(v)
     live: dict[int, T] = {}
     for n in range(len(graph.nodes)):
-        live |= {v: known[v] for v in born.get(n, ())}
-        if always or n in dying:
+        live |= {v: known[v] for v in starts.get(n, ())}
+        if always or n in ends:
             yield n, live
-        for v in dying.get(n, ()):
+        for v in ends.get(n, ()):
             del live[v]
