@@ -110,7 +110,7 @@ ARGUMENTS = [
     ({"oob": [0]}, ["oob [0]", "undef, zero, one, inf, neginf", "number"]),
     ({"oob": np.zeros(2)}, ["oob array", "number"]),
     ({"oob": 1j}, ["oob 1j is complex", "float32"]),
-    ({"oob": 3.5, "dtype": "int32"}, ["oob 3.5 is no whole number", "int32"]),
+    ({"oob": 3.5, "dtype": "int32"}, ["oob 3.5 is not a whole number", "int32"]),
     ({"oob": math.nan, "dtype": "int8"}, ["oob nan is not a value of int8", "undef, zero"]),
     ({"oob": math.nan, "dtype": "float4_e2m1fn"}, ["oob nan is not a value of float4_e2m1fn"]),
     ({"oob": "zero", "dtype": "float8_e8m0fnu"}, ["oob zero is not a value of float8_e8m0fnu"]),

@@ -752,7 +752,7 @@ def test_bad_calls_are_refused(call, words):
         ("sophon.local((2, 3, 4, 5), 'int8', chip=sophon.BM9)", r"column \d+: .*BM9"),
         ("sophon.local((2, 3, 4, 5), 'int8', chip=sophon.Chip(4, 10, 4))", "column 41: .*divide"),
         ("sophon.best_width(2, 40, 'int8')", r"column \d+: .*is not one of"),
-        ("sophon.BM1684", "is no layout"),
+        ("sophon.BM1684", "is not a layout"),
         ("sophon.matrix(1, 99999999999999999999, 1, 'int8')", r"column \d+: .*over 2\*\*62"),
     ],
 )
