@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gridlayout import dtypes
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.bits import joined, parted
+from gridlayout.layouts.bits import pack_bits, unpack_bits
 from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.program import pack_host, unpack_host
 from gridlayout.tenstorrent import bfp
@@ -83,7 +83,7 @@ def from_image(data: Any, layout: Layout) -> NDArray[Any]:
         size = layout.dtype.itemsize
         fields = np.zeros((cores, elements, size), np.uint8)
         for run in _runs(layout, 0, elements):
-            part = parted(run.of_bytes(held, 0), layout.stored_bits, run.count, size)
+            part = unpack_bits(run.of_bytes(held, 0), layout.stored_bits, run.count, size)
             run.of_elements(fields, 0)[...] = own_bits(part, layout)
         physical = fields.reshape(cores, elements * size).view(layout.dtype)
     return unpack_host(physical.reshape(layout.physical_shape), layout)
@@ -111,7 +111,7 @@ def encoded(held: NDArray[Any], layout: Layout, first: int = 0) -> Bytes:
         return out
     fields = np.ascontiguousarray(held).view(np.uint8).reshape(*held.shape, layout.dtype.itemsize)
     for run in _runs(layout, first, count):
-        data = joined(own_bits(run.of_elements(fields, first), layout), layout.stored_bits)
+        data = pack_bits(own_bits(run.of_elements(fields, first), layout), layout.stored_bits)
         run.of_bytes(out, start)[..., : data.shape[-1]] = data
     return out
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 Bytes = NDArray[np.uint8]
 
 
-def joined(elements: Bytes, width: int) -> Bytes:
+def pack_bits(elements: Bytes, width: int) -> Bytes:
     """Elements in bytes: shape (..., count, size) to (..., ceil(count * width / 8)).
 
     elements: `size` bytes each, the lowest first, of which the low `width` bits count; bits beyond
     these bytes are 0, and so are those that fill up the last byte.
 
-    >>> [hex(byte) for byte in joined(np.array([[1], [2], [15]], np.uint8), 4)]
+    >>> [hex(byte) for byte in pack_bits(np.array([[1], [2], [15]], np.uint8), 4)]
     ['0x21', '0xf']
     """
     *lead, count, size = elements.shape
@@ -36,10 +36,10 @@ def joined(elements: Bytes, width: int) -> Bytes:
     return out
 
 
-def parted(data: Bytes, width: int, count: int, size: int) -> Bytes:
-    """The elements that bytes hold: shape (..., bytes) to (..., count, size), as `joined` has them.
+def unpack_bits(data: Bytes, width: int, count: int, size: int) -> Bytes:
+    """The elements that bytes hold: shape (..., bytes) to (..., count, size), as `pack_bits` has them.
 
-    >>> parted(np.array([0x21, 0x0F], np.uint8), 4, count=3, size=1).tolist()
+    >>> unpack_bits(np.array([0x21, 0x0F], np.uint8), 4, count=3, size=1).tolist()
     [[1], [2], [15]]
     """
     lead = data.shape[:-1]

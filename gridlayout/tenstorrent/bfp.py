@@ -28,7 +28,7 @@ import numpy as np
 from gridlayout.arguments import as_flag
 from gridlayout.dtypes import BLOCK_FORMATS
 from gridlayout.errors import LayoutError
-from gridlayout.layouts.bits import joined, parted
+from gridlayout.layouts.bits import pack_bits, unpack_bits
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -67,7 +67,7 @@ def encode(tiles: ArrayLike, tile_format: str) -> NDArray[np.uint8]:
     sign = np.where(magnitude > 0, pattern >> 31, 0)
     elements = ((sign << bits) | magnitude).astype(np.uint8)
     lead = rows.shape[:-2]
-    data = joined(elements.reshape(*lead, _EXPONENTS * _GROUP, 1), bits + 1)
+    data = pack_bits(elements.reshape(*lead, _EXPONENTS * _GROUP, 1), bits + 1)
     return np.concatenate([shared[..., 0].astype(np.uint8), data], axis=-1)
 
 
@@ -93,7 +93,7 @@ def decode(data: ArrayLike, tile_format: str, *, faces: bool = False) -> NDArray
     shared = held[..., :_EXPONENTS, None].astype(np.int32)
     if (shared == 0xFF).any():
         raise LayoutError("data holds an exponent of 255, which no finite number has")
-    elements = parted(held[..., _EXPONENTS:], bits + 1, _EXPONENTS * _GROUP, 1).reshape(
+    elements = unpack_bits(held[..., _EXPONENTS:], bits + 1, _EXPONENTS * _GROUP, 1).reshape(
         *held.shape[:-1], _EXPONENTS, _GROUP
     )
     magnitude = np.where(shared > 0, elements & ((1 << bits) - 1), 0).astype(np.float32)
