@@ -389,7 +389,7 @@ def kept_dims(route: Route, before: Placement, after: Placement) -> dict[int, in
     """The core dims that stay on their devices: dim before -> dim after."""
     return {
         i: k
-        for i, k in route.kept
+        for i, k in route.unchanged_dims
         if i < len(before.axes)
         and k < len(after.axes)
         and (before.axes[i], before.slots[i]) == (after.axes[k], after.slots[k])

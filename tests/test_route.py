@@ -114,7 +114,7 @@ def test_a_change_of_tiles_stays_in_each_core():
     a = gl.GridLayout((4096, 4096), grid=(8, 8), tile=(32, 32))
     for tile in [(16, 16), (64, 32), (32, 8), None]:
         route = find_route(a, a.replace(tile=tile))
-        assert {(0, 0), (1, 1)} <= set(route.kept)
+        assert {(0, 0), (1, 1)} <= set(route.unchanged_dims)
         # One reshape, one transpose, one reshape: never the 4096 rows or the 512 of a core.
         assert all(isinstance(move, ReshapeMove | TransposeMove) for move in route.moves({}))
         assert len(route.moves({})) <= 3
@@ -126,7 +126,7 @@ def test_uneven_tiles_stay_in_each_core():
     # 53 rows on 3 cores: 18 rows each, which tiles of 32 and of 16 pad differently.
     a = gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32))
     route = check(a, a.replace(tile=(16, 8)))
-    assert {(0, 0), (1, 1)} <= set(route.kept)
+    assert {(0, 0), (1, 1)} <= set(route.unchanged_dims)
 
 
 def test_descriptions_that_differ_and_lay_out_alike():

@@ -80,7 +80,7 @@ def find_blocks(layout: Layout) -> Blocks | None:
     found = _Flat(layout, kept, forms).blocks(cut)
     route = find_route(layout, found.flat)
     whole = {(k, k) for k in range(layout.core_rank)}
-    return found if route is not None and whole <= set(route.kept) else None
+    return found if route is not None and whole <= set(route.unchanged_dims) else None
 
 
 def _divided(core: int, maker: Mapping[int, Numbered]) -> tuple[int | None, int]:

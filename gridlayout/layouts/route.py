@@ -39,7 +39,7 @@ class Route:
         return not self.steps and self.order == tuple(range(len(self.shape)))
 
     @property
-    def kept(self) -> tuple[tuple[int, int], ...]:
+    def unchanged_dims(self) -> tuple[tuple[int, int], ...]:
         """Pairs (dim before, dim after) that no step touches: one extent, one index."""
         rank = len(self.shape)
         return tuple((axis, k) for k, axis in enumerate(self.order) if axis < rank)
