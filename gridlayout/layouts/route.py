@@ -34,7 +34,7 @@ class Route:
     order: Shape
 
     @property
-    def is_nothing(self) -> bool:
+    def is_identity(self) -> bool:
         """Whether every physical dim of one layout is the same dim of the other."""
         return not self.steps and self.order == tuple(range(len(self.shape)))
 
