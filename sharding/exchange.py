@@ -141,7 +141,7 @@ def _early_steps(route: Route, before: Placement, after: Placement) -> Iterator[
     """What devices may do to their parts before digits are split: nothing, or to pad whole dims."""
     yield []
     parts = {k for k, axes in enumerate(before.axes) if axes or before.slots[k] > before.grid[k]}
-    if found := route.on_whole(parts, {k for k, axes in enumerate(after.axes) if axes}):
+    if found := route.steps_before_splits(parts, {k for k, axes in enumerate(after.axes) if axes}):
         yield found
 
 

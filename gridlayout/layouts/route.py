@@ -44,7 +44,7 @@ class Route:
         rank = len(self.shape)
         return tuple((axis, k) for k, axis in enumerate(self.order) if axis < rank)
 
-    def on_whole(self, parts: Set[int], wanted: Set[int]) -> list[Numbered]:
+    def steps_before_splits(self, parts: Set[int], wanted: Set[int]) -> list[Numbered]:
         """The steps before the splits that make the dims `wanted`, if they read none of `parts`.
 
         parts: dims before of which a device may have a part only. So these steps are what each
