@@ -42,7 +42,7 @@ def volume_of(box: Box) -> int:
     return prod(sizes_of(box))
 
 
-def common(a: Box, b: Box) -> Box | None:
+def intersection(a: Box, b: Box) -> Box | None:
     """What two boxes have in common, if it is anything."""
     found = tuple((max(x[0], y[0]), min(x[1], y[1])) for x, y in zip(a, b, strict=True))
     return found if all(low < high for low, high in found) else None
@@ -140,7 +140,7 @@ class Part:
         """Write what the part holds of a box into the box's array; how many elements these are."""
         copied = 0
         for part, where in self._few_cores():
-            shared = [each for own in part.boxes if (each := common(own, box)) is not None]
+            shared = [each for own in part.boxes if (each := intersection(own, box)) is not None]
             if part._blocks is None:
                 copied += sum(part._gather(physical[where], each, box, out) for each in shared)
             elif shared:

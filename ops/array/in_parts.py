@@ -23,7 +23,7 @@ from gridlayout.layouts.layout import Layout
 from gridlayout.layouts.parts import (
     Part,
     Read,
-    common,
+    intersection,
     sizes_of,
     slices_of,
     volume_of,
@@ -109,7 +109,7 @@ class Held:
         found = sum(
             part.copy(np.asarray(data), box, out)
             for part, data in self.parts
-            if any(common(own, box) is not None for own in part.boxes)
+            if any(intersection(own, box) is not None for own in part.boxes)
         )
         if found != volume_of(box):
             raise LayoutError(
@@ -131,7 +131,7 @@ class Given:
         out: Any = None
         seen: Any = None
         for own, array in self.pieces:
-            shared = common(own, box)
+            shared = intersection(own, box)
             if shared == box:
                 return np.asarray(array[slices_of(box, own)])
             if shared is not None:
