@@ -33,17 +33,17 @@ def per_device(grid: Shape, mesh: Shape) -> Shape:
     counts = [Counter(prime for prime in primes(size) if prime > 1) for size in mesh]
     groups = tuple((f"{k}", *each) for k, found in enumerate(counts) for each in found.items())
     along = [1] * len(grid)
-    for (_, prime, _), row in zip(groups, dealt(grid, groups), strict=True):
+    for (_, prime, _), row in zip(groups, assign_factors(grid, groups), strict=True):
         along = [n * prime**count for n, count in zip(along, row, strict=True)]
     return tuple(-(-cores // n) for cores, n in zip(grid, along, strict=True))
 
 
-def dealt(grid: Sequence[int], groups: tuple[Group, ...]) -> list[Shape]:
+def assign_factors(grid: Sequence[int], groups: tuple[Group, ...]) -> list[Shape]:
     """Of each group of factors, how many go to each dim of a grid.
 
     So that the fewest cores are on one device, then the most devices have some.
 
-    >>> dealt((3, 2), (("x", 2, 1), ("y", 2, 2)))
+    >>> assign_factors((3, 2), (("x", 2, 1), ("y", 2, 2)))
     [(0, 1), (2, 0)]
     """
     # Only grid dims with more than one core can use an axis, and only axes with several devices.
