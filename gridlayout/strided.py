@@ -27,7 +27,7 @@ from gridlayout.layouts.strides import (
     as_strides,
     contiguous_strides,
     elements_per_byte,
-    low_bits_refuse,
+    unaligned_stride,
     span,
     strided_steps,
 )
@@ -303,7 +303,7 @@ class StridedLayout(Layout):
         if 0 in target:
             return self._view(target, contiguous_strides(target, self.dtype))
         strides = _reshaped(self.collapse_contiguous(), target)
-        if strides is None or low_bits_refuse(target, strides, self.dtype) is not None:
+        if strides is None or unaligned_stride(target, strides, self.dtype) is not None:
             return None
         return self._view(target, strides)
 
@@ -347,7 +347,7 @@ def _check_low_bits(shape: Shape, strides: Shape, start: int, dtype: np.dtype[An
     unit = elements_per_byte(dtype)
     if start % unit:
         raise LayoutError(f"start {start} of {dtype.name} elements must be a multiple of {unit}")
-    stride = low_bits_refuse(shape, strides, dtype)
+    stride = unaligned_stride(shape, strides, dtype)
     if stride is not None:
         raise LayoutError(
             f"stride {stride} of strides {strides}: strides of {dtype.name} must be 0, 1 or "

@@ -66,10 +66,10 @@ def elements_per_byte(dtype: np.dtype[Any]) -> int:
     return max(8 // dtypes.bits(dtype), 1)
 
 
-def low_bits_refuse(shape: Shape, strides: Sequence[int], dtype: np.dtype[Any]) -> int | None:
+def unaligned_stride(shape: Shape, strides: Sequence[int], dtype: np.dtype[Any]) -> int | None:
     """The first stride that elements of less than a byte can't have, or None.
 
-    >>> low_bits_refuse((2, 3), (3, 1), dtypes.as_dtype("int4"))
+    >>> unaligned_stride((2, 3), (3, 1), dtypes.as_dtype("int4"))
     3
     """
     unit = elements_per_byte(dtype)
