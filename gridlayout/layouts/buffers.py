@@ -23,7 +23,7 @@ class Buffers:
     tile, face: the innermost blocks, in elements; None where the system has none. tile_format: a
     block format in which a core stores 32x32 tiles; it changes bytes only. memory_layout: how a
     Tenstorrent system deals shards or pages to cores. workers: the grid to whose cores pages are
-    dealt, where it is not all of the chip's. lies_in_banks: whether a buffer in DRAM is in one bank
+    dealt, where it is not all of the chip's. one_bank_per_shard: whether a buffer in DRAM is in one bank
     of it; else the whole is spread over all.
     """
 
@@ -36,7 +36,7 @@ class Buffers:
     tile_format: str | None = None
     memory_layout: str | None = None
     workers: Shape | None = None
-    lies_in_banks: bool = False
+    one_bank_per_shard: bool = False
 
     # -- elements ------------------------------------------------------------------------------
 
@@ -206,7 +206,7 @@ class Buffers:
             workers = prod(self.workers or (0,))
         allocated = self.allocated_per_core
         return Held(
-            self.memory or "", self.num_cores, allocated, pages, workers, not self.lies_in_banks
+            self.memory or "", self.num_cores, allocated, pages, workers, not self.one_bank_per_shard
         )
 
     def is_placed(self, chip: Chip | str) -> bool:

@@ -78,7 +78,7 @@ class Allocation(Buffers):
     ('shard', (2, 4), 4096, 32768)
     """
 
-    lies_in_banks = True
+    one_bank_per_shard = True
 
     kind: str
     shape: Shape

@@ -56,7 +56,7 @@ class MetalLayout(Layout):
     (3, 2, 1, 1, 32, 32)
     """
 
-    lies_in_banks = True
+    one_bank_per_shard = True
 
     def __init__(
         self,

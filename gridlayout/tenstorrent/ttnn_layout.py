@@ -61,7 +61,7 @@ class TtnnLayout(Layout):
     `ttnn_document`.
     """
 
-    lies_in_banks = True
+    one_bank_per_shard = True
 
     def __init__(
         self,
