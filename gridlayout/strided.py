@@ -27,9 +27,9 @@ from gridlayout.layouts.strides import (
     as_strides,
     contiguous_strides,
     elements_per_byte,
-    unaligned_stride,
     span,
     strided_steps,
+    unaligned_stride,
 )
 
 if TYPE_CHECKING:

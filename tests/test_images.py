@@ -19,7 +19,7 @@ from laid_out import indices
 
 import gridlayout as gl
 from gridlayout.dtypes import BLOCK_FORMATS, MLIR_NAMES
-from gridlayout.layouts.bits import joined, parted
+from gridlayout.layouts.bits import pack_bits, unpack_bits
 from gridlayout.tenstorrent import bfp
 
 TILE_FORMATS = tuple(BLOCK_FORMATS)
@@ -129,12 +129,12 @@ def test_elements_of_any_width(width, data):
     if data.draw(st.booleans()):  # elements of one byte in wider words
         values, size = values % np.uint64(1 << min(width, 8)), 1
     fields = values.view(np.uint8).reshape(*lead, count, 8)[..., :size]
-    found = joined(fields, width)
+    found = pack_bits(fields, width)
     assert found.shape == (*lead, -(-count * width // 8))
     for place in indices(lead):
         number = sum(int(v) << (k * width) for k, v in enumerate(values[place]))
         assert bytes(found[place]) == number.to_bytes(-(-count * width // 8), "little")
-    np.testing.assert_array_equal(parted(found, width, count, size), fields)
+    np.testing.assert_array_equal(unpack_bits(found, width, count, size), fields)
 
 
 # -- block formats ---------------------------------------------------------------------------------
