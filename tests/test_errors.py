@@ -255,7 +255,7 @@ def test_a_view_names_two_indices_that_collide(shape, linear, grid_rank):
         gl.LayoutError, match=r"read-only view.*unpack reads it.*injective"
     ) as caught:
         layout.check_invertible()
-    named = re.search(r"puts (\(.*?\)) and (\(.*?\)) in one place", str(caught.value)).groups()
+    named = re.search(r"sends (\(.*?\)) and (\(.*?\)) to one place", str(caught.value)).groups()
     first, second = (tuple(int(i) for i in re.findall(r"\d+", text)) for text in named)
     assert first != second
     assert layout.locate(first) == layout.locate(second)

@@ -85,7 +85,7 @@ def test_invertible_or_two_named_indices_that_collide(case):
         layout.check_invertible()
         return
     with pytest.raises(
-        gl.LayoutError, match=r"in one place: .*read-only view.*injective"
+        gl.LayoutError, match=r"to one place: .*read-only view.*injective"
     ) as caught:
         layout.check_invertible()
     first, second = re.search(r"puts (\(.*?\)) and (\(.*?\)) in one", str(caught.value)).groups()

@@ -620,11 +620,11 @@ REFUSED = {
     ),
     "stride missing": (
         lambda: strided((2, 3), (3,), "int8"),
-        r"strides \(3,\) must be 2, one for each dim of \(2, 3\)",
+        r"strides \(3,\) must be 2 numbers, one per dim of \(2, 3\)",
     ),
     "float stride": (lambda: strided((2,), (1.0,), "int8"), "must be a sequence of whole numbers"),
     "no strides": (lambda: strided((2,), None, "int8"), "must be a sequence of whole numbers"),
-    "true stride": (lambda: strided((2,), (True,), "int8"), "not truth values"),
+    "true stride": (lambda: strided((2,), (True,), "int8"), "not bools"),
     "huge stride": (lambda: strided((1,), (2**63,), "int8"), r"beyond 2\*\*62"),
     "huge span": (lambda: strided((3,), (2**62,), "int8"), r"span .* more than 2\*\*62"),
     "rank 0": (lambda: strided((), (), "int8"), r"1 to 7 dims, a scalar is \(1,\)"),

@@ -1,14 +1,14 @@
-"""`Layout`: what goes where. One affine map from a logical index to a physical index.
+"""`Layout`: one affine map from a logical index to a physical index.
 
 A layout is a logical shape, a dtype, and a list of invertible steps (`gridlayout.layouts.steps`)
-that turn the logical dims into the physical ones. Everything else is derived from these: the index
-map, the inverse with its predicate, the padding, the bytes, the array program.
+that turn the logical dims into the physical dims. Everything else is derived from these: the index
+map, its inverse and the domain of the inverse, the padding, the bytes and the array program.
 
     physical shape = (core dims ..., dims inside one core's buffer ...)
 
-`core_rank` says how many leading physical dims count cores; a core's buffer is row-major over the
-rest. `oob` is what is known of the padding's value: a number, or None (undef). It is a fact about
-the data and no part of what makes two layouts hold it alike: see `Layout.same_physical`.
+`core_rank` is the number of leading physical dims that index cores. A core's buffer is row-major
+over the remaining dims. `oob` is the known value of the padding: a number, or None (undef). It
+describes the data, not the placement, so `Layout.same_physical` ignores it.
 """
 
 from __future__ import annotations
@@ -42,10 +42,12 @@ if TYPE_CHECKING:
 
 
 class Layout(Buffers):
-    """A logical tensor of `shape` and `dtype`, laid out by `steps`; physical dims are `order`.
+    """The layout of a logical tensor of `shape` and `dtype`.
 
-    Frozen and hashable; usable as static pytree metadata. Users call a system's constructor, such
-    as `gl.GridLayout`; rules and new systems build layouts here.
+    steps: the steps from the logical dims to the physical dims. order: the axes that remain after
+    the steps, in the order of the physical dims. A layout is immutable and hashable, so it can be
+    static pytree metadata. Users call a system's constructor, such as `gl.GridLayout`; rules and
+    new systems call this one.
 
     >>> from gridlayout.layouts.steps import StepBuilder
     >>> builder = StepBuilder((5,)); tiles = builder.split(builder.resize(0, 6), (3, 2))
@@ -68,32 +70,32 @@ class Layout(Buffers):
         self.dtype: np.dtype[Any] = dtypes.as_dtype(dtype)
         self.steps: tuple[Step, ...] = as_items(steps, "steps", "gridlayout.layouts.steps")
         if wrong := [step for step in self.steps if not isinstance(step, Step)]:
-            raise LayoutError(f"steps hold {wrong[0]!r}, which is none of gridlayout.layouts.steps")
+            raise LayoutError(f"step {wrong[0]!r} is not one of gridlayout.layouts.steps")
         axes = as_items(order, "order", "axes")
         self.order: Shape = tuple(as_int(axis, "an axis of order,") for axis in axes)
         self.oob: dtypes.Scalar | None = dtypes.oob_value(oob, self.dtype)
         builder = StepBuilder(self.shape).run(self.steps)
         if sorted(self.order) != sorted(builder.extent):
             raise LayoutError(
-                f"order {self.order} must name the axes left, {sorted(builder.extent)}"
+                f"order {self.order} must name the axes that remain, {sorted(builder.extent)}"
             )
         self.physical_shape: Shape = tuple(builder.extent[axis] for axis in self.order)
         core_rank = as_int(core_rank, "core_rank")
         if not 0 <= core_rank <= len(self.order):
-            raise LayoutError(f"core_rank {core_rank} must lie in [0, {len(self.order)}]")
+            raise LayoutError(f"core_rank {core_rank} must be in [0, {len(self.order)}]")
         self.core_rank: int = core_rank
         check_size(self.shape, self.physical_shape)
         if not is_small(self.ndim, self.steps):
-            self._expressions()  # refuses what is too large to say
+            self._expressions()  # raises if an expression exceeds the limits of AffineExpr
         self._hash = hash((type(self), self._key()))
 
-    # What is computed of the steps when it is first asked for.
+    # Cached properties that are derived from the steps.
     _cached: ClassVar[tuple[str, ...]] = ("index_map", "inverse", "inverse_in_bounds")
 
     # -- identity ------------------------------------------------------------------------------
 
     def _key(self) -> tuple[Any, ...]:
-        """What makes two layouts equal."""
+        """The values by which layouts are compared and hashed."""
         return (self.shape, self.dtype, self.steps, self.order, self.core_rank, repr(self.oob))
 
     def __eq__(self, other: object) -> bool:
@@ -111,7 +113,7 @@ class Layout(Buffers):
         raise AttributeError(f"a layout is frozen: {name} can't be deleted")
 
     def __getstate__(self) -> dict[str, Any]:
-        # The hash differs from process to process, and what is cached can be computed again.
+        # The hash differs between processes, and cached properties can be computed again.
         computed = ("_hash", *self._cached)
         return {name: value for name, value in self.__dict__.items() if name not in computed}
 
@@ -127,19 +129,19 @@ class Layout(Buffers):
         )
 
     def _changed(self, **fields: Any) -> Self:
-        """A copy with other facts about the data; the steps and what follows from them stay."""
+        """A copy with other facts about the data; the steps and cached properties are shared."""
         new = object.__new__(type(self))
         new.__dict__.update({**self.__dict__, **fields})
         new.__dict__["_hash"] = hash((type(new), new._key()))
         return new
 
     def with_oob(self, oob: Any) -> Self:
-        """The same layout with another fact about its padding: a number, a name, or None."""
+        """The same layout with another padding value: a number, a name, or None (undef)."""
         new = dtypes.oob_value(oob, self.dtype)
         return self if new is self.oob else self._changed(oob=new)
 
     def with_dtype(self, dtype: DTypeLike, oob: Any = None) -> Self:
-        """The same layout of another element type; nothing is known of its padding but `oob`."""
+        """The same layout with another element type and the padding value `oob`."""
         new = dtypes.as_dtype(dtype)
         oob = dtypes.oob_value(oob, new)
         if new == self.dtype and oob is self.oob and self.tile_format is None:
@@ -147,10 +149,11 @@ class Layout(Buffers):
         return self._changed(dtype=new, oob=oob, tile_format=None)
 
     def replace(self, **changes: Any) -> Self:
-        """The same layout with some arguments of its constructor changed.
+        """The layout that the constructor returns with some arguments changed.
 
-        changes: by the constructor's own names. Arguments that are what they are by default follow
-        those that change. `LayoutError` for another name, and for what the constructor refuses.
+        changes: new values by the constructor's argument names. Arguments that were not given are
+        derived again from the new values. `LayoutError` for an unknown name, and for values that
+        the constructor refuses.
 
         >>> from gridlayout import tenstorrent
         >>> tenstorrent.ttnn((64, 64), "bfloat16", grid=(2, 1)).replace(grid=(1, 4)).memory_layout
@@ -160,11 +163,11 @@ class Layout(Buffers):
         found: Self = replaced(made, now, changes, self._either)
         return found
 
-    # Arguments of which only one is given.
+    # Groups of mutually exclusive constructor arguments.
     _either: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     def _call(self) -> tuple[Callable[..., Any], dict[str, Any]]:
-        """The constructor, and the arguments that make this layout."""
+        """The constructor, and its arguments for this layout."""
         names = ("shape", "dtype", "steps", "order", "core_rank", "oob")
         return type(self), {name: getattr(self, name) for name in names}
 
@@ -190,18 +193,18 @@ class Layout(Buffers):
 
     @property
     def padding_share(self) -> float:
-        """The share of physical elements that are padding, 0 to 1."""
+        """The fraction of physical positions that are padding, 0 to 1."""
         total = prod(self.physical_shape)
         if not total:
             return 0.0
         try:
             self.check_invertible()
-        except LayoutError:  # several elements share a place, so count the places
+        except LayoutError:  # elements share positions, so count the positions
             return int(self.padding_per_core().sum()) / total
         return (total - self.size) / total
 
     def _expressions(self) -> tuple[AffineExpr, ...]:
-        """Of each physical dim, before they are simplified."""
+        """The expression of each physical dim, not simplified."""
         expr = StepBuilder(self.shape).run(self.steps).expr
         return tuple(expr[axis] for axis in self.order)
 
@@ -209,15 +212,15 @@ class Layout(Buffers):
 
     @cached_property
     def index_map(self) -> AffineMap:
-        """Logical index -> physical index."""
+        """The map from a logical index to a physical index."""
         exact = AffineMap(self.ndim, self._expressions())
         return exact if 0 in self.shape else exact.simplify(self.shape)
 
     @cached_property
     def inverse(self) -> Inverse:
-        """Physical index -> logical index, and the set of physical indices where that holds.
+        """The map from a physical index to a logical index, and the domain on which it is valid.
 
-        `LayoutError` where the map is a `Scatter` without a closed inverse.
+        `LayoutError` if the index map is a `Scatter` without a closed inverse.
         """
         map, domain = self.inverse_in_bounds
         box: list[tuple[AffineExpr, bool]] = []
@@ -227,7 +230,7 @@ class Layout(Buffers):
 
     @cached_property
     def inverse_in_bounds(self) -> Inverse:
-        """`inverse` for indices that are known to lie in `physical_shape`."""
+        """`inverse` for indices that are known to be inside `physical_shape`."""
         back = inverse_exprs(self.shape, self.steps, self.order)
         rank = len(self.order)
         constraints = [(e, True) for e in back.equal]
@@ -240,7 +243,7 @@ class Layout(Buffers):
 
     @property
     def core_map(self) -> AffineMap:
-        """Logical index -> coordinates in the grid of cores.
+        """The map from a logical index to the coordinates of its core in the grid.
 
         >>> from gridlayout import GridLayout
         >>> print(GridLayout((6, 4), grid=(2, 1)).core_map)
@@ -249,10 +252,10 @@ class Layout(Buffers):
         return AffineMap(self.ndim, self.index_map.results[: self.core_rank])
 
     def traffic(self, to: Layout) -> Traffic:
-        """How many elements each core holds that lie in each core of another layout.
+        """The number of elements that each core here shares with each core of another layout.
 
-        to: a layout of the same shape. `LayoutError` where too many indices would have to be
-        listed: core coordinates that read logical dims of more than 2**28 indices together.
+        to: a layout of the same shape. `LayoutError` if core coordinates depend on logical dims
+        with more than 2**28 indices together, because these indices are enumerated.
 
         >>> from gridlayout import GridLayout
         >>> found = GridLayout((6,), grid=(2,)).traffic(GridLayout((6,), grid=(3,)))
@@ -270,16 +273,16 @@ class Layout(Buffers):
         except LayoutError as error:
             raise LayoutError(f"{self!r} and {to!r}: {error}") from None
 
-    # -- what rules ask ------------------------------------------------------------------------
+    # -- properties for rules ------------------------------------------------------------------
 
     @property
     def as_grid(self) -> GridLayout | None:
-        """The same layout as the document model says it, to be changed; None where it says none."""
+        """The same layout as a `GridLayout`, which can be modified; None if there is none."""
         return None
 
     @property
     def grouped(self) -> GridLayout | None:
-        """`as_grid`, where each grid dim divides a group of logical dims of its own; else None.
+        """`as_grid` if each grid dim divides its own group of logical dims; otherwise None.
 
         >>> from gridlayout import GridLayout
         >>> layout = GridLayout((2, 3, 4), grid=(2, 1))
@@ -290,11 +293,11 @@ class Layout(Buffers):
 
     @property
     def is_scatter(self) -> bool:
-        """Whether the layout has no pad-reshape-transpose program and moves by gather instead."""
+        """Whether the layout has no pad-reshape-transpose program and uses a gather instead."""
         return any(isinstance(step, Scatter) for step in self.steps)
 
     def locate(self, index: Sequence[int]) -> Location:
-        """The core, the index inside it, and the offset of a logical index.
+        """The location of a logical index: its core, the index inside the core, and the offset.
 
         >>> from gridlayout import GridLayout
         >>> GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32)).locate((20, 40))
@@ -309,7 +312,7 @@ class Layout(Buffers):
         return Location(core, local, offset, self.byte_of(offset), self.bit_of(offset))
 
     def logical_index(self, physical: Sequence[int]) -> Shape | None:
-        """The logical index at a physical one; None where that position is padding.
+        """The logical index at a physical index, or None if that position is padding.
 
         >>> from gridlayout import GridLayout
         >>> layout = GridLayout((53, 63), "bfloat16", grid=(3, 2), tile=(32, 32))
@@ -324,38 +327,39 @@ class Layout(Buffers):
         return self.inverse.map(*physical)
 
     def check_invertible(self) -> None:
-        """`LayoutError` naming two logical indices that share a physical one, if there are any."""
+        """Raise `LayoutError` if two logical indices share a physical index; it names them."""
         # A scatter is the first step and reads the logical dims; all other steps are injective.
         for scatter in (step for step in self.steps if isinstance(step, Scatter)):
             clash = scatter.map.collision(self.shape)
             if clash is not None:
                 raise LayoutError(
-                    f"the map {scatter.map} puts {clash[0]} and {clash[1]} in one place: the "
-                    "layout is a read-only view; unpack reads it, pack and put need a map that is "
-                    "injective"
+                    f"the map {scatter.map} sends {clash[0]} and {clash[1]} to one place: the "
+                    "layout is a read-only view; unpack can read it, but pack and put need an "
+                    "injective map"
                 )
 
     # -- padding (gridlayout.layouts.padding) --------------------------------------------------
 
     def padding_mask(self) -> NDArray[np.bool_]:
-        """A bool array of `physical_shape`: True where the position is padding."""
+        """A bool array of shape `physical_shape`, True where the position is padding."""
         return padding.padding_mask(self)
 
     def padded_regions(self) -> list[padding.Box]:
-        """The padding as a few disjoint boxes: tuples of slices into the physical array."""
+        """The padding as a list of few disjoint boxes: tuples of slices of the physical array."""
         return padding.padded_regions(self)
 
     def padding_per_core(self) -> NDArray[np.int64]:
-        """Padding elements in each core's buffer: an array of `core_shape`."""
+        """The number of padding positions in each core's buffer: an array of `core_shape`."""
         return padding.padding_per_core(self)
 
-    # -- what people read ----------------------------------------------------------------------
+    # -- text for people -----------------------------------------------------------------------
 
     def summary(self, chip: Chip | str | None = None) -> Summary:
-        """A few lines for a person: shard, padding, bytes and waste, cores, and where it fits.
+        """A short readable description: shard, padding, bytes, waste, cores, and whether it fits.
 
-        chip: whose memory is meant, a `gl.Chip` or a name; None for every chip that has a name,
-        where the layout lies in a memory space of theirs. `print` and notebooks show it.
+        chip: the chip whose memory must hold the layout, a `gl.Chip` or a name. With None, all
+        chips with a name are listed if the layout is in one of their memory spaces. `print` and
+        notebooks show the result.
 
         >>> from gridlayout import GridLayout
         >>> print(GridLayout((53, 63), grid=(3, 2), tile=(32, 32)).summary("wormhole"))
@@ -371,18 +375,19 @@ class Layout(Buffers):
     # -- drawings (gridlayout.draw) ------------------------------------------------------------
 
     def draw(self, view: str = "logical", **options: Any) -> Drawing:
-        """A drawing of the layout, as SVG: `.svg`, `.save(path)`; notebooks show it.
+        """A drawing of the layout as SVG: `.svg`, `.save(path)`; notebooks show it.
 
-        view: "logical" (the tensor by core), "tiles", "strides", "physical" and "memory" (what lies
-        in each core, in space or by address), "lanes", "slots", "fold" (device=, a `gl.DeviceGrid`)
-        or "flows" (to=, another layout). options: those of the view, in `gridlayout.draw.views`.
-        `LayoutError` for another view or option, and for a view that the layout can't have.
+        view: "logical" (the tensor by core), "tiles", "strides", "physical" and "memory" (the
+        contents of each core, by position or by address), "lanes", "slots", "fold" (needs device=,
+        a `gl.DeviceGrid`) or "flows" (needs to=, another layout). options: those of the view, see
+        `gridlayout.draw.views`. `LayoutError` for an unknown view or option, and for a view that
+        does not apply to the layout.
 
         >>> from gridlayout import GridLayout
         >>> GridLayout((53, 63), grid=(3, 2)).draw().title
         'float32[53, 63]: logical tensor by core'
         """
-        # Few programs draw, and `gridlayout.draw` takes time to import.
+        # Most programs do not draw, and `gridlayout.draw` takes time to import.
         from gridlayout.draw.views import draw_layout
 
         return draw_layout(self, view, **options)
@@ -392,7 +397,7 @@ class Layout(Buffers):
 
 
 def check_layout(layout: Any, what: str = "layout") -> None:
-    """`LayoutError` unless it is a `Layout`.
+    """Raise `LayoutError` unless `layout` is a `Layout`.
 
     >>> check_layout("f32[3]")
     Traceback (most recent call last):

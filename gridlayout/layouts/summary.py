@@ -1,4 +1,4 @@
-"""`Summary`: a layout in a few plain lines, for a person; text and HTML say the same."""
+"""`Summary`: a short readable description of a layout, as text and as HTML."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _ROWS = "text-align: left; vertical-align: top; padding: 0.1em 0.8em 0.1em 0"
 
 @dataclass(frozen=True)
 class Summary:
-    """A layout for a person to read: `str` has lines of at most 100 columns, notebooks a table.
+    """A readable description of a layout: lines of at most 100 columns, or an HTML table.
 
-    chip: whose memory is meant; None for every chip that has a name. better: a layout that wastes
-    less, where one was looked for and found.
+    chip: the chip whose memory must hold the layout; None for all chips with a name. better: a
+    layout that wastes less, or None if none was found or searched for.
     """
 
     layout: Layout
@@ -48,7 +48,7 @@ class Summary:
 
     @property
     def rows(self) -> dict[str, str]:
-        """What each line says, by its name: shard, padding, bytes, cores, fits, better."""
+        """The text of each line by its name: shard, padding, bytes, cores, fits, better."""
         found = {
             "shard": self._shard(),
             "padding": self._padding(),
@@ -80,7 +80,7 @@ class Summary:
         )
 
     def beside(self, picture: str) -> str:
-        """HTML with a picture of the layout and the summary side by side, below it where narrow."""
+        """HTML of a picture of the layout next to the summary, or above it in narrow windows."""
         return (
             '<div style="display: flex; flex-wrap: wrap; gap: 1em 2em; align-items: flex-start">'
             f'<div style="min-width: 0; max-width: 100%; overflow-x: auto">{picture}</div>'
@@ -137,7 +137,7 @@ class Summary:
 
 
 def _room(fit: Fit) -> str:
-    """What is left of the memory, or why the layout does not fit."""
+    """The free memory, or the reason why the layout does not fit."""
     where = " on each core" if fit.space == "l1" else ""
     lacks = []
     if fit.grid is not None:
@@ -152,7 +152,7 @@ def _room(fit: Fit) -> str:
 
 
 def _cores_text(layout: Layout) -> str:
-    """Where the first and the last element are, and how many their cores hold."""
+    """The cores of the first and the last element, and how many elements these cores hold."""
     if not layout.core_rank or not layout.size:
         return ""
     if layout.is_interleaved:
