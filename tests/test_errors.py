@@ -452,7 +452,7 @@ def test_fits(space, arguments, chip, needed, capacity):
     assert fit.capacity == capacity
     assert fit.free == (None if capacity is None else capacity - needed)
     assert bool(fit) is (capacity is None or needed <= capacity)
-    where = "on each core" if space == "l1" else "in all"
+    where = "on each core" if space == "l1" else "in total"
     if capacity is None:
         assert str(fit) == f"{needed} B of {space} {where}, no stated capacity"
     else:

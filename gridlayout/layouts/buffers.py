@@ -239,12 +239,12 @@ class Buffers:
         >>> print(GridLayout((4096, 4096), grid=(2, 2), tile=(32, 32)).fits("wormhole"))
         does not fit: 16777216 B of 1395296 B l1 on each core, -15381920 B free
         >>> print(xla.layout((3, 5)).fits("wormhole"))
-        60 B of memory 0 in all, no stated capacity
+        60 B of memory 0 in total, no stated capacity
         >>> toy = Chip("toy", (2, 2), {"l1": 8192})
         >>> print(tenstorrent.ttnn((96, 64), tile=(32, 32)).fits(toy))
         fits: 8192 B of 8192 B l1 on each core, 0 B free
         >>> print(GridLayout((9,), grid=(9,)).fits(toy))
-        does not fit: grid 9 has no place on 2x2 cores; 4 B of 8192 B l1 on each core, 8188 B free
+        does not fit: grid 9 does not fit 2x2 cores; 4 B of 8192 B l1 on each core, 8188 B free
         """
         chip, held = as_chip(chip), self.held
         grid = None if self.is_placed(chip) else self.core_shape

@@ -364,9 +364,9 @@ class Layout(Buffers):
         >>> from gridlayout import GridLayout
         >>> print(GridLayout((53, 63), grid=(3, 2), tile=(32, 32)).summary("wormhole"))
         float32[53, 63] on 3x2 cores, in l1
-          shard    18x32 elements a core, in 1x1 tiles of 32x32
-          padding  45.7% of 6,144 places hold no element
-          bytes    4.0 KiB a core, 24.0 KiB in all, 11.0 KiB of it wasted: 1.84 times the data
+          shard    18x32 elements per core, in 1x1 tiles of 32x32
+          padding  45.7% of 6,144 positions hold no element
+          bytes    4.0 KiB per core, 24.0 KiB in total, 11.0 KiB wasted: 1.84 times the data
           cores    first (0, 0): 576 elements from (0, 0); last (2, 1): 527 elements up to (52, 62)
           fits     Wormhole: 1.3 MiB of l1 left on each core
         """

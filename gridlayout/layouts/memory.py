@@ -167,15 +167,13 @@ class Fit:
         return self.grid is None and (self.free is None or self.free >= 0)
 
     def __str__(self) -> str:
-        where = "on each core" if self.space == "l1" else "in all"
+        where = "on each core" if self.space == "l1" else "in total"
         tile = ""
         if self.unusable_tile is not None:
             tile = f"; no op of {self.chip} computes with {dims_text(self.unusable_tile)} tiles"
         lost = ""
         if self.grid is not None:
-            lost = (
-                f"grid {dims_text(self.grid)} has no place on {dims_text(self.chip_grid)} cores; "
-            )
+            lost = f"grid {dims_text(self.grid)} does not fit {dims_text(self.chip_grid)} cores; "
         if self.capacity is None:
             return f"{lost}{self.needed} B of {self.space} {where}, no stated capacity{tile}"
         verdict = "fits" if self else "does not fit"

@@ -91,7 +91,7 @@ class Summary:
 
     def _shard(self) -> str:
         layout = self.layout
-        held = "a core" if layout.core_rank else "in one buffer"
+        held = "per core" if layout.core_rank else "in one buffer"
         if layout.tile is None or layout.tile_counts is None:
             braces = layout.shard_text if layout.shard_text.startswith("{") else ""
             local = f"{dims_text(layout.local_shape) or '1'} elements {held}"
@@ -107,15 +107,15 @@ class Summary:
     def _padding(self) -> str:
         places = prod(self.layout.physical_shape)
         share = padding_share(self.layout)
-        return f"{share:.1%} of {places:,} places hold no element" if share else "none"
+        return f"{share:.1%} of {places:,} positions hold no element" if share else "none"
 
     def _bytes(self) -> str:
         layout = self.layout
-        each = f"{size(layout.bytes_per_core)} a core, " if layout.core_rank else ""
+        each = f"{size(layout.bytes_per_core)} per core, " if layout.core_rank else ""
         wasted, factor = layout.wasted_bytes, layout.expansion_factor
-        waste = f"{size(wasted) if wasted else 'none'} of it wasted"
+        waste = f"{size(wasted) if wasted else 'none'} wasted"
         times = f": {factor:,.2f} times the data" if wasted and layout.data_bytes else ""
-        return f"{each}{size(layout.nbytes)} in all, {waste}{times}"
+        return f"{each}{size(layout.nbytes)} in total, {waste}{times}"
 
     def _fits(self) -> Iterator[str]:
         named = self.layout.memory in MEMORY_SPACES
@@ -132,7 +132,7 @@ class Summary:
             return ""
         held, less = self.layout.held, self.better.held
         saved, per_core = held.nbytes - less.nbytes, held.per_core - less.per_core
-        gain = f"saves {size(saved)} in all" if saved > 0 else f"saves {size(per_core)} a core"
+        gain = f"saves {size(saved)} in total" if saved > 0 else f"saves {size(per_core)} per core"
         return f"{gain}: {self.better!r}"
 
 
@@ -141,7 +141,7 @@ def _room(fit: Fit) -> str:
     where = " on each core" if fit.space == "l1" else ""
     lacks = []
     if fit.grid is not None:
-        lacks.append(f"no place for {dims_text(fit.grid)} on {dims_text(fit.chip_grid)} cores")
+        lacks.append(f"grid {dims_text(fit.grid)} does not fit {dims_text(fit.chip_grid)} cores")
     if fit.free is not None and fit.free < 0:
         lacks.append(f"lacks {size(-fit.free)} of {fit.space}{where}")
     if lacks:
@@ -156,7 +156,7 @@ def _cores_text(layout: Layout) -> str:
     if not layout.core_rank or not layout.size:
         return ""
     if layout.is_interleaved:
-        return "pages are dealt to all of them"
+        return "pages are distributed over all of them"
     held = elements_per_core(layout)
     last = tuple(n - 1 for n in layout.shape)
     if layout.locate((0,) * layout.ndim).core == (core := layout.locate(last).core):

@@ -43,7 +43,7 @@ def fits(fit: Fit | None) -> str:
         return "-"
     words = [] if fit.unusable_tile is None else [f"no op: {dims_text(fit.unusable_tile)}"]
     if fit.grid is not None:
-        return f"NO: {dims_text(fit.grid)} has no place on {dims_text(fit.chip_grid)}"
+        return f"NO: {dims_text(fit.grid)} does not fit {dims_text(fit.chip_grid)}"
     if fit.free is not None:
         room = f"{size(fit.free)} free" if fit else f"{size(-fit.free)} over"
         words.insert(0, f"{'' if fit else 'NO: '}{fit.space}, {room}")
