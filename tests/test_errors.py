@@ -86,11 +86,11 @@ ARGUMENTS = [
     # Six dims in four groups on five grid dims: the rule for that case would leave d0 nowhere.
     (
         {"shape": (2,) * 6, "grid": (1,) * 5, "collapse": [(1, 4)]},
-        ["collapse [(1, 4)]", "leaves dim 0 in no dim of a rank-5 grid", "grid of rank 4"],
+        ["collapse [(1, 4)]", "puts dim 0 in no dim of a rank-5 grid", "grid of rank 4"],
     ),
     (
         {"shape": (2,) * 7, "grid": (1,) * 5, "collapse": [(0, 2), (2, 5)]},
-        ["leaves dim 0 in no dim", "grid of rank 4, or a linear map"],
+        ["puts dim 0 in no dim", "grid of rank 4, or a linear map"],
     ),
     ({"collapse": [(0, 1)], "linear": "(d0, d1) -> (d0, d1)"}, ["collapse", "linear", "not both"]),
     # Linear maps.
@@ -252,7 +252,7 @@ VIEWS = [
 def test_a_view_names_two_indices_that_collide(shape, linear, grid_rank):
     layout = gl.GridLayout(shape, linear=linear, grid=(2,) * grid_rank)
     with pytest.raises(
-        gl.LayoutError, match=r"read-only view.*unpack reads it.*injective"
+        gl.LayoutError, match=r"read-only view.*unpack can read it.*injective"
     ) as caught:
         layout.check_invertible()
     named = re.search(r"sends (\(.*?\)) and (\(.*?\)) to one place", str(caught.value)).groups()
@@ -404,7 +404,7 @@ def test_a_known_value_is_one_of_the_dtype_and_stays(dtype, oob):
         assert known(layout.oob, dtype) == layout.oob or layout.oob != layout.oob
         assert layout.with_oob(layout.oob) == layout
         return
-    wrong = "is complex|no whole number|oob nan is not a value|oob zero is .* of float8_e8m0fnu"
+    wrong = "is complex|not a whole number|oob nan is not a value|oob zero is .* of float8_e8m0fnu"
     assert re.search(wrong, message)
 
 

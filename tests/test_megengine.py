@@ -599,16 +599,16 @@ REFUSED = {
     ),
     "groups of NHWC": (
         lambda: megengine.format((1, 6, 1, 1), "NHWC", "int8", groups=2),
-        "only feature maps in blocks of channels pad groups, not NHWC",
+        "only formats of feature maps in blocks of channels take groups, not NHWC",
     ),
     "align 0": (lambda: megengine.format((1, 6, 1, 1), "NHWC", "int8", align=0), "must be >= 1"),
     "rows of half bytes": (
         lambda: megengine.format((1, 1, 1, 3), "NCHW", "int4", align=1),
-        "don't fill whole bytes: give align=2",
+        "do not fill whole bytes: give align=2",
     ),
     "rows that become half bytes": (
         lambda: megengine.format((1, 1, 1, 3), "NCHW", "int8").with_dtype("int4"),
-        "don't fill whole bytes",
+        "do not fill whole bytes",
     ),
     "1-bit elements": (
         lambda: megengine.format((1, 8, 1, 1), "NCHW64", "int1"),

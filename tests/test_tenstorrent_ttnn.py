@@ -308,7 +308,7 @@ WRONG = [
     ("memref<1x1x", "memref<1x2x", "memref 1x2 does not follow .* 1x1 does"),
     ("(3,1)", "(3,2)", "core ranges do not follow .*3,1"),
     ("block_sharded", "height_sharded", "must be Mx1"),
-    ("<32x32, bf16>", "<32x32, f32>", "they must agree"),
+    ("<32x32, bf16>", "<32x32, f32>", "the memref holds f32, but the tensor"),
     ("<l1>", "<l9>", "buffer_type 'l9' is not one of"),
     ("<2x4>", "<0x4>", "all >= 1"),
     (">]>>>", ">]>", "expected '>'"),
