@@ -186,7 +186,7 @@ NOT_TTNN = [
     (gl.GridLayout((53, 63), grid=(3, 2), tile=(32, 32)), "pads to tiles"),
     (gl.GridLayout((2, 8, 32), grid=(1, 1), tile=(32, 32)), "pads to tiles"),
     (gl.GridLayout((4, 4, 4), grid=(2, 2, 1), collapse=[]), "use lower_to_mesh"),
-    (gl.GridLayout((8, 8), tile=(4, 4), face=(2, 2)), "names no faces"),
+    (gl.GridLayout((8, 8), tile=(4, 4), face=(2, 2)), "has no faces"),
     (gl.GridLayout((8, 8), tile=(4,)), "rank 2"),
     (gl.GridLayout((8, 8), memory_space="mmio"), "no TTNN buffer type"),
     (ttnn((8, 8)), "not a document-model layout"),
@@ -305,7 +305,7 @@ def test_pages_on_a_worker_grid_are_those_of_one_plane():
 
 WRONG = [
     ("-> (d0, d1)", "-> (d0, d1 * 2)", "column 39: the map .* does not follow"),
-    ("memref<1x1x", "memref<1x2x", "memref 1x2 does not follow .* 1x1 does"),
+    ("memref<1x1x", "memref<1x2x", "memref 1x2 does not follow .* give 1x1"),
     ("(3,1)", "(3,2)", "core ranges do not follow .*3,1"),
     ("block_sharded", "height_sharded", "must be Mx1"),
     ("<32x32, bf16>", "<32x32, f32>", "the memref holds f32, but the tensor"),
@@ -386,12 +386,12 @@ def test_types_in_programs_that_parse_refuses():
     [
         ("vector<4xf32>", "expected 'tensor'"),
         ("tensor<4xf32", "expected '>'"),
-        ("tensor<4xf32, #other.layout<4>>", r"a #ttnn.ttnn_layout is read"),
-        (TEXT[:-1] + ", 3>", "one encoding is read"),
+        ("tensor<4xf32, #other.layout<4>>", r"expected #ttnn.ttnn_layout"),
+        (TEXT[:-1] + ", 3>", "after one encoding"),
         (TEXT[:-2] + ", oob = zero>>", "expected '>'"),
-        (TEXT.replace("tensor<64x128xbf16", f"tensor<64x128x{TILE.format('bfp_bf8')}"), "agree"),
+        (TEXT.replace("tensor<64x128xbf16", f"tensor<64x128x{TILE.format('bfp_bf8')}"), "but the tensor holds"),
         (TEXT.replace("(3,1)>", "(3,2)>"), "core ranges do not follow"),
-        ("tensor<4x#loop>", "stand for each other"),
+        ("tensor<4x#loop>", "refer to each other"),
         ("tensor<4x#bomb>", "or for over 65536 characters"),
     ],
 )
