@@ -214,7 +214,7 @@ format = FormatLayout
 def _warn_of_type(name: str, kind: str) -> None:
     others = [other for other, kinds in MADE_FOR.items() if kind in kinds] or ["NCHW", "NHWC"]
     warnings.warn(
-        f"format {name} is intended for {' and '.join(MADE_FOR[name])}, not {kind}: its blocks "
+        f"format {name} is made for {' and '.join(MADE_FOR[name])}, not {kind}: its blocks "
         f"feed units that multiply small integers; use {' or '.join(others)}",
         LayoutWarning,
         stacklevel=3,

@@ -34,7 +34,7 @@ def test_a_format_says_for_which_types_it_is_made_and_warns_of_others(name, dtyp
         assert warning.category is gl.LayoutWarning
         assert warning.filename == __file__
         text = str(warning.message)
-        assert text.startswith(f"format {name} is intended for ")
+        assert text.startswith(f"format {name} is made for ")
         assert f"not {dtype}" in text
         # The way out is one, for this type.
         for other in text.partition(": take ")[2].split(" or "):
@@ -42,7 +42,7 @@ def test_a_format_says_for_which_types_it_is_made_and_warns_of_others(name, dtyp
 
 
 def test_a_layouts_text_warns_too_and_a_copy_of_another_type_does_not():
-    with pytest.warns(gl.LayoutWarning, match="NCHW64 is intended for int4 and uint4, not int8"):
+    with pytest.warns(gl.LayoutWarning, match="NCHW64 is made for int4 and uint4, not int8"):
         layout = gl.parse("megengine.format((2, 64, 3, 3), 'NCHW64', 'int8')")
     assert layout.with_dtype("float32").made_for == ("int4", "uint4")
 

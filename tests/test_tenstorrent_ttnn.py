@@ -392,7 +392,7 @@ def test_types_in_programs_that_parse_refuses():
         (TEXT.replace("tensor<64x128xbf16", f"tensor<64x128x{TILE.format('bfp_bf8')}"), "but the tensor holds"),
         (TEXT.replace("(3,1)>", "(3,2)>"), "core ranges do not follow"),
         ("tensor<4x#loop>", "refer to each other"),
-        ("tensor<4x#bomb>", "or for over 65536 characters"),
+        ("tensor<4x#bomb>", "or stand for over 65536"),
     ],
 )
 def test_types_in_programs_that_are_refused(text, rule):
@@ -431,11 +431,11 @@ BAD = [
     ({"grid": (2, 2), "memory_layout": "interleaved", "buffer_type": "dram"}, "must be 1x1"),
     ({"grid": (2, 2), "core_ranges": 3}, "core_ranges 3 must be pairs"),
     ({"grid": (2, 2), "core_ranges": [((0, 0), (1, 1, 1))]}, "pairs"),
-    ({"grid": (2, 2), "core_ranges": [((1, 1), (0, 0))]}, "lies before"),
+    ({"grid": (2, 2), "core_ranges": [((1, 1), (0, 0))]}, "is before"),
     ({"grid": (2, 2), "core_ranges": [((0, 0), (0, 2)), ((0, 2), (0, 2))]}, "overlaps"),
     ({"grid": (2, 2), "core_ranges": [((0, 0), (4, 4))]}, r"25 cores.*\(0,0\), \(1,1\)"),
     ({"grid": (2, 2), "core_ranges": [((9, k), (9, k)) for k in range(999)]}, "rectangles"),
-    ({"core_ranges": [((0, 0), (0, 0))]}, "on no core"),
+    ({"core_ranges": [((0, 0), (0, 0))]}, "no core ranges"),
     ({"grid": (2, 2), "memory_layout": "block_sharded", "buffer_type": "dram"}, "illegal in dram"),
     ({"grid": (2, 1), "buffer_type": "system_memory"}, "interleaved on grid 1x1"),
     ({"grid": (2, 2), "memory_layout": "height_sharded"}, r"must be Mx1, \(4, 1\)"),
