@@ -79,14 +79,14 @@ def find_blocks(layout: Layout) -> Blocks | None:
     producer = {axis: done for done in steps for axis in done.makes}
     cut = [_divided(axis, producer) for axis in layout.order[: layout.core_rank]]
     needed = _producers([axis for axis, _ in cut if axis is not None], producer)
-    kept = [done for done in steps if done in needed]
-    forms = _forms(layout.shape, kept)
+    needed_steps = [done for done in steps if done in needed]
+    forms = _forms(layout.shape, needed_steps)
     if forms is None or any(axis is not None and axis not in forms for axis, _ in cut):
         return None
-    found = _Flat(layout, kept, forms).blocks(cut)
+    found = _Flat(layout, needed_steps, forms).blocks(cut)
     route = find_route(layout, found.flat)
-    whole = {(k, k) for k in range(layout.core_rank)}
-    return found if route is not None and whole <= set(route.unchanged_dims) else None
+    core_dims = {(k, k) for k in range(layout.core_rank)}
+    return found if route is not None and core_dims <= set(route.unchanged_dims) else None
 
 
 def _divided(core: int, producer: Mapping[int, Numbered]) -> tuple[int | None, int]:

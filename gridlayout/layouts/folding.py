@@ -92,9 +92,9 @@ def _assignments(dims: int, groups: tuple[Group, ...]) -> _Assignments:
     along = np.ones((picks.shape[1], dims), np.int64)
     split = np.zeros(picks.shape[1], np.int64)
     shares: dict[str, Any] = {}
-    for (whole, size, _), row in zip(groups, assigned, strict=True):
+    for (axis, size, _), row in zip(groups, assigned, strict=True):
         along *= np.power(size, row[:, :-1])
-        shares[whole] = shares.get(whole, 0) + (row > 0)
+        shares[axis] = shares.get(axis, 0) + (row > 0)
     for share in shares.values():
         split += (share > 0).sum(axis=1) > 1
     return _Assignments(assigned, along, along.prod(axis=1), split)
@@ -105,12 +105,12 @@ def _best(cores: Shape, outer: int, groups: tuple[Group, ...]) -> list[NDArray[n
 
     cores: the cores along each dim. outer: how many dims precede the last two, rows and columns.
     """
-    assignments, wanted = _assignments(len(cores), groups), np.array(cores, np.int64)
-    local = -(-wanted // assignments.along)
+    assignments, sizes = _assignments(len(cores), groups), np.array(cores, np.int64)
+    local = -(-sizes // assignments.along)
     most = local.prod(axis=1)
     rows = np.flatnonzero(most == most.min())
     local, used = local[rows], assignments.used[rows]
-    busy = (-(-wanted // local)).prod(axis=1)
+    busy = (-(-sizes // local)).prod(axis=1)
     first = local[:, :outer].T
     keys = (-busy, used - busy, *first, assignments.split[rows], used, local.sum(axis=1))
     best = rows[np.lexsort(keys[::-1])[0]]

@@ -352,10 +352,10 @@ def _padded_first(
 
     Applies if the first move pads and the part has one core; otherwise nothing changes.
     """
-    whole = tuple(slice(None) for _ in shape)
+    full = tuple(slice(None) for _ in shape)
     first = moves[0] if moves else None
     if not isinstance(first, PadMove) or prod(count) > 1 or min(*first.low, *first.high) < 0:
-        return shape, whole, moves
+        return shape, full, moves
     grown = tuple(a + n + b for a, n, b in zip(first.low, shape, first.high, strict=True))
     inside = tuple(slice(a, a + n) for a, n in zip(first.low, shape, strict=True))
     return grown, inside, moves[1:]

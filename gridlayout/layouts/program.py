@@ -306,12 +306,12 @@ def _indices(map: AffineMap, shape: Shape) -> tuple[Any, ...]:
 
 def _pad_host(array: NDArray[Any], low: Shape, high: Shape, fill: NDArray[Any]) -> NDArray[Any]:
     shape = tuple(n + a + b for n, a, b in zip(array.shape, low, high, strict=True))
-    kept = tuple(
+    inner = tuple(
         slice(max(-a, 0), n + min(b, 0)) for n, a, b in zip(array.shape, low, high, strict=True)
     )
     if all(a <= 0 for a in low) and all(b <= 0 for b in high):
-        return array[kept]
+        return array[inner]
     out = np.full(shape, fill, array.dtype)
     place = tuple(slice(max(a, 0), n - max(b, 0)) for n, a, b in zip(shape, low, high, strict=True))
-    out[place] = array[kept]
+    out[place] = array[inner]
     return out

@@ -56,8 +56,9 @@ def group_conv2d(
 ) -> TensorLayout:
     """The output of a group convolution, which has filters for each group of input channels.
 
-    weights: HWCN, where C is the number of channels per group. The number of groups is x's channels
-    // C, and N must be a multiple of it. The other arguments and errors are those of `conv2d`.
+    weights: HWCN, where C is the number of channels per group. There are (channels of x) / C
+    groups, and N must be a multiple of this number. The other arguments and errors are those of
+    `conv2d`.
 
     >>> from gridlayout.mli import tensor
     >>> group_conv2d(tensor((8, 8, 6), "HWC", "int8"), tensor((3, 3, 2, 9), "HWCN", "int8"))

@@ -258,11 +258,11 @@ class TensorLayout(Layout):
         return TensorLayout, self._arguments()
 
     def __repr__(self) -> str:
-        said = self._arguments()
+        arguments = self._arguments()
         defaults = {
             "tile": (32, 32) if self.page == "tile" else None,
-            "alignment": self._aligned(None, said["shard_shape"]),
-            "memory_layout": _memory_layout(None, said["shard_shape"]),
+            "alignment": self._aligned(None, arguments["shard_shape"]),
+            "memory_layout": _memory_layout(None, arguments["shard_shape"]),
             "distribution": _distribution(None, self.memory_layout),
             "orientation": "row_major",
             "tile_order": page_order(self.page, None),
@@ -270,8 +270,8 @@ class TensorLayout(Layout):
             "page_alignment": 1,
             "oob": None,
         }
-        always = [said.pop("shape"), said.pop("dtype").name, said.pop("page")]
-        named = {k: v for k, v in said.items() if k not in defaults or v != defaults[k]}
+        always = [arguments.pop("shape"), arguments.pop("dtype").name, arguments.pop("page")]
+        named = {k: v for k, v in arguments.items() if k not in defaults or v != defaults[k]}
         return call_text("tenstorrent.tensor_layout", *always, **named)
 
     # -- sizes ---------------------------------------------------------------------------------

@@ -119,8 +119,8 @@ class TtnnDocument(Layout):
             "grid": (1, 1),
             "memory_space": "l1",
         }
-        said = {name: getattr(self, name) for name in _ARGUMENTS[2:-1]}
-        named = {name: value for name, value in said.items() if value != defaults.get(name)}
+        given = {name: getattr(self, name) for name in _ARGUMENTS[2:-1]}
+        named = {name: value for name, value in given.items() if value != defaults.get(name)}
         arguments = (self.shape, self.dtype.name)
         return call_text("tenstorrent.ttnn_document", *arguments, **named, **oob_argument(self))
 
