@@ -47,7 +47,7 @@ _WIDE = 7  # a table with more columns is wide
 _SHORT, _LONG = 15, 32
 
 
-def whole(title: str, body: str) -> str:
+def html_page(title: str, body: str) -> str:
     """Return a self-contained HTML page with this title and body."""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

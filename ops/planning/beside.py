@@ -18,7 +18,7 @@ from gridlayout.layouts.reader import dims_text
 from gridlayout.ops.planning.kinds import KINDS, kind_of
 from gridlayout.ops.planning.simulation import Equation, Simulation
 from gridlayout.tables.columns import WIDTH, tables_of
-from gridlayout.tables.html import framed, heading, paragraph, plain_table, whole
+from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_table
 from gridlayout.tables.words import duration, plain
 
 _COLUMN = 34  # of one program, at most
@@ -196,7 +196,7 @@ class TimeComparison:
 
     def to_html(self) -> str:
         """The same as one page of HTML that needs nothing else, with the drawing."""
-        return whole(f"Times of {self.title}", self._repr_html_())
+        return html_page(f"Times of {self.title}", self._repr_html_())
 
     def _repr_html_(self) -> str:
         head, *sums = self._sums()

@@ -20,7 +20,7 @@ from gridlayout.dump.pages.table import place
 from gridlayout.layouts.memory import Chip, number, size
 from gridlayout.tables.cells import shard, tensor, ttnn_place
 from gridlayout.tables.columns import WIDTH, tables_of
-from gridlayout.tables.html import framed, heading, paragraph, plain_table, whole
+from gridlayout.tables.html import framed, heading, html_page, paragraph, plain_table
 from gridlayout.tables.words import dims, plain
 from gridlayout.tenstorrent.ttnn_layout import Ranges, TtnnLayout
 
@@ -137,7 +137,7 @@ class Comparison:
 
     def to_html(self) -> str:
         """The same as one page of HTML that needs nothing else, with the drawing."""
-        return whole(f"Comparison of {self.title}", self._repr_html_())
+        return html_page(f"Comparison of {self.title}", self._repr_html_())
 
     def _repr_html_(self) -> str:
         head, *costs = self._cost_rows(1 << 10)

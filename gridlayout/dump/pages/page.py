@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gridlayout.dump.pages import table
 from gridlayout.layouts.memory import number
-from gridlayout.tables.html import STYLE, html_table, whole
+from gridlayout.tables.html import STYLE, html_page, html_table
 from gridlayout.tables.words import plain
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ for (const head of document.querySelectorAll(".gl-dump th")) {
 
 def page_of(found: Explanation) -> str:
     """A whole page."""
-    return whole(f"Layouts of {plain(found.source)}", f"{body_of(found)}<script>{_SCRIPT}</script>")
+    return html_page(f"Layouts of {plain(found.source)}", f"{body_of(found)}<script>{_SCRIPT}</script>")
 
 
 def body_of(found: Explanation) -> str:
