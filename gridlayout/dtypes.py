@@ -183,7 +183,7 @@ def _nearest_float(value: int) -> float:
 
 
 def _plain(value: Any) -> Scalar:
-    """`value` with the one NaN object in place of any other."""
+    """Return `value`, with any NaN replaced by the object `NAN`."""
     return NAN if value != value else value
 
 

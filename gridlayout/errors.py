@@ -16,7 +16,7 @@ class LayoutError(ValueError):
 
 
 class LayoutWarning(UserWarning):
-    """Warns of a legal choice that wastes most of its memory or serves another purpose.
+    """Warns of a legal choice that wastes most of its memory or is meant for another use.
 
     The message lists the alternatives.
     """

@@ -70,7 +70,9 @@ def test_bits_that_flipped_are_refused_where_they_are_read(image):
 def test_files_of_another_size_are_refused_when_they_are_opened(image, size):
     file = file_of(image)
     file.write_bytes((file.read_bytes() * 99)[:size])
-    with pytest.raises(gl.LayoutError, match=rf"has {size} B, but the layout in .* takes (48|12) B") as error:
+    with pytest.raises(
+        gl.LayoutError, match=rf"has {size} B, but the layout in .* takes (48|12) B"
+    ) as error:
         gl.open_image(image[0])
     assert repr(str(file)) in str(error.value)
 

@@ -389,7 +389,10 @@ def test_types_in_programs_that_parse_refuses():
         ("tensor<4xf32, #other.layout<4>>", r"expected #ttnn.ttnn_layout"),
         (TEXT[:-1] + ", 3>", "after one encoding"),
         (TEXT[:-2] + ", oob = zero>>", "expected '>'"),
-        (TEXT.replace("tensor<64x128xbf16", f"tensor<64x128x{TILE.format('bfp_bf8')}"), "but the tensor holds"),
+        (
+            TEXT.replace("tensor<64x128xbf16", f"tensor<64x128x{TILE.format('bfp_bf8')}"),
+            "but the tensor holds",
+        ),
         (TEXT.replace("(3,1)>", "(3,2)>"), "core ranges do not follow"),
         ("tensor<4x#loop>", "refer to each other"),
         ("tensor<4x#bomb>", "or stand for over 65536"),

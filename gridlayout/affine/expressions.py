@@ -177,7 +177,7 @@ def _leaf(kind: Literal["dim", "constant"], value: int) -> AffineExpr:
 
 
 def dims(count: int) -> tuple[AffineExpr, ...]:
-    """The first dims.
+    """The first `count` dims.
 
     >>> i, j = dims(2)
     >>> str(i * 32 + j)
@@ -187,7 +187,7 @@ def dims(count: int) -> tuple[AffineExpr, ...]:
 
 
 def ceildiv(numerator: AffineExpr | int, divisor: AffineExpr | int) -> AffineExpr:
-    """The quotient rounded towards plus infinity, by a positive constant.
+    """The quotient by a positive constant, rounded towards plus infinity.
 
     >>> str(ceildiv(dim(0) + 1, 4))
     '(d0 + 1) ceildiv 4'

@@ -259,7 +259,7 @@ def _listed_collision(
 
 
 def _keys(columns: Sequence[np.ndarray[Any, np.dtype[np.int64]]]) -> np.ndarray[Any, Any]:
-    """One number per row of the columns; two rows are equal exactly if their numbers are."""
+    """One number per row of the columns; equal rows, and only those, have equal numbers."""
     keys = np.zeros(columns[0].size, np.int64)
     for column in columns:
         offset = column - column.min()

@@ -252,7 +252,9 @@ class Buffers:
         return chip.fit(space, held.per_core, held.needed(chip), self.tile, grid)
 
     def can_be_on(self, chip: Chip | str) -> bool:
-        """Whether a program can use the layout on a chip: it fits, with one L1 shard per core.
+        """Whether a program can use the layout on a chip.
+
+        It must fit, and each core's L1 may hold at most one of its shards.
 
         `gl.Machine` treats the cores as a mesh, whose rows and columns divide the grid as those of
         a `gl.DeviceGrid` do. A rectangle with enough cores is therefore not sufficient.

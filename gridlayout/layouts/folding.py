@@ -61,7 +61,7 @@ def assign_factors(grid: Sequence[int], groups: tuple[Group, ...]) -> list[Shape
 
 @lru_cache(maxsize=256)
 def _compositions(n: int, parts: int) -> NDArray[np.int64]:
-    """All ways to distribute `n` equal factors over `parts`, larger first counts first."""
+    """All ways to distribute `n` equal factors over `parts`, in descending order."""
     if parts == 1:
         return np.array([[n]], np.int64)
     rows = [np.insert(_compositions(n - k, parts - 1), 0, k, axis=1) for k in range(n, -1, -1)]

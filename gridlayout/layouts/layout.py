@@ -151,9 +151,9 @@ class Layout(Buffers):
     def replace(self, **changes: Any) -> Self:
         """The layout that the constructor returns with some arguments changed.
 
-        changes: new values by the constructor's argument names. Arguments that were not given are
-        derived again from the new values. `LayoutError` for an unknown name, and for values that
-        the constructor refuses.
+        changes: new values by the constructor's argument names. An argument that has its default
+        value is derived again from the new values. `LayoutError` for an unknown name, and for
+        values that the constructor refuses.
 
         >>> from gridlayout import tenstorrent
         >>> tenstorrent.ttnn((64, 64), "bfloat16", grid=(2, 1)).replace(grid=(1, 4)).memory_layout

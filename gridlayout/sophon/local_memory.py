@@ -203,9 +203,10 @@ class LocalLayout(Tensor):
 
     @property
     def slot_size(self) -> int | None:
-        """Elements from a feature to the next one of the same NPU; the allocation if there is one.
+        """Elements from a feature to the next one of the same NPU.
 
-        If this stride is 0, the number of lanes, or None without lanes.
+        For a single feature this is the allocation. For a stride of 0 it is the number of lanes, or
+        None without lanes.
         """
         groups, slots, *_ = self._extents
         n_stride, c_stride, *_ = self._moving

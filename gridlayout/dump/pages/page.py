@@ -35,7 +35,9 @@ for (const head of document.querySelectorAll(".gl-dump th")) {
 
 def page_of(found: Explanation) -> str:
     """A whole page."""
-    return html_page(f"Layouts of {plain(found.source)}", f"{body_of(found)}<script>{_SCRIPT}</script>")
+    return html_page(
+        f"Layouts of {plain(found.source)}", f"{body_of(found)}<script>{_SCRIPT}</script>"
+    )
 
 
 def body_of(found: Explanation) -> str:
